@@ -1,8 +1,7 @@
 // Points in streams of a GPU and in queues of the host, and waits for them.
+#include <algorithm>
 #include <future>
 #include <stdexcept>
-
-#include <catch2/catch.hpp>
 
 #include "runtime/device/event.h"
 #include "runtime/device/host_queue.h"
@@ -10,6 +9,7 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/fill_zero.h"
 #include "runtime/tensor/buffer.h"
+#include "tests/support/catch.h"
 #include "tests/support/test_gpu.h"
 
 using namespace dstrain;
@@ -27,14 +27,9 @@ struct Sides {
         block(numel * 4, pins ? *pinned : static_cast<MemoryResource&>(host), *stream) {}
   [[nodiscard]] TensorView there() const { return device.block().cut(0, DType::f32, {numel}); }
   [[nodiscard]] HostView here() const { return block.block().cut(0, DType::f32, {numel}); }
-  void set(float value) const {
-    for (float& element : here().as<float>()) element = value;
-  }
+  void set(float value) const { std::ranges::fill(here().as<float>(), value); }
   [[nodiscard]] bool all(float value) const {
-    for (const float element : here().as<float>()) {
-      if (element != value) return false;
-    }
-    return true;
+    return std::ranges::all_of(here().as<float>(), [&](float each) { return each == value; });
   }
   HostMemory host;
   std::unique_ptr<MemoryResource> pinned;
@@ -202,6 +197,7 @@ TEST_CASE("CUDA memory: what does not fit says so", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const auto stream = gpu->make_stream(Backend::StreamUse::computing);
   CHECK_THROWS_WITH(Buffer(Bytes{1} << 50, gpu->memory(), *stream),
-                    Catch::Contains("cudaMalloc") && Catch::Contains("are free"));
+                    Catch::Matchers::ContainsSubstring("cudaMalloc") &&
+                        Catch::Matchers::ContainsSubstring("are free"));
   CHECK_NOTHROW(Buffer(1024, gpu->memory(), *stream));
 }

@@ -2,14 +2,14 @@
 #include <filesystem>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 using test::ResumableRun;
 using Words = std::vector<std::string>;
@@ -42,7 +42,7 @@ void check_like_cpu(const ResumableRun& run) {
   CAPTURE(cpu.err, device.err);
   REQUIRE(cpu.status == 0);
   REQUIRE(device.status == 0);
-  CHECK_THAT(device.err, Contains("the ranks compute on cuda"));
+  CHECK_THAT(device.err, ContainsSubstring("the ranks compute on cuda"));
   REQUIRE(cpu.metrics.size() == 4);
   CHECK(test::results_of(device) == test::results_of(cpu));
   CHECK(test::read_bytes(folder.path() / "device/model.safetensors") ==
@@ -133,7 +133,8 @@ TEST_CASE("Device: auto is a GPU where there are some and their plug-in", "[e2e]
   const test::Outcome run = test::run_command(test::train_command(folder.path() / "out"), options);
   CAPTURE(run.err);
   CHECK(run.status == 0);
-  CHECK_THAT(run.err, Contains("2 ranks on localhost") && Contains("the ranks compute on cuda"));
+  CHECK_THAT(run.err, ContainsSubstring("2 ranks on localhost") &&
+                          ContainsSubstring("the ranks compute on cuda"));
 }
 
 TEST_CASE("Device: what is planned for it is what a run takes", "[e2e][backend]") {
@@ -183,7 +184,8 @@ TEST_CASE("Device: one that cannot be used is refused before anything starts", "
                                 .directory = test::golden_folder.string()};
   const test::Outcome refused = test::run_command(command, options);
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, Contains("--device cuda: " + reason) && !Contains("rank 0"));
+  CHECK_THAT(refused.err,
+             ContainsSubstring("--device cuda: " + reason) && !ContainsSubstring("rank 0"));
   CHECK_FALSE(fs::exists(output));
   // A rank that no launcher has looked after finds it itself.
   command.erase(command.begin(), command.begin() + 2);
@@ -193,12 +195,12 @@ TEST_CASE("Device: one that cannot be used is refused before anything starts", "
   alone.env.push_back({"DSTRAIN_DEVICE", "cuda"});
   const test::Outcome rank = test::run_command(command, alone);
   CHECK(rank.status == 2);
-  CHECK_THAT(rank.err, Contains("--device cuda: " + reason));
+  CHECK_THAT(rank.err, ContainsSubstring("--device cuda: " + reason));
 }
 
 TEST_CASE("Device: bench measures CPUs alone", "[e2e][backend]") {
   const test::Outcome refused = test::run_command({"--device", "cuda", "bench", "gemm"},
                                                   {.env = {plug_ins("deferred")}, .directory = {}});
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, Contains("bench measures CPUs"));
+  CHECK_THAT(refused.err, ContainsSubstring("bench measures CPUs"));
 }

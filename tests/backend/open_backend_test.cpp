@@ -4,18 +4,17 @@
 #include <filesystem>
 #include <fstream>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/comm/self/self_communicator.h"
 #include "runtime/ops/convert.h"
 #include "runtime/tensor/buffer.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/variable.h"
 
 using namespace dstrain;
-using Catch::Contains;
-using Catch::StartsWith;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 using test::Variable;
 
 namespace {
@@ -90,7 +89,7 @@ TEST_CASE("Backend: a plug-in that cannot be used is refused with the reason", "
   CHECK_THAT(
       refusal(folder.path()),
       StartsWith("--device cuda: libdstrain_cuda.so cannot be loaded: " + folder.path().string()) &&
-          Contains("too short"));
+          ContainsSubstring("too short"));
 }
 
 TEST_CASE("Backend: auto is a GPU where there are some and their plug-in", "[backend]") {

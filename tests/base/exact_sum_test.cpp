@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using dstrain::ExactSum;
 
@@ -50,7 +50,7 @@ TEST_CASE("ExactSum: order and grouping do not matter", "[base][exact_sum]") {
   long double reference = 0;
   std::sort(terms.begin(), terms.end());
   for (const double term : terms) reference += term;
-  CHECK(whole == Approx(static_cast<double>(reference)).epsilon(1e-15));
+  CHECK(whole == Catch::Approx(static_cast<double>(reference)).epsilon(1e-15));
 }
 
 TEST_CASE("ExactSum: digits add up as integers", "[base][exact_sum]") {

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using dstrain::exception_text;
 
@@ -12,6 +12,6 @@ TEST_CASE("Exception text: a thread that is not started names the limit", "[base
   const std::system_error other(std::make_error_code(std::errc::permission_denied));
   CHECK(exception_text(other) == other.what());
   const std::system_error full(std::make_error_code(std::errc::resource_unavailable_try_again));
-  CHECK_THAT(exception_text(full),
-             Catch::Contains("starts no more threads") && Catch::Contains("ulimit -u"));
+  CHECK_THAT(exception_text(full), Catch::Matchers::ContainsSubstring("starts no more threads") &&
+                                       Catch::Matchers::ContainsSubstring("ulimit -u"));
 }

@@ -5,8 +5,7 @@
 
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/file_limit.h"
 #include "tests/support/temp_dir.h"
 

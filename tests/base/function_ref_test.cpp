@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 namespace dstrain {
 namespace {

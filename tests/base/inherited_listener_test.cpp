@@ -8,9 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/socket.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 

@@ -8,12 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/worker_env.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -44,6 +43,6 @@ TEST_CASE("Log: an exception that nobody catches names the rank and itself", "[b
   int ended = 0;
   REQUIRE(::waitpid(pid, &ended, 0) == pid);
   CHECK(WEXITSTATUS(ended) == status::failed);
-  CHECK_THAT(said, Contains("rank 7 ends by an exception that nobody caught: "
-                            "std::runtime_error: out of luck"));
+  CHECK_THAT(said, ContainsSubstring("rank 7 ends by an exception that nobody caught: "
+                                     "std::runtime_error: out of luck"));
 }

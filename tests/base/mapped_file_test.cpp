@@ -7,17 +7,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/file.h"
 #include "runtime/base/worker_env.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 }  // namespace
 

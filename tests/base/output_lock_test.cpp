@@ -7,9 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/file.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 
@@ -17,7 +16,7 @@ namespace dstrain::test {
 namespace {
 
 namespace fs = std::filesystem;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Holder = OutputLock::Holder;
 
 std::string owner_in(const TempDir& folder) {
@@ -38,10 +37,12 @@ TEST_CASE("OutputLock: one job at a time writes to a directory", "[base][lock]")
   CHECK(fs::is_empty(folder.path()));
   {
     const OutputLock lock(folder.path(), first, "a");
-    CHECK_THAT(owner_in(folder), Catch::StartsWith("job a, process "));
-    CHECK_THAT(error_of(take), Contains("job a, process ") && Contains(" writes there; wait"));
-    CHECK_THAT(error_of(look), Contains("job a, process ") && Contains(" writes there; wait"));
-    CHECK_THAT(owner_in(folder), Catch::StartsWith("job a, process "));
+    CHECK_THAT(owner_in(folder), Catch::Matchers::StartsWith("job a, process "));
+    CHECK_THAT(error_of(take),
+               ContainsSubstring("job a, process ") && ContainsSubstring(" writes there; wait"));
+    CHECK_THAT(error_of(look),
+               ContainsSubstring("job a, process ") && ContainsSubstring(" writes there; wait"));
+    CHECK_THAT(owner_in(folder), Catch::Matchers::StartsWith("job a, process "));
   }
   CHECK(fs::is_empty(folder.path()));
   take();
@@ -57,7 +58,7 @@ TEST_CASE("OutputLock: between its ranks a job is its launcher's", "[base][lock]
     const OutputLock launcher(folder.path(), Holder::launcher, "a");
     for (int start = 0; start < 2; ++start) {
       { const OutputLock rank(folder.path(), Holder::rank, "a"); }
-      CHECK_THAT(error_of(intrude), Contains("job a, "));
+      CHECK_THAT(error_of(intrude), ContainsSubstring("job a, "));
     }
   }
   CHECK(fs::is_empty(folder.path()));
@@ -74,7 +75,7 @@ TEST_CASE("OutputLock: what a killed process leaves locks nothing", "[base][lock
   REQUIRE(fs::exists(folder.path() / OutputLock::file_name));
   refuse_locked_output(folder.path());
   const OutputLock lock(folder.path(), Holder::launcher, "longer name");
-  CHECK_THAT(owner_in(folder), Catch::StartsWith("job longer name, "));
+  CHECK_THAT(owner_in(folder), Catch::Matchers::StartsWith("job longer name, "));
 }
 
 TEST_CASE("OutputLock: who may only read it cannot hold it", "[base][lock]") {
@@ -88,7 +89,7 @@ TEST_CASE("OutputLock: who may only read it cannot hold it", "[base][lock]") {
   CHECK(fs::status(path).permissions() == static_cast<fs::perms>(after));
   const std::string refused =
       error_of([&] { const OutputLock other(folder.path(), Holder::launcher, "b"); });
-  CHECK_THAT(refused, Contains(R"(job job \x1b[2J)"));
+  CHECK_THAT(refused, ContainsSubstring(R"(job job \x1b[2J)"));
 }
 
 TEST_CASE("OutputLock: a rank waits for an earlier one of its own job", "[base][lock]") {

@@ -2,9 +2,8 @@
 
 #include <string>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/file.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 
@@ -21,11 +20,13 @@ TEST_CASE("PlugIn: opened beside the program and its symbols found", "[base]") {
 }
 
 TEST_CASE("PlugIn: what cannot be opened tells why", "[base]") {
-  CHECK_THAT(open_plug_in({.file = "libno_such_plug_in.so"}).error(),
-             Catch::Contains("libno_such_plug_in.so: cannot open shared object file"));
+  CHECK_THAT(
+      open_plug_in({.file = "libno_such_plug_in.so"}).error(),
+      Catch::Matchers::ContainsSubstring("libno_such_plug_in.so: cannot open shared object file"));
   const test::TempDir folder;
   const std::string damaged = (folder.path() / "libdamaged.so").string();
   write_text_file(damaged, "no library");
-  CHECK_THAT(open_plug_in({.file = damaged.c_str()}).error(),
-             Catch::StartsWith(damaged) && Catch::Contains("too short"));
+  CHECK_THAT(
+      open_plug_in({.file = damaged.c_str()}).error(),
+      Catch::Matchers::StartsWith(damaged) && Catch::Matchers::ContainsSubstring("too short"));
 }

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <random>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/utf8.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 

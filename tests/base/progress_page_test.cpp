@@ -7,9 +7,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 

@@ -6,7 +6,7 @@
 
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 

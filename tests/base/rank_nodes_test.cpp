@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 

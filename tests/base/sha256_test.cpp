@@ -3,9 +3,8 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/random_bytes.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 

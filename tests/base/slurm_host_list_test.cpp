@@ -9,9 +9,9 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/ranges.h>
 
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
@@ -139,7 +139,7 @@ TEST_CASE("Slurm host list: what is none is refused", "[base][slurm_host_list]")
   CAPTURE(list);
   const Result<Hosts> hosts = expand_host_list(list);
   REQUIRE_FALSE(hosts.ok());
-  CHECK_THAT(hosts.error(), Catch::Contains(reason));
+  CHECK_THAT(hosts.error(), Catch::Matchers::ContainsSubstring(reason));
 }
 
 TEST_CASE("HostList: tasks per node are counted out", "[base][slurm]") {

@@ -7,9 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/socket.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 
 using namespace dstrain;

@@ -7,17 +7,16 @@
 
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 /// A directory for tokens, for a scope.
 struct TokenDirectory {
@@ -58,9 +57,10 @@ TEST_CASE("TokenFile: what others could have written or read is refused", "[base
   const TokenFile file = TokenFile::create("a/b");
   const fs::path subject = GENERATE(true, false) ? path : path.parent_path();
   fs::permissions(subject, fs::perms::group_read, fs::perm_options::add);
-  CHECK_THROWS_WITH(TokenFile::wait_for("a/b", 240), Contains("chmod go= " + subject.string()));
+  CHECK_THROWS_WITH(TokenFile::wait_for("a/b", 240),
+                    ContainsSubstring("chmod go= " + subject.string()));
   if (subject != path) {
-    CHECK_THROWS_WITH(TokenFile::create("a/b"), Contains("chmod go= " + subject.string()));
+    CHECK_THROWS_WITH(TokenFile::create("a/b"), ContainsSubstring("chmod go= " + subject.string()));
   }
 }
 
@@ -71,13 +71,13 @@ TEST_CASE("TokenFile: a link is not followed and half a token is none", "[base]"
   fs::permissions(path.parent_path(), fs::perms::owner_all);
   SECTION("link") {
     fs::create_symlink("/etc/hostname", path);
-    CHECK_THROWS_WITH(TokenFile::wait_for("job", 240), Contains(path.string()));
+    CHECK_THROWS_WITH(TokenFile::wait_for("job", 240), ContainsSubstring(path.string()));
   }
   SECTION("half") {
     std::ofstream(path) << "half";
     fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
     CHECK_THROWS_WITH(TokenFile::wait_for("job", 0.1),
-                      Contains("did not appear") && Contains("DSTRAIN_TOKEN"));
+                      ContainsSubstring("did not appear") && ContainsSubstring("DSTRAIN_TOKEN"));
   }
 }
 

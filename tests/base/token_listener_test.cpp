@@ -3,9 +3,8 @@
 #include <array>
 #include <string>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/socket.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <tuple>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 namespace dstrain {
 

@@ -4,9 +4,8 @@
 #include <string>
 #include <thread>
 
-#include <catch2/catch.hpp>
-
 #include "tests/base/rank_environment.h"
+#include "tests/support/catch.h"
 
 namespace dstrain {
 using test::RankEnvironment;
@@ -128,22 +127,23 @@ TEST_CASE("WorkerEnv: a set that does not fit together is refused", "[base][work
                Variables{{"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "0"}},
                Variables{{"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "3"}});
   const RankEnvironment environment(variables);
-  CHECK_THROWS_WITH(read_worker_env(),
-                    Catch::Contains("do not fit") && Catch::Contains("or unset all four"));
+  CHECK_THROWS_WITH(read_worker_env(), Catch::Matchers::ContainsSubstring("do not fit") &&
+                                           Catch::Matchers::ContainsSubstring("or unset all four"));
 }
 
 TEST_CASE("WorkerEnv: ranks that may be on several nodes need a token", "[base][worker_env]") {
   Variables variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.1.2.3"}};
   const RankEnvironment environment(variables);
-  CHECK_THROWS_WITH(read_worker_env(), Catch::Contains("DSTRAIN_TOKEN is not set") &&
-                                           Catch::Contains("which meet at 10.1.2.3"));
+  CHECK_THROWS_WITH(read_worker_env(),
+                    Catch::Matchers::ContainsSubstring("DSTRAIN_TOKEN is not set") &&
+                        Catch::Matchers::ContainsSubstring("which meet at 10.1.2.3"));
   ::setenv(env::local_world_size, "2", 1);
   CHECK(read_worker_env().loopback_only);  // all are on this one
 }
 
 TEST_CASE("WorkerEnv: no port to meet at is refused", "[base][worker_env]") {
   const RankEnvironment environment(Variables{{"MASTER_PORT", "0"}});
-  CHECK_THROWS_WITH(read_worker_env(), Catch::Contains("MASTER_PORT=0"));
+  CHECK_THROWS_WITH(read_worker_env(), Catch::Matchers::ContainsSubstring("MASTER_PORT=0"));
 }
 
 TEST_CASE("WorkerEnv: ranks of a node share its cores", "[base][worker_env]") {
@@ -175,7 +175,8 @@ TEST_CASE("WorkerEnv: kinds of errors have the statuses that users rely on", "[b
 TEST_CASE("WorkerEnv: a rank needs its number and the world's size", "[base][worker_env]") {
   const RankEnvironment environment(
       GENERATE(Variables{{"WORLD_SIZE", "2"}}, Variables{{"RANK", "0"}}));
-  CHECK_THROWS_WITH(read_worker_env(), Catch::Contains("a rank needs both; set"));
+  CHECK_THROWS_WITH(read_worker_env(),
+                    Catch::Matchers::ContainsSubstring("a rank needs both; set"));
 }
 
 }  // namespace dstrain

@@ -2,10 +2,9 @@
 
 #include <fstream>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "tests/checkpoint/checkpoint_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {

@@ -2,12 +2,11 @@
 #include <fstream>
 #include <iterator>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/base/philox.h"
 #include "runtime/checkpoint/catalog.h"
 #include "tests/checkpoint/checkpoint_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -102,9 +101,9 @@ TEST_CASE("Checkpoint: every flipped bit and truncation is found and placed", "[
     CAPTURE(round, file.string(), place);
     const std::vector<std::string> problems = verify(directory).damage;
     REQUIRE(problems.size() == 1);
-    CHECK_THAT(problems.front(), Catch::StartsWith(expected));
+    CHECK_THAT(problems.front(), Catch::Matchers::StartsWith(expected));
     if (file.extension() == ".safetensors" || manifest) {
-      CHECK_THAT(load_problem(directory), Catch::StartsWith(expected));
+      CHECK_THAT(load_problem(directory), Catch::Matchers::StartsWith(expected));
     }
     write_bytes(file, good);
   }
@@ -177,7 +176,8 @@ TEST_CASE("Checkpoint: files swapped between ranks are found", "[checkpoint]") {
   fs::rename(shards / "x", shards / second);
   CHECK(verify(directory, Depth::names).whole());
   CHECK(verify(directory).damage.size() == 2);
-  CHECK_THAT(load_problem(directory), Catch::Contains("damaged at byte 0 (chunk of"));
+  CHECK_THAT(load_problem(directory),
+             Catch::Matchers::ContainsSubstring("damaged at byte 0 (chunk of"));
 }
 
 TEST_CASE("Checkpoint: a directory of another step is no checkpoint of this one", "[checkpoint]") {
@@ -185,7 +185,7 @@ TEST_CASE("Checkpoint: a directory of another step is no checkpoint of this one"
   const fs::path directory = save(output.path(), small_model());
   fs::rename(directory, output.path() / "checkpoint-13");
   CHECK_THAT(verify(output.path() / "checkpoint-13").damage.at(0),
-             Catch::Contains("is of step 12"));
+             Catch::Matchers::ContainsSubstring("is of step 12"));
   fs::rename(output.path() / "checkpoint-13", output.path() / "best");
   CHECK(verify(output.path() / "best").whole());
 }

@@ -3,14 +3,13 @@
 #include <fstream>
 #include <limits>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/file.h"
 #include "runtime/checkpoint/checkpoint_weights.h"
 #include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
 #include "runtime/model/random_source.h"
 #include "tests/safetensors/files.h"
+#include "tests/support/catch.h"
 #include "tests/support/largest_allocation.h"
 #include "tests/support/model_checkpoint.h"
 #include "tests/support/strict_safetensors.h"
@@ -125,8 +124,9 @@ TEST_CASE("Export: damage is found and the old model stays", "[checkpoint]") {
   file.seekp(-1, std::ios::end);
   file.put('\x7f');
   file.close();
-  CHECK_THAT(error_of([&] { export_checkpoint(Checkpoint(saved), output, {}); }),
-             Catch::Contains("zero_pp_rank_1_mp_rank_00_optim_states.safetensors"));
+  CHECK_THAT(
+      error_of([&] { export_checkpoint(Checkpoint(saved), output, {}); }),
+      Catch::Matchers::ContainsSubstring("zero_pp_rank_1_mp_rank_00_optim_states.safetensors"));
   CHECK(read_whole(model::HfWeights(output.string(), two, names), two[1])[3] == 7);
   CHECK(std::distance(fs::directory_iterator(output), {}) == 2);
 }

@@ -4,13 +4,12 @@
 
 #include <fcntl.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/share_out.h"
 #include "tests/checkpoint/checkpoint_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -65,7 +64,8 @@ TEST_CASE("Checkpoint: of several damaged chunks the first is named", "[checkpoi
       if (!cached) evict(shard);
       const std::vector<std::string> problems = verify(directory).damage;
       REQUIRE(problems.size() == 1);
-      CHECK_THAT(problems[0], Catch::Contains(fmt::format("byte {} ", chunk * chunk_bytes)));
+      CHECK_THAT(problems[0],
+                 Catch::Matchers::ContainsSubstring(fmt::format("byte {} ", chunk * chunk_bytes)));
     }
   }
 }

@@ -1,8 +1,8 @@
-#include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/manifest_text.h"
 #include "tests/checkpoint/checkpoint_files.h"
+#include "tests/support/catch.h"
 
 namespace dstrain::test {
 namespace {
@@ -59,8 +59,8 @@ void check_refused(const Edit& edit) {
   REQUIRE(at != std::string::npos);
   body.replace(at, std::string(edit.from).size(), edit.to);
   CAPTURE(edit.from, edit.to);
-  CHECK_THAT(problem_of(sealed(body)), Catch::StartsWith("manifest.json: "));
-  CHECK_THAT(problem_of(sealed(body)), Catch::Contains(edit.problem));
+  CHECK_THAT(problem_of(sealed(body)), Catch::Matchers::StartsWith("manifest.json: "));
+  CHECK_THAT(problem_of(sealed(body)), Catch::Matchers::ContainsSubstring(edit.problem));
 }
 
 }  // namespace
@@ -88,9 +88,9 @@ TEST_CASE("Manifest: no change of a byte and no prefix is accepted", "[checkpoin
     if (problem_of(changed).empty()) FAIL("byte " << i);
     if (problem_of(text.substr(0, i)).empty()) FAIL("prefix of " << i);
   }
-  CHECK_THAT(problem_of(text + " "), Catch::Contains("damaged: its"));
-  CHECK_THAT(problem_of(" " + text), Catch::Contains("damaged: its"));
-  CHECK_THAT(problem_of(""), Catch::Contains("too few"));
+  CHECK_THAT(problem_of(text + " "), Catch::Matchers::ContainsSubstring("damaged: its"));
+  CHECK_THAT(problem_of(" " + text), Catch::Matchers::ContainsSubstring("damaged: its"));
+  CHECK_THAT(problem_of(""), Catch::Matchers::ContainsSubstring("too few"));
 }
 
 TEST_CASE("Manifest: another grammar is refused even under a right checksum", "[checkpoint]") {

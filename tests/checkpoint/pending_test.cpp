@@ -10,13 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/pending_checkpoint.h"
 #include "runtime/checkpoint/temporary_name.h"
 #include "tests/checkpoint/checkpoint_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -159,7 +158,7 @@ TEST_CASE("PendingCheckpoint: what does not fit its manifest is not committed", 
     PendingCheckpoint pending(output.path(), 12);
     const Manifest manifest = write_files(pending.path(), tiny_model(2));
     fs::remove(pending.path() / "latest");
-    CHECK_THROWS_WITH(pending.commit(manifest), Catch::EndsWith("latest: missing"));
+    CHECK_THROWS_WITH(pending.commit(manifest), Catch::Matchers::EndsWith("latest: missing"));
   }
   CHECK(names_in(output.path()) == std::vector<std::string>{"checkpoint-12"});
   CHECK(holds(output.path() / "checkpoint-12", tiny_model(1)));

@@ -1,8 +1,8 @@
-#include <catch2/catch.hpp>
 
 #include "runtime/base/philox.h"
 #include "runtime/checkpoint/catalog.h"
 #include "tests/checkpoint/checkpoint_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {

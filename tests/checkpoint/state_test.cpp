@@ -1,8 +1,8 @@
-#include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/checkpoint_weights.h"
 #include "tests/checkpoint/checkpoint_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -74,14 +74,14 @@ TEST_CASE("CheckpointState: another model is refused by name", "[checkpoint]") {
   std::vector<ParameterSpec> parameters = parameters_of(model);
   CHECK(problem_of(opened, "fp32", parameters).empty());
   CHECK_THAT(problem_of(opened, "momentum", parameters),
-             Catch::EndsWith("checkpoint-12: has no state 'momentum'"));
+             Catch::Matchers::EndsWith("checkpoint-12: has no state 'momentum'"));
   parameters[0].shape = {2, 5};
   parameters[1].name = "wte.weight";
   CHECK_THAT(problem_of(opened, "fp32", parameters),
-             Catch::EndsWith("is of another model:\n"
-                             "tensor 'h.0.weight' has shape (10), expected (2, 5)\n"
-                             "tensor 'h.1.weight' is no parameter of this model\n"
-                             "tensor 'wte.weight' of shape (2000) is missing"));
+             Catch::Matchers::EndsWith("is of another model:\n"
+                                       "tensor 'h.0.weight' has shape (10), expected (2, 5)\n"
+                                       "tensor 'h.1.weight' is no parameter of this model\n"
+                                       "tensor 'wte.weight' of shape (2000) is missing"));
 }
 
 TEST_CASE("CheckpointWeights: the most exact weights that there are", "[checkpoint]") {
@@ -106,7 +106,7 @@ TEST_CASE("CheckpointWeights: a checkpoint without any says so", "[checkpoint]")
   const SavedModel model = model_of_two_states();
   const auto saved = save_without({"fp32", "weights"}, output.path(), model);
   CHECK_THROWS_WITH(CheckpointWeights(saved, parameters_of(model)),
-                    Catch::Contains("has neither a state 'fp32' nor 'weights'"));
+                    Catch::Matchers::ContainsSubstring("has neither a state 'fp32' nor 'weights'"));
 }
 
 TEST_CASE("Checkpoint: what it does not hold is named", "[checkpoint]") {
@@ -114,12 +114,15 @@ TEST_CASE("Checkpoint: what it does not hold is named", "[checkpoint]") {
   const Checkpoint opened(save(output.path(), random_model(3, 1, {10})));
   std::vector<float> values(4);
   CHECK_THROWS_WITH(opened.read("momentum", "h.0.weight", 0, values),
-                    Catch::Contains("has no state 'momentum'"));
+                    Catch::Matchers::ContainsSubstring("has no state 'momentum'"));
   CHECK_THROWS_WITH(opened.read("fp32", "wte", 0, values),
-                    Catch::Contains("has no parameter 'wte'"));
-  CHECK_THROWS_WITH(opened.read("fp32", "h.0.weight", 7, values), Catch::Contains("check failed"));
-  CHECK_THROWS_WITH(opened.read_text("../secret"), Catch::Contains("not in the manifest"));
-  CHECK_THROWS_WITH(Checkpoint(output.path() / "checkpoint-13"), Catch::Contains("missing"));
+                    Catch::Matchers::ContainsSubstring("has no parameter 'wte'"));
+  CHECK_THROWS_WITH(opened.read("fp32", "h.0.weight", 7, values),
+                    Catch::Matchers::ContainsSubstring("check failed"));
+  CHECK_THROWS_WITH(opened.read_text("../secret"),
+                    Catch::Matchers::ContainsSubstring("not in the manifest"));
+  CHECK_THROWS_WITH(Checkpoint(output.path() / "checkpoint-13"),
+                    Catch::Matchers::ContainsSubstring("missing"));
 }
 
 }  // namespace dstrain::test

@@ -1,10 +1,10 @@
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/checkpoint/checkpoint_files.h"
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -49,13 +49,15 @@ TEST_CASE("Checkpoint tools: list looks at names and verify at bytes", "[e2e]") 
   CHECK(rows[0]["problems"].empty());
   CHECK(rows[1]["state"] == "damaged");
   CHECK_THAT(rows[1]["problems"][0].get<std::string>(),
-             Catch::Contains("config.json: damaged at byte 0 (chunk of 3 bytes): checksum "));
+             Catch::Matchers::ContainsSubstring(
+                 "config.json: damaged at byte 0 (chunk of 3 bytes): checksum "));
 
   CHECK(checkpoint_tool({"verify", directory + "/checkpoint-3/"}).status == 0);
   fs::remove(output.path() / "checkpoint-3" / "latest");
   const Outcome table = checkpoint_tool({"list", directory});
   CHECK(table.status == 2);
-  CHECK_THAT(table.out, Catch::Contains("damaged: " + directory + "/checkpoint-3/latest: missing"));
+  CHECK_THAT(table.out, Catch::Matchers::ContainsSubstring("damaged: " + directory +
+                                                           "/checkpoint-3/latest: missing"));
 }
 
 TEST_CASE("Checkpoint tools: damage and foreign files are two words", "[e2e]") {
@@ -78,12 +80,16 @@ TEST_CASE("Checkpoint tools: damage and foreign files are two words", "[e2e]") {
 
   const Outcome one = checkpoint_tool({"verify", directory + "/checkpoint-3"});
   CHECK(one.status == 2);
-  CHECK_THAT(one.out, Catch::Contains("whole, with foreign files: pytorch_model.bin\n") &&
-                          Catch::Contains("checkpoint-3/pytorch_model.bin: not in the manifest"));
+  CHECK_THAT(one.out,
+             Catch::Matchers::ContainsSubstring("whole, with foreign files: pytorch_model.bin\n") &&
+                 Catch::Matchers::ContainsSubstring(
+                     "checkpoint-3/pytorch_model.bin: not in the manifest"));
   const Outcome list = checkpoint_tool({"list", directory});
   CHECK(list.status == 0);
-  CHECK_THAT(list.out, Catch::Contains("complete, with foreign files: pytorch_model.bin\n") &&
-                           Catch::Contains("complete, with foreign files: model/\n"));
+  CHECK_THAT(
+      list.out,
+      Catch::Matchers::ContainsSubstring("complete, with foreign files: pytorch_model.bin\n") &&
+          Catch::Matchers::ContainsSubstring("complete, with foreign files: model/\n"));
 
   CHECK(checkpoint_tool({"prune", directory, "--keep", "1"}).status == 0);
   CHECK(fs::exists(output.path() / "checkpoint-3"));
@@ -100,7 +106,7 @@ TEST_CASE("Checkpoint tools: prune keeps what verifies", "[e2e]") {
         nlohmann::json::array({directory + "/checkpoint-2"}));
   CHECK(checkpoint_tool({"verify", directory}).status == 0);
   CHECK_THAT(checkpoint_tool({"prune", directory, "--keep=2"}).out,
-             Catch::StartsWith("nothing removed"));
+             Catch::Matchers::StartsWith("nothing removed"));
 }
 
 TEST_CASE("Checkpoint tools: what cannot be done is said", "[e2e]") {

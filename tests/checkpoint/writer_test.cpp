@@ -1,10 +1,9 @@
 #include <fstream>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/shard_writer.h"
 #include "tests/checkpoint/checkpoint_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/file_limit.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,16 +1,16 @@
-#include <catch2/catch.hpp>
 
 #include "runtime/base/error.h"
 #include "runtime/device/cpu_stream.h"
 #include "tests/comm/conformance.h"
 #include "tests/comm/reference.h"
 #include "tests/comm/tensors.h"
+#include "tests/support/catch.h"
 
 /// Subgroups, messages between two ranks, and failures.
 namespace dstrain::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using comm::Communicator;
 
 /// Tensors in the memory of a subgroup and of its parent, in collectives of both.
@@ -86,9 +86,9 @@ void check_mismatch(const GroupMaker& groups) {
     c.all_reduce(view(values), stream);
   });
   for (const Failed& failed : failures) {  // rank 2 and one of the others
-    CHECK_THAT(failed.message, Contains("the ranks disagree: rank ") &&
-                                   Contains(" does all_reduce of 4 f32") &&
-                                   Contains("rank 2 does all_reduce of 5 f32"));
+    CHECK_THAT(failed.message, ContainsSubstring("the ranks disagree: rank ") &&
+                                   ContainsSubstring(" does all_reduce of 4 f32") &&
+                                   ContainsSubstring("rank 2 does all_reduce of 5 f32"));
   }
 }
 
@@ -100,8 +100,8 @@ void check_wrong_operation(const GroupMaker& groups) {
     c.rank() == 0 ? c.broadcast(view(values), 0, stream) : meet(c, stream);
   });
   for (const Failed& failed : failures) {
-    CHECK_THAT(failed.message, Contains("rank 0 does broadcast of 4 f32 from rank 0") &&
-                                   Contains("rank 1 does all_reduce of 1 f32"));
+    CHECK_THAT(failed.message, ContainsSubstring("rank 0 does broadcast of 4 f32 from rank 0") &&
+                                   ContainsSubstring("rank 1 does all_reduce of 1 f32"));
   }
 }
 
@@ -114,12 +114,12 @@ void check_wrong_message(const GroupMaker& groups) {
   });
   // A transport may have taken the message into its buffers before rank 1 refuses it.
   if (!failures[0].message.empty()) {
-    CHECK_THAT(failures[0].message,
-               Contains("send of 1000000 f32 to rank 1") && Contains("aborted by rank 1"));
+    CHECK_THAT(failures[0].message, ContainsSubstring("send of 1000000 f32 to rank 1") &&
+                                        ContainsSubstring("aborted by rank 1"));
   }
   CHECK_THAT(failures[1].message,
-             Contains("rank 1 does receive of 3 f32 from rank 0, rank 0 does send of "
-                      "1000000 f32 to rank 1"));
+             ContainsSubstring("rank 1 does receive of 3 f32 from rank 0, rank 0 does send of "
+                               "1000000 f32 to rank 1"));
 }
 
 void check_timeout(const GroupMaker& groups) {
@@ -130,9 +130,10 @@ void check_timeout(const GroupMaker& groups) {
     Floats values(4);
     c.all_reduce(view(values), stream);
   });
-  CHECK_THAT(failures[0].message, Contains("all_reduce of 4 f32") &&
-                                      Contains("timed out after 0.2 s: waiting for ranks 1 3"));
-  CHECK_THAT(failures[2].message, Contains("waiting for ranks 1 3"));
+  CHECK_THAT(failures[0].message,
+             ContainsSubstring("all_reduce of 4 f32") &&
+                 ContainsSubstring("timed out after 0.2 s: waiting for ranks 1 3"));
+  CHECK_THAT(failures[2].message, ContainsSubstring("waiting for ranks 1 3"));
 }
 
 void check_abort(const GroupMaker& groups) {
@@ -148,10 +149,11 @@ void check_abort(const GroupMaker& groups) {
   for (const std::size_t rank : {0U, 2U}) {
     CHECK(failures[rank].code == ErrorCode::aborted);
     CHECK_THAT(failures[rank].message,
-               Contains("all_reduce of 1 f32") && Contains("aborted by rank 1"));
+               ContainsSubstring("all_reduce of 1 f32") && ContainsSubstring("aborted by rank 1"));
   }
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  if (group.has(0)) CHECK_THROWS_WITH(meet(group[0], stream), Contains("aborted by rank 1"));
+  if (group.has(0))
+    CHECK_THROWS_WITH(meet(group[0], stream), ContainsSubstring("aborted by rank 1"));
 }
 
 /// Rank 0 is alive and elsewhere: what rank 2 waits for does not come from it.
@@ -163,7 +165,7 @@ void check_abort_from_aside(const GroupMaker& groups) {
     if (c.rank() == 1) c.abort();
     if (c.rank() == 2) meet(c, stream);
   });
-  CHECK_THAT(failures[2].message, Contains("aborted by rank 1"));
+  CHECK_THAT(failures[2].message, ContainsSubstring("aborted by rank 1"));
 }
 
 void check_abort_of_worker_stream(const GroupMaker& groups) {
@@ -179,8 +181,8 @@ void check_abort_of_worker_stream(const GroupMaker& groups) {
     stream.synchronize();
   });
   CHECK(failures[0].code == ErrorCode::aborted);
-  CHECK_THAT(failures[0].message,
-             Contains("receive of 4 f32 from rank 1") && Contains("aborted by rank 1"));
+  CHECK_THAT(failures[0].message, ContainsSubstring("receive of 4 f32 from rank 1") &&
+                                      ContainsSubstring("aborted by rank 1"));
 }
 
 void check_leaving(const GroupMaker& groups) {
@@ -194,8 +196,8 @@ void check_leaving(const GroupMaker& groups) {
       meet(c, stream);
     }
   });
-  CHECK_THAT(failures[0].message, Contains("has left the group"));
-  CHECK_THAT(failures[1].message, Contains("has left the group"));
+  CHECK_THAT(failures[0].message, ContainsSubstring("has left the group"));
+  CHECK_THAT(failures[1].message, ContainsSubstring("has left the group"));
 }
 
 }  // namespace

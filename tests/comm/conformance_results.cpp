@@ -2,13 +2,12 @@
 #include <cmath>
 #include <limits>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/philox.h"
 #include "runtime/device/cpu_stream.h"
 #include "tests/comm/conformance.h"
 #include "tests/comm/reference.h"
 #include "tests/comm/tensors.h"
+#include "tests/support/catch.h"
 
 /// Results of the collectives, bit for bit, against a serial reference.
 namespace dstrain::test {

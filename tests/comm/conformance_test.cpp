@@ -1,10 +1,9 @@
 #include "tests/comm/conformance.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/comm/self/self_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "tests/comm/memory_store.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 
 using namespace dstrain::test;

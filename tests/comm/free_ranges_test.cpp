@@ -2,10 +2,9 @@
 
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/base/philox.h"
+#include "tests/support/catch.h"
 
 using dstrain::comm::FreeRanges;
 

@@ -4,8 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/typed_values.h"
 
 using namespace dstrain;

@@ -1,17 +1,17 @@
 // NCCL's communicator, between processes that each have a GPU of what stands in for them.
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/worker_env.h"
+#include "tests/support/catch.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
-using Catch::EndsWith;
-using Catch::StartsWith;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 using test::RankProcess;
 using Variables = std::vector<std::string>;
 
@@ -101,8 +101,9 @@ TEST_CASE("NcclCommunicator: a rank that does not come is named by one that leav
 
 TEST_CASE("NcclCommunicator: ranks that do not do the same are told", "[comm][nccl]") {
   const Ends ends = ends_of(start({.mode = "disagree"}));
-  CHECK_THAT(ends.texts[0], Contains("the ranks disagree") && Contains("all_reduce of 5 f32") &&
-                                Contains("rank 1 does all_reduce of 6 f32"));
+  CHECK_THAT(ends.texts[0], ContainsSubstring("the ranks disagree") &&
+                                ContainsSubstring("all_reduce of 5 f32") &&
+                                ContainsSubstring("rank 1 does all_reduce of 6 f32"));
 }
 
 TEST_CASE("NcclCommunicator: a rank that has left is named", "[comm][nccl]") {
@@ -112,7 +113,8 @@ TEST_CASE("NcclCommunicator: a rank that has left is named", "[comm][nccl]") {
 
 TEST_CASE("NcclCommunicator: an abort reaches ranks that wait", "[comm][nccl]") {
   const Ends ends = ends_of(start({.ranks = 3, .mode = "abort"}));
-  for (const std::string& text : ends.texts) CHECK_THAT(text, Contains("aborted by rank 1"));
+  for (const std::string& text : ends.texts)
+    CHECK_THAT(text, ContainsSubstring("aborted by rank 1"));
   CHECK(ends.texts[0] == "all_reduce of 5 f32 on rank 0: aborted by rank 1\n");
 }
 
@@ -127,8 +129,9 @@ TEST_CASE("NcclCommunicator: a killed rank is named by the others", "[comm][nccl
   const int pid = ranks[2].pid();
   ranks[2].kill();
   for (const std::size_t rank : {0U, 1U}) {
-    CHECK_THAT(ranks[rank].read_all(), Contains("all_reduce of 50000 f32 on rank ") &&
-                                           Contains(fmt::format("rank 2 (pid {}) is gone", pid)));
+    CHECK_THAT(ranks[rank].read_all(),
+               ContainsSubstring("all_reduce of 50000 f32 on rank ") &&
+                   ContainsSubstring(fmt::format("rank 2 (pid {}) is gone", pid)));
     CHECK(ranks[rank].wait() == status::failed);
   }
 }
@@ -143,7 +146,7 @@ TEST_CASE("NcclCommunicator: a call that fails is named with its rank", "[comm][
   CAPTURE(function, ends.texts);
   const std::string named = function + ": unhandled system error: refused by the stand-in";
   for (const std::string& text : ends.texts) {
-    CHECK_THAT(text, Contains(named) && Contains(fmt::format("rank {}: ", rank)));
+    CHECK_THAT(text, ContainsSubstring(named) && ContainsSubstring(fmt::format("rank {}: ", rank)));
   }
   for (const int status : ends.statuses) CHECK(status == status::failed);
 }
@@ -151,20 +154,22 @@ TEST_CASE("NcclCommunicator: a call that fails is named with its rank", "[comm][
 TEST_CASE("NcclCommunicator: what NCCL finds by itself ends a collective", "[comm][nccl]") {
   const Ends ends = ends_refused("forever", "ncclCommGetAsyncError 1 after ncclReduceScatter", 1);
   for (const std::string& text : ends.texts) {
-    CHECK_THAT(text, Contains("on rank 1: ") && Contains("ncclCommGetAsyncError: unhandled"));
+    CHECK_THAT(text, ContainsSubstring("on rank 1: ") &&
+                         ContainsSubstring("ncclCommGetAsyncError: unhandled"));
   }
 }
 
 TEST_CASE("NcclCommunicator: a rank that cannot leave NCCL says so", "[comm][nccl]") {
   const std::string function = GENERATE("ncclCommFinalize", "ncclCommDestroy");
   const Ends ends = ends_refused("once", function + " 1", 1);
-  CHECK_THAT(ends.texts[1], Contains("rank 1 leaves NCCL: " + function + ": unhandled"));
+  CHECK_THAT(ends.texts[1], ContainsSubstring("rank 1 leaves NCCL: " + function + ": unhandled"));
   for (const int status : ends.statuses) CHECK(status == status::done);
 }
 
 TEST_CASE("NcclCommunicator: an abort that NCCL refuses is told", "[comm][nccl]") {
   const Ends ends = ends_refused("abort", "ncclCommAbort 1", 1);
-  CHECK_THAT(ends.texts[1], Contains("ncclCommAbort: unhandled") && Contains("aborted by rank 1"));
+  CHECK_THAT(ends.texts[1], ContainsSubstring("ncclCommAbort: unhandled") &&
+                                ContainsSubstring("aborted by rank 1"));
 }
 
 namespace {
@@ -182,9 +187,9 @@ std::string said(Job job) {
 
 TEST_CASE("NcclCommunicator: takes the place of the host where each rank has a GPU",
           "[comm][nccl]") {
-  CHECK_THAT(said({}), Contains("collectives go through NCCL 2.28.9\n"));
+  CHECK_THAT(said({}), ContainsSubstring("collectives go through NCCL 2.28.9\n"));
   CHECK_THAT(said({.ranks = 3, .gpus = 2}),
-             Contains("collectives go through host memory: ranks 0 2 share GPU 0\n"));
+             ContainsSubstring("collectives go through host memory: ranks 0 2 share GPU 0\n"));
   CHECK(said({.ranks = 1}) == "done\n");
 }
 
@@ -193,12 +198,14 @@ TEST_CASE("NcclCommunicator: ranks without NCCL say why", "[comm][nccl]") {
   const std::filesystem::path plug_in = std::string(DSTRAIN_STAND_IN) + "/libdstrain_cuda.so";
   std::filesystem::create_symlink(plug_in, folder.path() / "libdstrain_cuda.so");
   std::ofstream(folder.path() / "libnccl.so.2") << "no library";
-  CHECK_THAT(said({.plug_ins = folder.path().string()}),
-             Contains("collectives go through host memory: ") && Contains("too short"));
   CHECK_THAT(
-      said({.more = {"NCCL_COMM_BLOCKING=1"}}),
-      Contains("collectives go through host memory: ") && Contains("NCCL_COMM_BLOCKING is 1"));
-  CHECK_THAT(said({.more = {"DSTRAIN_STAND_IN_REFUSES=ncclGetVersion 1",
-                            "DSTRAIN_STAND_IN_REFUSES_RANK=1"}}),
-             Contains("collectives go through host memory: rank 1: ncclGetVersion: unhandled"));
+      said({.plug_ins = folder.path().string()}),
+      ContainsSubstring("collectives go through host memory: ") && ContainsSubstring("too short"));
+  CHECK_THAT(said({.more = {"NCCL_COMM_BLOCKING=1"}}),
+             ContainsSubstring("collectives go through host memory: ") &&
+                 ContainsSubstring("NCCL_COMM_BLOCKING is 1"));
+  CHECK_THAT(
+      said({.more = {"DSTRAIN_STAND_IN_REFUSES=ncclGetVersion 1",
+                     "DSTRAIN_STAND_IN_REFUSES_RANK=1"}}),
+      ContainsSubstring("collectives go through host memory: rank 1: ncclGetVersion: unhandled"));
 }

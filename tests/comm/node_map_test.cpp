@@ -1,6 +1,6 @@
 #include "runtime/comm/hierarchical/node_map.h"
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using comm::NodeClaim;

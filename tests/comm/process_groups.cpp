@@ -1,6 +1,7 @@
 #include "tests/comm/process_groups.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "runtime/base/error.h"
 #include "runtime/base/socket.h"
@@ -13,6 +14,7 @@
 #include "runtime/comm/shm/shm_communicator.h"
 #include "runtime/comm/store/tcp_store.h"
 #include "runtime/comm/tcp/tcp_transport.h"
+#include "tests/support/catch.h"
 
 namespace dstrain::test {
 namespace {
@@ -60,10 +62,26 @@ class Process {
   comm::NodeMap map_;
 };
 
-Process& process() {
-  static Process instance;
-  return instance;
+std::unique_ptr<Process>& kept_process() {
+  static std::unique_ptr<Process> kept;
+  return kept;
 }
+
+Process& process() {
+  if (!kept_process()) kept_process() = std::make_unique<Process>();
+  return *kept_process();
+}
+
+using Listener = Catch::EventListenerBase;
+
+/// Leaves MPI before the program's end, when other static objects are gone: MPICH 4.2 would not
+/// tell mpirun that it has left, which then may kill the others.
+class LeaveAtEnd : public Listener {
+ public:
+  using Listener::Listener;
+  void testRunEnded(const Catch::TestRunStats& /*stats*/) override { kept_process().reset(); }
+};
+CATCH_REGISTER_LISTENER(LeaveAtEnd)
 
 /// The nodes of the first `size` ranks.
 comm::NodeMap first_nodes(comm::NodeMap map, int size) {

@@ -1,9 +1,8 @@
 #include <numeric>
 
-#include <catch2/catch.hpp>
-
 #include "tests/comm/conformance.h"
 #include "tests/comm/process_groups.h"
+#include "tests/support/catch.h"
 
 /// The conformance suite where each rank is a process: every process of a job runs this program
 /// with the same arguments.

@@ -1,5 +1,5 @@
-#include <catch2/catch.hpp>
 
+#include "tests/support/catch.h"
 #include "tests/support/rank_process.h"
 
 using namespace dstrain::test;

@@ -7,18 +7,18 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
 #include "runtime/base/worker_env.h"
+#include "tests/support/catch.h"
 #include "tests/support/process_end.h"
 #include "tests/support/rank_process.h"
 
 using namespace dstrain;
 namespace fs = std::filesystem;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::RankProcess;
 
 /// Ranks that are processes of their own.
@@ -96,7 +96,8 @@ void check_killed(const std::vector<int>& nodes, const std::string& kind) {
   const std::string gone = fmt::format("rank 2 (pid {}) is gone", pid);
   const std::string gone_elsewhere = kind == "shm" ? gone : "rank 2 is gone";
   for (const std::size_t rank : {0U, 1U}) {
-    CHECK_THAT(ranks[rank].read_line(), Contains(gone) || Contains(gone_elsewhere));
+    CHECK_THAT(ranks[rank].read_line(),
+               ContainsSubstring(gone) || ContainsSubstring(gone_elsewhere));
     CHECK(ranks[rank].wait() == status::failed);
   }
   CHECK(ranks[2].wait() == -SIGKILL);
@@ -163,7 +164,7 @@ TEST_CASE("Processes: strangers reach nothing but the rendezvous and disturb nob
   CHECK(strangers.size() == 300);
   ranks[2].kill();
   for (const std::size_t rank : {0U, 1U}) {  // which went on until then
-    CHECK_THAT(ranks[rank].read_all(), Contains("rank 2 is gone"));
+    CHECK_THAT(ranks[rank].read_all(), ContainsSubstring("rank 2 is gone"));
   }
 }
 
@@ -199,8 +200,8 @@ TEST_CASE("Processes: ranks that choose differently are told", "[comm]") {
   RankProcess first = start_rank(job, places[0]);
   job.comm = "auto";
   RankProcess second = start_rank(job, places[1]);
-  CHECK_THAT(first.read_line(), Contains("ranks 0 and 1 differ in DSTRAIN_COMM"));
+  CHECK_THAT(first.read_line(), ContainsSubstring("ranks 0 and 1 differ in DSTRAIN_COMM"));
   CHECK(first.wait() == status::bad_input);
-  CHECK_THAT(second.read_line(), Contains("ranks 1 and 0 differ in DSTRAIN_COMM"));
+  CHECK_THAT(second.read_line(), ContainsSubstring("ranks 1 and 0 differ in DSTRAIN_COMM"));
   CHECK(second.wait() == status::bad_input);
 }

@@ -3,11 +3,10 @@
 #include <array>
 #include <future>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/comm/store/tcp_store.h"
 #include "tests/comm/memory_store.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 
@@ -38,7 +37,7 @@ TEST_CASE("Rendezvous: a place that no network leads to is told at once", "[comm
     FAIL("there is no route");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::remote);
-    CHECK_THAT(error.what(), Catch::StartsWith("MASTER_ADDR: no route to fe80::1: "));
+    CHECK_THAT(error.what(), Catch::Matchers::StartsWith("MASTER_ADDR: no route to fe80::1: "));
   }
 }
 
@@ -64,7 +63,7 @@ TEST_CASE("Rendezvous: the hosts of missing ranks are named and told", "[comm]")
                                       told = ranks;
                                     }};
   CHECK_THROWS_WITH(comm::wait_for_all(store, rendezvous),
-                    Catch::Contains(": waiting for ranks 2 3 (host w1)"));
+                    Catch::Matchers::ContainsSubstring(": waiting for ranks 2 3 (host w1)"));
   CHECK(told == "ranks 2 3 (host w1)");
 }
 
@@ -116,8 +115,9 @@ TEST_CASE("Rendezvous: worlds that differ are told to every rank before the stor
     if (rank == 1) first_has_failed.set_value();
   });
   for (const std::string& error : errors) {
-    CHECK_THAT(error, Catch::EndsWith("says 3 ranks, and WORLD_SIZE of rank 0 says 2 ranks: give "
-                                      "all the same"));
+    CHECK_THAT(error, Catch::Matchers::EndsWith(
+                          "says 3 ranks, and WORLD_SIZE of rank 0 says 2 ranks: give "
+                          "all the same"));
   }
 }
 
@@ -135,7 +135,8 @@ TEST_CASE("Rendezvous: every rank names the missing ranks though the store ends 
     }
   });
   for (const std::string& message : messages) {
-    CHECK_THAT(message, Catch::StartsWith("rendezvous timed out after 0.5 s at the store: waiting "
-                                          "for ranks 2 3; see that all are started"));
+    CHECK_THAT(message,
+               Catch::Matchers::StartsWith("rendezvous timed out after 0.5 s at the store: waiting "
+                                           "for ranks 2 3; see that all are started"));
   }
 }

@@ -4,8 +4,6 @@
 #include <chrono>
 #include <cstdio>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/control/tree_control_group.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
@@ -15,6 +13,7 @@
 #include "runtime/comm/tcp/tcp_transport.h"
 #include "runtime/device/cpu_stream.h"
 #include "tests/comm/conformance.h"
+#include "tests/support/catch.h"
 #include "tests/support/process_end.h"
 #include "tests/support/ranks.h"
 

@@ -11,14 +11,13 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "tests/comm/descriptor_limit.h"
+#include "tests/support/catch.h"
 #include "tests/support/ranks.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -88,7 +87,7 @@ TEST_CASE("SegmentExchange: without a free descriptor rank 0 fails at once", "[c
   const test::DescriptorLimit limit(1);  // after the thread: the sanitizers need one to check it
   limited.count_down();
   CHECK_THAT(message_of([&] { offer->serve(file.get(), 2, Deadline::after(30)); }),
-             Contains("handing out shared memory: accepting a rank: Too many open files"));
+             ContainsSubstring("handing out shared memory: accepting a rank: Too many open files"));
   offer.reset();
   rank_1.join();
   CHECK(fetched == "rank 0 refused its shared memory to rank 1");
@@ -102,5 +101,6 @@ TEST_CASE("SegmentExchange: a fetch that nobody serves ends in time", "[comm]") 
 TEST_CASE("SegmentExchange: why rank 0 cannot be reached is told", "[comm]") {
   const comm::SegmentTicket ticket = comm::SegmentOffer().ticket();
   CHECK_THAT(fetch_message(ticket, 30),
-             Contains("cannot reach rank 0's shared memory: Connection refused: rank 0 has ended"));
+             ContainsSubstring(
+                 "cannot reach rank 0's shared memory: Connection refused: rank 0 has ended"));
 }

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <thread>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/error.h"
@@ -13,6 +12,7 @@
 #include "runtime/device/cpu_stream.h"
 #include "runtime/tensor/buffer.h"
 #include "tests/comm/groups.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 
@@ -65,7 +65,8 @@ TEST_CASE("SegmentMemory: a full heap says how full", "[comm][memory]") {
   const HostBuffer block(6 * mebibyte, memory, stream);
   const Bytes more = GENERATE(3 * mebibyte, std::numeric_limits<Bytes>::max());
   CHECK_THROWS_WITH(memory.allocate(more, stream),
-                    Catch::Contains("in memory shared with the other ranks: 6.00 MiB of 8.00 MiB"));
+                    Catch::Matchers::ContainsSubstring(
+                        "in memory shared with the other ranks: 6.00 MiB of 8.00 MiB"));
   CHECK_THROWS_AS(memory.allocate(-1, stream), Error);
 }
 
@@ -104,7 +105,8 @@ TEST_CASE("Communicator memory: a ledger counts it and bounds it", "[comm][memor
   {
     const HostBuffer block(2 * mebibyte, tracked, stream);
     CHECK(ledger.current(MemoryCategory::buffers) == 2 * mebibyte);
-    CHECK_THROWS_WITH(HostBuffer(2 * mebibyte, tracked, stream), Catch::Contains("does not fit"));
+    CHECK_THROWS_WITH(HostBuffer(2 * mebibyte, tracked, stream),
+                      Catch::Matchers::ContainsSubstring("does not fit"));
   }
   CHECK(ledger.current() == 0);
   CHECK(ledger.peak() == 2 * mebibyte);
@@ -132,7 +134,7 @@ TEST_CASE("Segment: a core file leaves the heaps out", "[comm][memory]") {
     ours = ours || line.starts_with(begin);
     if (ours && line.starts_with("VmFlags:")) flags = line + ' ';
   }
-  CHECK_THAT(flags, Catch::Contains(" dd "));
+  CHECK_THAT(flags, Catch::Matchers::ContainsSubstring(" dd "));
 }
 
 TEST_CASE("Segment: many ranks share the address space", "[comm][memory]") {

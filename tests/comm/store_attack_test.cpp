@@ -11,14 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
 #include "runtime/comm/store/protocol.h"
 #include "runtime/comm/store/tcp_store.h"
 #include "tests/comm/descriptor_limit.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 
 using namespace dstrain;
@@ -123,7 +122,7 @@ TEST_CASE("TcpStore: a server that cannot prove the token is refused", "[comm]")
   });
   CHECK_THROWS_WITH(
       TcpStore::connect({.endpoint = endpoint, .token = "key", .timeout_seconds = 60}),
-      Catch::Matchers::Contains("has another token"));
+      Catch::Matchers::ContainsSubstring("has another token"));
 }
 
 TEST_CASE("TcpStore: a slow handshake is dropped", "[comm]") {
@@ -212,7 +211,7 @@ TEST_CASE("TcpStore: without a secret another user does not join", "[comm]") {
   int status = 0;
   ::waitpid(stranger, &status, 0);
   CHECK(WEXITSTATUS(status) == refused_status);
-  CHECK_THROWS_WITH(store->get("key", 1), Catch::Matchers::Contains("nobody set"));
+  CHECK_THROWS_WITH(store->get("key", 1), Catch::Matchers::ContainsSubstring("nobody set"));
   TcpStore::connect(there)->set("key", "own");
   CHECK(store->get("key", 60) == "own");
 }
@@ -231,7 +230,7 @@ TEST_CASE("TcpStore: without a secret nobody joins another user", "[comm]") {
     });
   }
   CHECK_THROWS_WITH(TcpStore::connect(open_to_all(port, token)),
-                    Catch::Matchers::Contains("is another user's"));
+                    Catch::Matchers::ContainsSubstring("is another user's"));
   ::kill(stranger, SIGKILL);
   ::waitpid(stranger, nullptr, 0);
 }

@@ -1,14 +1,13 @@
 #include <functional>
 #include <thread>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/comm/store/tcp_store.h"
 #include "tests/comm/memory_store.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using comm::TcpStore;
 
 namespace {
@@ -91,7 +90,7 @@ TEST_CASE("TcpStore: a wrong token is refused at once", "[comm]") {
     TcpStore::connect(options_at(server->endpoint(), token));
   };
   CHECK(code_of(connect) == ErrorCode::comm);
-  CHECK_THROWS_WITH(connect(), Contains("has another token"));
+  CHECK_THROWS_WITH(connect(), ContainsSubstring("has another token"));
   server->set("a", "b");
   CHECK(server->get("a", 30) == "b");
 }
@@ -103,8 +102,9 @@ TEST_CASE("TcpStore: a port in use is named with the remedy", "[comm]") {
     TcpStore::serve(options_at({"127.0.0.1", port}));
   };
   CHECK(code_of(again) == ErrorCode::comm);
-  CHECK_THROWS_WITH(again(), Contains("port " + std::to_string(port) + " of 127.0.0.1 is in use") &&
-                                 Contains("choose another port"));
+  CHECK_THROWS_WITH(again(),
+                    ContainsSubstring("port " + std::to_string(port) + " of 127.0.0.1 is in use") &&
+                        ContainsSubstring("choose another port"));
 }
 
 TEST_CASE("TcpStore: an address of another machine is told as such", "[comm]") {
@@ -132,7 +132,7 @@ TEST_CASE("TcpStore: a job finds its own server among those of others", "[comm]"
   CHECK(server->get("a", 30) == "b");
   options.token = "nobody's";
   options.timeout_seconds = 0.2;
-  CHECK_THROWS_WITH(TcpStore::connect(options), Contains("rendezvous timed out"));
+  CHECK_THROWS_WITH(TcpStore::connect(options), ContainsSubstring("rendezvous timed out"));
 }
 
 TEST_CASE("TcpStore: a token that is no secret opens loopback only", "[comm]") {
@@ -147,11 +147,12 @@ TEST_CASE("TcpStore: nobody listens", "[comm]") {
   TcpStore::Options options = options_at({"127.0.0.1", port});
   options.timeout_seconds = 0.1;
   CHECK(code_of([&] { TcpStore::connect(options); }) == ErrorCode::timeout);
-  CHECK_THROWS_WITH(TcpStore::connect(options),
-                    Contains("rendezvous timed out after 0.1 s at 127.0.0.1:" +
-                             std::to_string(port) + ": waiting for rank 0 (") &&
-                        Contains("; see that it is started and that this address and port reach "
-                                 "it, or raise --timeout"));
+  CHECK_THROWS_WITH(
+      TcpStore::connect(options),
+      ContainsSubstring("rendezvous timed out after 0.1 s at 127.0.0.1:" + std::to_string(port) +
+                        ": waiting for rank 0 (") &&
+          ContainsSubstring("; see that it is started and that this address and port reach "
+                            "it, or raise --timeout"));
 }
 
 TEST_CASE("TcpStore: clients may start before the server", "[comm]") {
@@ -179,7 +180,7 @@ TEST_CASE("TcpStore: the end of rank 0 is told to those who wait", "[comm]") {
   });
   server.reset();
   waiting.join();
-  CHECK_THAT(message, Contains("closed the connection: rank 0 has ended"));
+  CHECK_THAT(message, ContainsSubstring("closed the connection: rank 0 has ended"));
 }
 
 TEST_CASE("TcpStore: a get keeps to its own time when the server has gone", "[comm]") {
@@ -190,5 +191,5 @@ TEST_CASE("TcpStore: a get keeps to its own time when the server has gone", "[co
   CHECK_THROWS_WITH(client->get("never", 0.05), "nobody set \"never\" within 0.05 s");
   server.reset();  // the client's connection is closed already: it connects again
   CHECK(code_of([&] { client->get("never", 0.05); }) == ErrorCode::timeout);
-  CHECK_THROWS_WITH(client->get("never", 0.05), Contains("waiting for rank 0"));
+  CHECK_THROWS_WITH(client->get("never", 0.05), ContainsSubstring("waiting for rank 0"));
 }

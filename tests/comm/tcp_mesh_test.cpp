@@ -8,19 +8,18 @@
 #include <thread>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
 #include "runtime/base/token_proof.h"
 #include "runtime/comm/tcp/tcp_transport.h"
 #include "runtime/device/cpu_stream.h"
 #include "tests/comm/memory_store.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::error_of;
 
 namespace {
@@ -221,9 +220,9 @@ TEST_CASE("TcpMesh: a rank of another job is refused by name", "[comm]") {
       comm::connect_mesh(store, options, {{1 - rank}, 1});
     });
   });
-  CHECK_THAT(errors[0], Contains("waits at 127.0.0.1 for connections from rank 1"));
-  CHECK_THAT(errors[1],
-             Contains("rank 1 cannot connect") && Contains("is not a rank of this group"));
+  CHECK_THAT(errors[0], ContainsSubstring("waits at 127.0.0.1 for connections from rank 1"));
+  CHECK_THAT(errors[1], ContainsSubstring("rank 1 cannot connect") &&
+                            ContainsSubstring("is not a rank of this group"));
 }
 
 TEST_CASE("TcpMesh: a rank may leave when the others have heard less", "[comm]") {

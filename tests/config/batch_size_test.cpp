@@ -1,8 +1,7 @@
 #include "runtime/config/batch_size.h"
 
-#include <catch2/catch.hpp>
-
 #include "tests/config/support.h"
+#include "tests/support/catch.h"
 
 using dstrain::config::Batch;
 using dstrain::config::BatchGiven;

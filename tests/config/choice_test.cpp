@@ -2,11 +2,11 @@
 
 #include <cctype>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/config/resolve.h"
 #include "tests/config/support.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain::config;
 using dstrain::test::contains;

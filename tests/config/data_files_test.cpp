@@ -1,9 +1,8 @@
 // The files of a mixture on the command line: weights before them, as Megatron's --data-path.
 #include "runtime/config/data_files.h"
 
-#include <catch2/catch.hpp>
-
 #include "tests/config/resolved.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain::config;
 using dstrain::test::Arguments;

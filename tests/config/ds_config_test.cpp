@@ -1,8 +1,7 @@
 #include "runtime/config/ds_config.h"
 
-#include <catch2/catch.hpp>
-
 #include "tests/config/support.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using dstrain::config::DsConfig;

@@ -1,10 +1,9 @@
 // How many ranks can go on with an elastic training, and how they share its batch.
 #include "runtime/config/elastic_job.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/file.h"
 #include "tests/config/resolved.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;

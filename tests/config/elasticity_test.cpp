@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/config/resolved.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::config;

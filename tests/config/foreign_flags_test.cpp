@@ -1,11 +1,11 @@
 #include <algorithm>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
 #include "tests/config/resolved.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain::config;
 using dstrain::test::Arguments;

@@ -3,11 +3,11 @@
 #include <random>
 #include <regex>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/config/support.h"
+#include "tests/support/catch.h"
 
 using dstrain::config::JsonValue;
 using dstrain::config::Problems;

@@ -1,9 +1,8 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/config/ds_config.h"
+#include "tests/support/catch.h"
 
 using dstrain::config::DsConfig;
 

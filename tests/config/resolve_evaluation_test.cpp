@@ -1,7 +1,7 @@
-#include <catch2/catch.hpp>
 
 #include "runtime/config/resolve.h"
 #include "tests/config/support.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain::config;
 using dstrain::test::adam;

@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
 
 #include "runtime/config/resolve.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain::config;
 

@@ -1,8 +1,8 @@
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/config/resolve.h"
 #include "tests/config/resolved.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain::config;
 using dstrain::DType;

@@ -1,10 +1,10 @@
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/config/resolve.h"
 #include "runtime/config/schedule_json.h"
 #include "tests/config/resolved.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain::config;
 using dstrain::test::Arguments;

@@ -4,12 +4,12 @@
 #include <fstream>
 #include <set>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/config/ds_config.h"
 #include "runtime/config/native_types.h"
 #include "tests/config/support.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain::config;
 using dstrain::test::contains;

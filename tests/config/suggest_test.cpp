@@ -1,10 +1,10 @@
 #include "runtime/config/suggest.h"
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/config/ds_config.h"
 #include "tests/config/support.h"
+#include "tests/support/catch.h"
 
 using dstrain::config::DsConfig;
 using dstrain::config::suggest;

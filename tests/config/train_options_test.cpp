@@ -2,10 +2,9 @@
 
 #include <fstream>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/config/train_flags.h"
 #include "tests/config/resolved.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain::config;

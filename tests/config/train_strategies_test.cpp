@@ -1,9 +1,8 @@
 #include <filesystem>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/config/train_options.h"
 #include "tests/config/resolved.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain::config;

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/data/open_samples.h"
 #include "tests/data/token_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -106,13 +105,14 @@ TEST_CASE("BatchLoader: a step is the same for every split", "[data][loader]") {
 
 TEST_CASE("BatchLoader: too little data is refused", "[data][loader]") {
   const data::LoaderPlace place{.micro_batch = 2};
-  CHECK_THAT(
-      error_of([] { const Counting three(3); }),
-      Catch::EndsWith("t.bin: 3 tokens are too few for one sample of block_size 3, which takes 4"));
+  CHECK_THAT(error_of([] { const Counting three(3); }),
+             Catch::Matchers::EndsWith(
+                 "t.bin: 3 tokens are too few for one sample of block_size 3, which takes 4"));
   const Counting four(4);
   CHECK(four.samples->samples() == 1);
   CHECK_THAT(error_of([&] { data::BatchLoader(*four.samples, place, {.global_batch = 2}); }),
-             Catch::StartsWith("the training data holds 1 samples, fewer than the 2 of one step"));
+             Catch::Matchers::StartsWith(
+                 "the training data holds 1 samples, fewer than the 2 of one step"));
 }
 
 TEST_CASE("EvaluationLoader: every sample comes once and the rest is padding", "[data][loader]") {

@@ -3,9 +3,8 @@
 #include <atomic>
 #include <future>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using data::BatchPrefetcher;
@@ -41,7 +40,7 @@ TEST_CASE("BatchPrefetcher: any step can be asked for", "[data][prefetch]") {
   for (const std::int64_t step : {7, 8, 7, 6, 3, 3, 4, 99, 98, 97, 0, 2, 1}) {
     REQUIRE(prefetcher.take(step).samples.tokens[0] == step);
   }
-  CHECK_THROWS_WITH(prefetcher.take(100), Catch::Contains("step 100 of 100"));
+  CHECK_THROWS_WITH(prefetcher.take(100), Catch::Matchers::ContainsSubstring("step 100 of 100"));
 }
 
 TEST_CASE("BatchPrefetcher: the next step is loaded while this one is in use", "[data][prefetch]") {

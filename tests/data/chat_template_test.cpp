@@ -4,12 +4,12 @@
 #include <cstdlib>
 #include <map>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/file.h"
 #include "runtime/data/jinja_text.h"
 #include "tests/data/token_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -79,7 +79,7 @@ std::string difference(const Result<RenderedChat>& found, const json& golden) {
     // ends with an answer (Mistral); this is refused.
     return found.error().find("has no meaning") != std::string::npos ? "" : found.error();
   }
-  return found.value().text == golden.at("text") ? "" : found.value().text;
+  return found.value().text == golden.at("text").get<std::string>() ? "" : found.value().text;
 }
 
 std::string answers_of(const RenderedChat& chat) {
@@ -184,9 +184,12 @@ TEST_CASE("ChatTemplate: spelling does not matter and content does", "[data][cha
   const std::vector<Message> chat{{"user", "Hi"}};
   CHECK(found.value().render(chat).value().text ==
         "<|im_start|>system\nBe nice.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n");
-  CHECK_THAT(refusal(chatml + " "), Catch::StartsWith("the chat template is none of those known"));
-  CHECK_THAT(refusal("{{ strftime_now('%d') }}"), Catch::Contains("the day's date"));
-  CHECK_THAT(refusal(""), Catch::Contains("Llama 2, Llama 3, Llama 3.1, Mistral"));
+  CHECK_THAT(refusal(chatml + " "),
+             Catch::Matchers::StartsWith("the chat template is none of those known"));
+  CHECK_THAT(refusal("{{ strftime_now('%d') }}"),
+             Catch::Matchers::ContainsSubstring("the day's date"));
+  CHECK_THAT(refusal(""),
+             Catch::Matchers::ContainsSubstring("Llama 2, Llama 3, Llama 3.1, Mistral"));
 }
 
 TEST_CASE("ChatTemplate: it is found in a model's directory", "[data][chat]") {
@@ -199,20 +202,21 @@ TEST_CASE("ChatTemplate: it is found in a model's directory", "[data][chat]") {
     write_file(directory.path() / "tokenizer_config.json", config.dump());
   };
   const std::string folder = directory.path().string();
-  CHECK_THAT(load(), Catch::StartsWith(folder + ": there is no chat template"));
+  CHECK_THAT(load(), Catch::Matchers::StartsWith(folder + ": there is no chat template"));
   write_config({{"chat_template", chatml}});
   CHECK(load() == "ChatML");
   write_config({{"chat_template", json::array({{{"name", "tool_use"}, {"template", "x"}},
                                                {{"name", "default"}, {"template", chatml}}})}});
   CHECK(load() == "ChatML");
   write_config({{"chat_template", json::array({3})}});
-  CHECK_THAT(load(), Catch::StartsWith(folder + ": there is no chat template"));
+  CHECK_THAT(load(), Catch::Matchers::StartsWith(folder + ": there is no chat template"));
   write_config({{"chat_template", "{{ bos_token }}"}});
-  CHECK_THAT(load(), Catch::StartsWith(folder + ": the chat template is none of those known"));
+  CHECK_THAT(load(),
+             Catch::Matchers::StartsWith(folder + ": the chat template is none of those known"));
   write_file(directory.path() / "chat_template.jinja", chatml);
   CHECK(load() == "ChatML");
   write_file(directory.path() / "tokenizer_config.json", "{");
-  CHECK_THAT(load(), Catch::StartsWith(folder + "/tokenizer_config.json: "));
+  CHECK_THAT(load(), Catch::Matchers::StartsWith(folder + "/tokenizer_config.json: "));
 }
 
 TEST_CASE("ChatTemplate: a template needs the tokens that it names", "[data][chat]") {

@@ -1,9 +1,9 @@
 // Where documents begin within samples, by kind of file.
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/data/open_samples.h"
 #include "tests/data/token_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 
@@ -49,7 +49,7 @@ TEST_CASE("Documents: texts of a stream may lie in several samples", "[data][doc
 
 TEST_CASE("Documents: a file that does not know them is refused", "[data][documents]") {
   CHECK_THAT(error_of([] { starts_of("d.txt", "some text without ends"); }),
-             Catch::Contains("such a file does not tell where documents begin"));
+             Catch::Matchers::ContainsSubstring("such a file does not tell where documents begin"));
 }
 
 }  // namespace

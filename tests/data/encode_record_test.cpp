@@ -1,8 +1,7 @@
 #include "runtime/data/encode_record.h"
 
-#include <catch2/catch.hpp>
-
 #include "tests/data/word_encoder.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 
 namespace dstrain::test {

@@ -4,8 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -56,5 +55,6 @@ TEST_CASE("HuggingFaceEncoder: another byte of its files is another identity", "
   CHECK(identity != data::HuggingFaceEncoder(copy).identity());
   CHECK(data::has_tokenizer(copy));
   CHECK_FALSE(data::has_tokenizer(folder.path()));
-  CHECK_THROWS_WITH(data::make_encoder(folder.path()), Catch::Contains("holds no tokenizer"));
+  CHECK_THROWS_WITH(data::make_encoder(folder.path()),
+                    Catch::Matchers::ContainsSubstring("holds no tokenizer"));
 }

@@ -1,7 +1,6 @@
 #include "runtime/data/json_record.h"
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 
 namespace dstrain::test {
@@ -71,11 +70,12 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
 }
 
 TEST_CASE("JsonRecord: broken JSON is named with its column", "[data][json]") {
-  CHECK_THAT(error(R"({"text": "a)"), Catch::StartsWith("d.jsonl:7:12: not JSON: ") &&
-                                          Catch::EndsWith("; each line is one object"));
-  CHECK_THAT(error(R"({"text": x})"), Catch::StartsWith("d.jsonl:7:10: not JSON: "));
-  CHECK_THAT(error("{\"text\": \"\xFF\"}"), Catch::StartsWith("d.jsonl:7:11: not JSON: "));
-  CHECK_THAT(error(R"({"text": "a"} x)"), Catch::StartsWith("d.jsonl:7:15: not JSON: "));
+  CHECK_THAT(error(R"({"text": "a)"), Catch::Matchers::StartsWith("d.jsonl:7:12: not JSON: ") &&
+                                          Catch::Matchers::EndsWith("; each line is one object"));
+  CHECK_THAT(error(R"({"text": x})"), Catch::Matchers::StartsWith("d.jsonl:7:10: not JSON: "));
+  CHECK_THAT(error("{\"text\": \"\xFF\"}"),
+             Catch::Matchers::StartsWith("d.jsonl:7:11: not JSON: "));
+  CHECK_THAT(error(R"({"text": "a"} x)"), Catch::Matchers::StartsWith("d.jsonl:7:15: not JSON: "));
   CHECK(error(std::string("{\"text\": \"\0\"}", 13)) == "d.jsonl:7:11: a NUL byte; is it JSON?");
   const std::string huge = "{\"text\": \"" + std::string(100'000, 'a');
   CHECK(error(huge).size() < 300);

@@ -2,10 +2,9 @@
 
 #include <limits>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/data/open_samples.h"
 #include "tests/data/token_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -207,12 +206,14 @@ TEST_CASE("MegatronSet: an index that contradicts itself is refused", "[data][me
   for (const std::vector<std::int64_t>& documents :
        {std::vector<std::int64_t>{1, 3}, {0, 2, 1, 3}, {0, 4}, {0, -1, 3}}) {
     CAPTURE(documents);
-    CHECK_THAT(error([&](IndexClaim& index) { index.documents = documents; }),
-               Catch::Contains("the first is 0, and they rise to the 3 sequences"));
+    CHECK_THAT(
+        error([&](IndexClaim& index) { index.documents = documents; }),
+        Catch::Matchers::ContainsSubstring("the first is 0, and they rise to the 3 sequences"));
   }
   CHECK(error([](IndexClaim& index) { index.tail = "12"; }) ==
         "m.idx: 3 sequences and 3 document indices take 94 bytes, but the file has 96");
-  CHECK_THAT(error([](IndexClaim& index) { index.tail = "123"; }), Catch::Contains("multimodal"));
+  CHECK_THAT(error([](IndexClaim& index) { index.tail = "123"; }),
+             Catch::Matchers::ContainsSubstring("multimodal"));
 }
 
 TEST_CASE("MegatronSet: a damaged header is refused", "[data][megatron]") {
@@ -225,14 +226,16 @@ TEST_CASE("MegatronSet: a damaged header is refused", "[data][megatron]") {
   CHECK(error(good.substr(0, 33)) == "m.idx: 33 bytes are too few for the header of an index");
   CHECK(error(good.substr(0, 90)) ==
         "m.idx: 3 sequences and 3 document indices take 94 bytes, but the file has 90");
-  CHECK_THAT(error(std::string("TNTIDX\0\0", 8) + good), Catch::Contains("fairseq's older format"));
+  CHECK_THAT(error(std::string("TNTIDX\0\0", 8) + good),
+             Catch::Matchers::ContainsSubstring("fairseq's older format"));
   for (const std::int64_t count :
        {std::int64_t{-1}, std::int64_t{12}, std::numeric_limits<std::int64_t>::max()}) {
     std::string bytes = good;
     std::memcpy(bytes.data() + 18, &count, sizeof count);
     CAPTURE(count);
-    CHECK_THAT(error(bytes), Catch::Contains("m.idx: byte 18: ") &&
-                                 Catch::Contains("sequences do not fit into the 94 bytes"));
+    CHECK_THAT(error(bytes),
+               Catch::Matchers::ContainsSubstring("m.idx: byte 18: ") &&
+                   Catch::Matchers::ContainsSubstring("sequences do not fit into the 94 bytes"));
   }
 }
 

@@ -2,10 +2,9 @@
 #include <map>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/data/sample_order.h"
+#include "tests/support/catch.h"
 
 namespace dstrain::test {
 namespace {

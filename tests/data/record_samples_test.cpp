@@ -3,7 +3,6 @@
 #include <map>
 #include <numeric>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/label.h"
@@ -12,6 +11,7 @@
 #include "runtime/data/open_samples.h"
 #include "tests/data/token_files.h"
 #include "tests/data/word_encoder.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -106,10 +106,11 @@ TEST_CASE("JsonLines: without packing a row holds one record", "[data][records]"
   const auto source = files.open(text_line("abcdefg") + text_line("x") + text_line("hi"), 3, false);
   CHECK(shown(rows_of(*source)) == "abc|bcd hi.|i-- ");
   REQUIRE(source->notes().size() == 2);
-  CHECK_THAT(source->notes()[0],
-             Catch::EndsWith("1 of 3 records are longer than block_size 3 and lose their ends"));
-  CHECK_THAT(source->notes()[1],
-             Catch::EndsWith("1 of 3 records have no label that counts and are left out"));
+  CHECK_THAT(
+      source->notes()[0],
+      Catch::Matchers::EndsWith("1 of 3 records are longer than block_size 3 and lose their ends"));
+  CHECK_THAT(source->notes()[1], Catch::Matchers::EndsWith(
+                                     "1 of 3 records have no label that counts and are left out"));
 }
 
 TEST_CASE("JsonLines: completions are packed whole", "[data][records]") {
@@ -140,19 +141,21 @@ TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]
   CHECK(files.error(text_line("a")) ==
         "d.jsonl: 1 tokens are too few for one sample of block_size 4, which takes 2");
   CHECK_THAT(files.error(text_line("a") + "\r\n{\"text\": 1}"),
-             Catch::Equals("d.jsonl:3: text is number, not a string"));
+             Catch::Matchers::Equals("d.jsonl:3: text is number, not a string"));
   CHECK_THAT(files.error(text_line("a") + "{\"text\"}"),
-             Catch::StartsWith("d.jsonl:2:8: not JSON"));
+             Catch::Matchers::StartsWith("d.jsonl:2:8: not JSON"));
   CHECK(files.error("\n" + text_line("a") + pair("a", "b")) ==
         "d.jsonl:3: holds prompt and completion, and line 2 text; a file holds one kind of record");
   CHECK(files.error("[\n" + text_line("a") + "]") ==
         "d.jsonl: is a JSON array; JSON lines are one object a line: jq -c '.[]' in.json > "
         "out.jsonl");
   CHECK_THAT(files.error("{\n\"text\": \"a\"\n}", "d.json"),
-             Catch::EndsWith("has an object over several lines; JSON lines are one object a line: "
-                             "jq -c . in.json > out.jsonl"));
-  CHECK_THAT(files.error("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}"),
-             Catch::StartsWith("d.jsonl:1: messages: the byte tokenizer has no chat template"));
+             Catch::Matchers::EndsWith(
+                 "has an object over several lines; JSON lines are one object a line: "
+                 "jq -c . in.json > out.jsonl"));
+  CHECK_THAT(
+      files.error("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}"),
+      Catch::Matchers::StartsWith("d.jsonl:1: messages: the byte tokenizer has no chat template"));
 }
 
 TEST_CASE("JsonLines: the first bad line is told whatever comes after", "[data][records]") {
@@ -160,7 +163,7 @@ TEST_CASE("JsonLines: the first bad line is told whatever comes after", "[data][
   std::string lines;
   for (int i = 1; i <= 5000; ++i)
     lines += i == 1234 ? "{}\n" : i % 997 == 0 ? "[\n" : text_line("a");
-  CHECK_THAT(files.error(lines), Catch::StartsWith("d.jsonl:997:2: not JSON"));
+  CHECK_THAT(files.error(lines), Catch::Matchers::StartsWith("d.jsonl:997:2: not JSON"));
 }
 
 TEST_CASE("JsonLines: a byte-order mark and line ends of Windows are no matter",
@@ -180,11 +183,15 @@ TEST_CASE("JsonLines: the name decides and not the content", "[data][records]") 
 
 TEST_CASE("OpenSamples: other formats are refused with the way out", "[data][records]") {
   const JsonFiles files;
-  CHECK_THAT(files.error("PAR1...", "d.parquet"), Catch::Contains("to_json('out.jsonl'"));
-  CHECK_THAT(files.error("PAR1...", "d.jsonl"), Catch::Contains("Parquet is not read"));
-  CHECK_THAT(files.error("ARROW1..", "d"), Catch::Contains("Arrow is not read"));
-  CHECK_THAT(files.error("\x1f\x8b..", "d.jsonl.gz"), Catch::Contains("gunzip it first"));
-  CHECK_THAT(files.error("text,label", "d.csv"), Catch::Contains("CSV is not trained on"));
+  CHECK_THAT(files.error("PAR1...", "d.parquet"),
+             Catch::Matchers::ContainsSubstring("to_json('out.jsonl'"));
+  CHECK_THAT(files.error("PAR1...", "d.jsonl"),
+             Catch::Matchers::ContainsSubstring("Parquet is not read"));
+  CHECK_THAT(files.error("ARROW1..", "d"), Catch::Matchers::ContainsSubstring("Arrow is not read"));
+  CHECK_THAT(files.error("\x1f\x8b..", "d.jsonl.gz"),
+             Catch::Matchers::ContainsSubstring("gunzip it first"));
+  CHECK_THAT(files.error("text,label", "d.csv"),
+             Catch::Matchers::ContainsSubstring("CSV is not trained on"));
 }
 
 TEST_CASE("JsonLines: each token is learnt once whatever the rows", "[data][records]") {
@@ -294,8 +301,8 @@ TEST_CASE("JsonLines: a tokenizer's tokens are made once", "[data][records]") {
   const WordEncoder other({.identity = "others", .ends_with = ""});
   CHECK(rows_of(*open(other)) != rows);
   CHECK_THAT(error_of([&] { rows_of(*open(words, 100)); }),
-             Catch::Contains("d.jsonl: token 0 is ") &&
-                 Catch::EndsWith("but the model's vocabulary ends at 99"));
+             Catch::Matchers::ContainsSubstring("d.jsonl: token 0 is ") &&
+                 Catch::Matchers::EndsWith("but the model's vocabulary ends at 99"));
 }
 
 TEST_CASE("JsonLines: a split keeps documents of text whole", "[data][records]") {
@@ -333,12 +340,13 @@ TEST_CASE("OpenSamples: text under a tokenizer is one stream", "[data][records]"
   const Ids all = words.encode("ab cd\nef gh ij");
   CHECK(read(*source, 1).tokens == Ids{all[2], all[3]});
   CHECK(read(*source, 1).labels == Ids{all[3], all[4]});
-  CHECK_THAT(error_of([&] {
-               data::open_samples(
-                   write_file(directory.path() / "b.txt", "ab\xFF"), words,
-                   {.sizes = {2}, .vocabulary = 300'000, .cache = directory.path() / "cache"});
-             }),
-             Catch::EndsWith("b.txt: not UTF-8 text: byte 2 (0xff) starts no valid character"));
+  CHECK_THAT(
+      error_of([&] {
+        data::open_samples(
+            write_file(directory.path() / "b.txt", "ab\xFF"), words,
+            {.sizes = {2}, .vocabulary = 300'000, .cache = directory.path() / "cache"});
+      }),
+      Catch::Matchers::EndsWith("b.txt: not UTF-8 text: byte 2 (0xff) starts no valid character"));
 }
 
 }  // namespace dstrain::test

@@ -2,9 +2,8 @@
 
 #include <set>
 
-#include <catch2/catch.hpp>
-
 #include "tests/data/token_files.h"
+#include "tests/support/catch.h"
 
 namespace dstrain::test {
 

@@ -1,8 +1,7 @@
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/data/sample_order.h"
+#include "tests/support/catch.h"
 
 using dstrain::data::split_samples;
 

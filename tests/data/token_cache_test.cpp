@@ -6,9 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "tests/data/token_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -167,8 +166,9 @@ TEST_CASE("TokenCache: a place that cannot be used is named", "[data][cache]") {
   const TempDir directory;
   const std::string path = write_file(directory.path() / "file", "x");
   CHECK_THAT(error_of([&] { cached(path); }),
-             Catch::Contains(path) &&
-                 Catch::Contains("DSTRAIN_CACHE names the directory where tokens are kept"));
+             Catch::Matchers::ContainsSubstring(path) &&
+                 Catch::Matchers::ContainsSubstring(
+                     "DSTRAIN_CACHE names the directory where tokens are kept"));
 }
 
 TEST_CASE("TokenCache: the key tells content and method apart", "[data][cache]") {

@@ -1,9 +1,8 @@
 #include "runtime/data/token_file.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/data/tokenizer.h"
 #include "tests/data/token_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -86,7 +85,8 @@ TEST_CASE("TokenFile: a broken llm.c file is refused", "[data][tokens]") {
   CHECK(files.error("t.bin", token_bytes<std::uint16_t>({}, {}).substr(0, 1023), 100) ==
         "t.bin: 1023 bytes are too few for the header of a token file");
   CHECK(files.error("t.bin", "", 100) == "t.bin: the file is empty");
-  CHECK_THAT(files.error("t.bin", "abc", 100), Catch::StartsWith("t.bin: unknown magic 0"));
+  CHECK_THAT(files.error("t.bin", "abc", 100),
+             Catch::Matchers::StartsWith("t.bin: unknown magic 0"));
 }
 
 TEST_CASE("TokenFile: an id beyond the vocabulary is named with its position", "[data][tokens]") {
@@ -108,9 +108,9 @@ TEST_CASE("TokenFile: text that cannot be used is refused", "[data][tokens]") {
         "t.txt: the byte tokenizer needs a vocabulary of 256, the model has 255");
   const std::string text = files.add("t.txt", "abc");
   CHECK_THAT(error_of([&] { TokenFile(text + ".no", 256); }),
-             Catch::Equals(text + ".no: No such file or directory"));
+             Catch::Matchers::Equals(text + ".no: No such file or directory"));
   CHECK_THAT(error_of([&] { TokenFile(files.directory().path().string(), 256); }),
-             Catch::Contains("not a regular file"));
+             Catch::Matchers::ContainsSubstring("not a regular file"));
 }
 
 }  // namespace dstrain::test

@@ -5,12 +5,12 @@
 
 #include <sys/mman.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/token_set.h"
 #include "tests/data/word_encoder.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,6 +1,6 @@
 #include "runtime/data/tokenizer.h"
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 namespace dstrain::test {
 

@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/catch.h"
 #include "tests/support/deferred_device.h"
 
 namespace dstrain {

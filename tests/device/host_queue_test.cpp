@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 namespace dstrain {
 

@@ -3,10 +3,9 @@
 #include <fstream>
 #include <string>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
 #include "runtime/tensor/buffer.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 
 using namespace dstrain;

@@ -4,10 +4,9 @@
 #include <thread>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/catch.h"
 
 namespace dstrain {
 namespace {
@@ -49,7 +48,8 @@ TEST_CASE("HostMemory: a size that makes no sense is a bug", "[device][memory]")
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   HostMemory memory;
   const Bytes bytes = GENERATE(Bytes{-1}, std::numeric_limits<Bytes>::max());
-  CHECK_THROWS_WITH(memory.allocate(bytes, stream), Catch::Contains("check failed"));
+  CHECK_THROWS_WITH(memory.allocate(bytes, stream),
+                    Catch::Matchers::ContainsSubstring("check failed"));
 }
 
 TEST_CASE("HostMemory: is freed after the work launched before", "[device][memory]") {

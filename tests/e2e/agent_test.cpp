@@ -9,7 +9,6 @@
 
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "launcher/hosts/host_agent.h"
@@ -17,6 +16,7 @@
 #include "launcher/job/supervisor.h"
 #include "launcher/plan/job_env.h"
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -267,7 +267,8 @@ TEST_CASE("Agent: what ranks leave running is asked before it is killed", "[e2e]
   REQUIRE(agent.wait_for_finish());
   CHECK(fs::exists(agent.folder() / "asked"));
   REQUIRE(agent.notes.size() == 1);
-  CHECK_THAT(agent.notes.front(), Catch::Contains("ending processes they left running"));
+  CHECK_THAT(agent.notes.front(),
+             Catch::Matchers::ContainsSubstring("ending processes they left running"));
 }
 
 TEST_CASE("Agent: what does not listen is killed in the end", "[e2e][agent]") {
@@ -292,7 +293,7 @@ TEST_CASE("Agent: its guard ends what a killed agent leaves", "[e2e][agent]") {
   kill(number_after(agent.output[0], "agent"), SIGKILL);
   REQUIRE(agent.wait_for_end());
   CHECK(test::wait_until_none([&] { return agent.processes(); }));
-  CHECK_THAT(agent.end_reason(), Catch::Contains("ended with status 137"));
+  CHECK_THAT(agent.end_reason(), Catch::Matchers::ContainsSubstring("ended with status 137"));
 }
 
 TEST_CASE("Agent: a stop signal asks its ranks and is told", "[e2e][agent]") {
@@ -373,7 +374,7 @@ TEST_CASE("Agent: the first rank that cannot be started is the last", "[e2e][age
   agent.signal(SIGKILL);
   REQUIRE(agent.wait_for_finish());
   REQUIRE(agent.refusals.size() == 1);
-  CHECK_THAT(agent.refusals[0], Catch::Contains("/nonexistent/program"));
+  CHECK_THAT(agent.refusals[0], Catch::Matchers::ContainsSubstring("/nonexistent/program"));
 }
 
 TEST_CASE("Agent: a message reaches the rank that it is for", "[e2e][agent]") {
@@ -412,5 +413,5 @@ TEST_CASE("Agent: a second job is refused", "[e2e][agent]") {
   agent.start(1, "exec sleep 1000");
   REQUIRE(agent.wait_for_end());
   CHECK(test::wait_until_none([&] { return agent.processes(); }));
-  CHECK_THAT(agent.end_reason(), Catch::Contains("a second job"));
+  CHECK_THAT(agent.end_reason(), Catch::Matchers::ContainsSubstring("a second job"));
 }

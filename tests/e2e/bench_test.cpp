@@ -1,15 +1,15 @@
 #include <algorithm>
 #include <set>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 using Words = std::vector<std::string>;
 
@@ -69,8 +69,8 @@ TEST_CASE("Bench: gemm gives the rate of every product of a step", "[e2e][bench]
   CHECK(names.size() == 15);
   // 6 N FLOP per token, N the parameters that are multiplied with.
   const double multiplied = 2.0 * 12 * 32 * 32 + 50 * 32;
-  CHECK(flop == Approx(6 * multiplied * 4 * 8));
-  CHECK(json["step"]["flop"].get<double>() == Approx(flop));
+  CHECK(flop == Catch::Approx(6 * multiplied * 4 * 8));
+  CHECK(json["step"]["flop"].get<double>() == Catch::Approx(flop));
 }
 
 TEST_CASE("Bench: adam stands beside a loop that moves the same bytes", "[e2e][bench]") {
@@ -130,8 +130,8 @@ TEST_CASE("Bench: tables carry the ceiling", "[e2e][bench]") {
                Row{tiny_comm, {"copied by all ranks at once", "of bound", "all_gather in place"}});
   Launch launch(row.words);
   CHECK(launch.wait() == 0);
-  for (const std::string& text : row.texts) CHECK_THAT(launch.out(), Contains(text));
-  CHECK_THAT(launch.out(), !Contains("[rank 0]"));
+  for (const std::string& text : row.texts) CHECK_THAT(launch.out(), ContainsSubstring(text));
+  CHECK_THAT(launch.out(), !ContainsSubstring("[rank 0]"));
 }
 
 TEST_CASE("Bench: mistakes cost no rank", "[e2e][bench]") {
@@ -161,7 +161,7 @@ TEST_CASE("Bench: mistakes cost no rank", "[e2e][bench]") {
   CAPTURE(row.words);
   Launch launch(row.words);
   CHECK(launch.wait() == 2);
-  CHECK_THAT(launch.err(), Contains(row.message) && !Contains("job "));
+  CHECK_THAT(launch.err(), ContainsSubstring(row.message) && !ContainsSubstring("job "));
   CHECK(launch.out().empty());
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("Bench: the list of commands names each measurement", "[e2e][bench]") 
   const std::string line =
       launch.out().substr(start + 1, launch.out().find('\n', start + 1) - start);
   for (const char* name : {"gemm", "comm", "adam", "checkpoint", "io", "launch"}) {
-    CHECK_THAT(line, Contains(std::string(" ") + name));
+    CHECK_THAT(line, ContainsSubstring(std::string(" ") + name));
   }
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("Bench: help tells the options of all", "[e2e][bench]") {
   CHECK(launch.wait() == 0);
   for (const char* text :
        {"gemm", "comm", "adam", "io", "--runs", "--json", "--sizes", "--numel", "--io_size"}) {
-    CHECK_THAT(launch.out(), Contains(text));
+    CHECK_THAT(launch.out(), ContainsSubstring(text));
   }
 }
 
@@ -227,7 +227,7 @@ TEST_CASE("Bench: io prints a section that a configuration can have", "[e2e][ben
                  "--queue_depths", "2", "--threads", "1"});
   CHECK(launch.wait() == 0);
   for (const char* text : {"A swap file of 256 KiB", "fio", "mixed"}) {
-    CHECK_THAT(launch.out(), Contains(text));
+    CHECK_THAT(launch.out(), ContainsSubstring(text));
   }
   const std::size_t begin = launch.out().find("\"aio\": ");
   REQUIRE(begin != std::string::npos);

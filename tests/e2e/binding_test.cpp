@@ -3,16 +3,15 @@
 #include <set>
 #include <sstream>
 
-#include <catch2/catch.hpp>
-
 #include "launcher/plan/core_binding.h"
 #include "launcher/plan/machine.h"
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/skip.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 using Words = std::vector<std::string>;
 
@@ -78,10 +77,10 @@ TEST_CASE("Binding: what cannot be had is refused", "[e2e][binding]") {
   all_cores();
   Launch absent({"--bind_core_list", "9999", "sh", "-c", "true"});
   CHECK(absent.wait() == 3);
-  CHECK_THAT(absent.err(), Contains("core 9999 is not among"));
+  CHECK_THAT(absent.err(), ContainsSubstring("core 9999 is not among"));
   Launch wrong({"--bind_core_list", "3-1", "sh", "-c", "true"});
   CHECK(wrong.wait() == 2);
   Launch twice({"--bind_cores_to_rank", "--env", "KMP_AFFINITY=compact", "sh", "-c", "true"});
   CHECK(twice.wait() == 3);
-  CHECK_THAT(twice.err(), Contains("KMP_AFFINITY"));
+  CHECK_THAT(twice.err(), ContainsSubstring("KMP_AFFINITY"));
 }

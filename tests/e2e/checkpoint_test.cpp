@@ -8,17 +8,17 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/checkpoint/catalog.h"
 #include "tests/e2e/launch_process.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::ResumableRun;
 
 namespace {
@@ -57,7 +57,7 @@ TEST_CASE("Checkpoint: a run does not go into one", "[e2e]") {
   const test::Outcome refused = test::run_command(
       test::train_command(inside), {.env = {}, .directory = test::golden_folder.string()});
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, Contains("checkpoint-2 is a checkpoint; choose another"));
+  CHECK_THAT(refused.err, ContainsSubstring("checkpoint-2 is a checkpoint; choose another"));
   CHECK_FALSE(fs::exists(inside.parent_path()));
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("Checkpoint: looking at a run makes nothing", "[e2e]") {
   const test::Outcome shown =
       test::run_command(command, {.env = {}, .directory = test::golden_folder.string()});
   CHECK(shown.status == 0);
-  CHECK_THAT(shown.err, Contains("--run_name"));
+  CHECK_THAT(shown.err, ContainsSubstring("--run_name"));
   CHECK_FALSE(fs::exists(output.parent_path()));
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("Checkpoint: a run saves when it is due and at the end", "[e2e][checkp
   CHECK_FALSE(has_leftovers(output));
   for (const int step : {2, 4, 5}) {
     const std::string saved = fmt::format("saved {}/checkpoint-{}\n", output.string(), step);
-    CHECK_THAT(result.out, Contains(saved));
+    CHECK_THAT(result.out, ContainsSubstring(saved));
   }
   // Training goes on meanwhile: the vote before step 3 lets it be committed, a later one tells.
   CHECK(result.out.find("step 3/5") < result.out.find("saved"));
@@ -104,7 +104,7 @@ TEST_CASE("Checkpoint: a run saves when it is due and at the end", "[e2e][checkp
   const nlohmann::json& metrics = result.metrics.back();
   CHECK(result.metrics.front().at("memory").at("host") == 0);
   CHECK(metrics.at("memory").at("host").get<double>() ==
-        Approx(metrics.at("planned_memory").at("host").get<double>()).epsilon(0.05));
+        Catch::Approx(metrics.at("planned_memory").at("host").get<double>()).epsilon(0.05));
 }
 
 TEST_CASE("Checkpoint: files do not depend on the stage", "[e2e][checkpoint]") {
@@ -173,15 +173,15 @@ TEST_CASE("Checkpoint: damage is told and the one before is used", "[e2e][checkp
   const test::TrainRun explicitly = run.train(
       folder.path() / "other", 6, {"--resume_from_checkpoint", (output / "checkpoint-4").string()});
   CHECK(explicitly.status == 2);
-  CHECK_THAT(explicitly.err, Contains(row.file));
+  CHECK_THAT(explicitly.err, ContainsSubstring(row.file));
 
   const test::TrainRun rest = run.resume(output, 6);
   CAPTURE(rest.err);
   REQUIRE(rest.status == 0);
-  CHECK_THAT(rest.err,
-             Contains("checkpoint-4 is damaged and not used: ") && Contains(row.file) &&
-                 Contains(row.told) &&
-                 Contains("going on from " + output.string() + "/checkpoint-2, after step 2"));
+  CHECK_THAT(rest.err, ContainsSubstring("checkpoint-4 is damaged and not used: ") &&
+                           ContainsSubstring(row.file) && ContainsSubstring(row.told) &&
+                           ContainsSubstring("going on from " + output.string() +
+                                             "/checkpoint-2, after step 2"));
   CHECK(test::results_of(rest) == test::results_of(whole));
 }
 
@@ -195,9 +195,9 @@ TEST_CASE("Checkpoint: foreign files in the newest are told and it is kept", "[e
   CAPTURE(rest.err);
   REQUIRE(rest.status == 0);
   CHECK_THAT(rest.err,
-             Contains("going on from " + output.string() + "/checkpoint-4, after step 4"));
+             ContainsSubstring("going on from " + output.string() + "/checkpoint-4, after step 4"));
   const std::string told = "checkpoint-4 is whole, but holds foreign files: pytorch_model.bin;";
-  REQUIRE_THAT(rest.err, Contains(told));
+  REQUIRE_THAT(rest.err, ContainsSubstring(told));
   CHECK(rest.err.find(told) == rest.err.rfind(told));
   CHECK(fs::exists(output / "checkpoint-4/pytorch_model.bin"));
   CHECK(fs::exists(output / "checkpoint-6"));
@@ -215,7 +215,7 @@ TEST_CASE("Checkpoint: when all are damaged nothing is begun anew", "[e2e][check
   }
   const test::TrainRun rest = run.resume(output, 4);
   CHECK(rest.status == 2);
-  CHECK_THAT(rest.err, Contains("there is no whole checkpoint"));
+  CHECK_THAT(rest.err, ContainsSubstring("there is no whole checkpoint"));
 }
 
 TEST_CASE("Checkpoint: a state that is not finite is never saved", "[e2e][checkpoint]") {
@@ -245,9 +245,10 @@ TEST_CASE("Checkpoint: a state that is not finite is never saved", "[e2e][checkp
   CAPTURE(run.err);
   CHECK(run.status == 1);
   CHECK(run.metrics.size() == 4);
-  CHECK_THAT(run.err, Contains("checkpoint-2 is not saved: fp32.wpe.weight holds a value that is "
+  CHECK_THAT(run.err,
+             ContainsSubstring("checkpoint-2 is not saved: fp32.wpe.weight holds a value that is "
                                "not finite") &&
-                          Contains("the model is not saved: wpe.weight holds a value that is not "
+                 ContainsSubstring("the model is not saved: wpe.weight holds a value that is not "
                                    "finite"));
   CHECK_FALSE(fs::exists(output / "model.safetensors"));
   CHECK(steps_in(output).empty());

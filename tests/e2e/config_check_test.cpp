@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace fs = std::filesystem;
@@ -107,8 +107,10 @@ TEST_CASE("ConfigCheck: configurations of tutorials as printed", "[e2e][config]"
     CAPTURE(row.name, run.out, run.err);
     CHECK(run.status == (row.errors.empty() ? 0 : 2));
     CHECK((run.out.find(row.name + ".json: ok\n") != std::string::npos) == row.errors.empty());
-    for (const std::string& words : row.warnings) CHECK_THAT(run.out, Catch::Contains(words));
-    for (const std::string& words : row.errors) CHECK_THAT(run.err, Catch::Contains(words));
+    for (const std::string& words : row.warnings)
+      CHECK_THAT(run.out, Catch::Matchers::ContainsSubstring(words));
+    for (const std::string& words : row.errors)
+      CHECK_THAT(run.err, Catch::Matchers::ContainsSubstring(words));
     CHECK(line_count(run.err) == row.errors.size());
   }
   std::set<std::string> there;
@@ -127,8 +129,9 @@ TEST_CASE("ConfigCheck: a directory to offload to is asked for and looked at", "
   };
   const Outcome without = check_with("");
   CHECK(without.status == 2);
-  CHECK_THAT(without.err, Catch::Contains(":2:13: zero_optimization.offload_param.device: needs "
-                                          "nvme_path beside it, a directory on a fast disk"));
+  CHECK_THAT(without.err, Catch::Matchers::ContainsSubstring(
+                              ":2:13: zero_optimization.offload_param.device: needs "
+                              "nvme_path beside it, a directory on a fast disk"));
   const auto path = [](const fs::path& directory) {
     return ", \"nvme_path\": \"" + directory.string() + "\"";
   };
@@ -136,11 +139,13 @@ TEST_CASE("ConfigCheck: a directory to offload to is asked for and looked at", "
   CHECK(missing.status == 0);
   CHECK_THAT(
       missing.out,
-      Catch::Contains("warning: zero_optimization.offload_param.nvme_path: ") &&
-          Catch::Contains("missing: there is no such directory; give one that every machine"));
+      Catch::Matchers::ContainsSubstring("warning: zero_optimization.offload_param.nvme_path: ") &&
+          Catch::Matchers::ContainsSubstring(
+              "missing: there is no such directory; give one that every machine"));
   const Outcome file = check_with(path(folder.path() / "ds.json"));
-  CHECK_THAT(file.out, Catch::Contains("ds.json: is no directory; give one that every machine"));
-  CHECK_THAT(check_with(path(folder.path())).out, !Catch::Contains("nvme_path"));
+  CHECK_THAT(file.out, Catch::Matchers::ContainsSubstring(
+                           "ds.json: is no directory; give one that every machine"));
+  CHECK_THAT(check_with(path(folder.path())).out, !Catch::Matchers::ContainsSubstring("nvme_path"));
 }
 
 TEST_CASE("ConfigCheck: mistakes of all kinds at once", "[e2e][config]") {
@@ -150,8 +155,9 @@ TEST_CASE("ConfigCheck: mistakes of all kinds at once", "[e2e][config]") {
   "gradient_acumulation": 1, "zero_optimization": {"offload_optimizer": {"device": "CPU"}}})";
   const Outcome run = check(file, {"--num_gpus", "3"});
   CHECK(run.status == 2);
-  CHECK_THAT(run.err, Catch::Contains("gradient_acumulation: unknown key") &&
-                          Catch::Contains("offload_optimizer.device: needs stage 1, 2 or 3"));
+  CHECK_THAT(run.err, Catch::Matchers::ContainsSubstring("gradient_acumulation: unknown key") &&
+                          Catch::Matchers::ContainsSubstring(
+                              "offload_optimizer.device: needs stage 1, 2 or 3"));
 }
 
 TEST_CASE("ConfigCheck: the memory of a rank on a device that is not here", "[e2e][config]") {
@@ -170,16 +176,19 @@ TEST_CASE("ConfigCheck: the memory of a rank on a device that is not here", "[e2
   };
   const std::string ok = file.string() + ": ok\n";
   const std::vector<std::string> model{"--config_name", "gpt2", "--num_gpus", "4"};
-  CHECK_THAT(out(command, model), Catch::StartsWith(ok + "on cpu, 4 rank(s): memory per rank: "));
+  CHECK_THAT(out(command, model),
+             Catch::Matchers::StartsWith(ok + "on cpu, 4 rank(s): memory per rank: "));
   std::vector<std::string> both = model;
   both.insert(both.end(), {"--device", "cuda"});
   const std::string on_cuda = out(command, both);
-  CHECK_THAT(on_cuda, Catch::StartsWith(ok + "on cuda, 4 rank(s): memory per rank: device ") &&
-                          Catch::Contains("buffers 16.0 MiB") &&
-                          Catch::Contains("Outside the plan: the CUDA context"));
+  CHECK_THAT(on_cuda,
+             Catch::Matchers::StartsWith(ok + "on cuda, 4 rank(s): memory per rank: device ") &&
+                 Catch::Matchers::ContainsSubstring("buffers 16.0 MiB") &&
+                 Catch::Matchers::ContainsSubstring("Outside the plan: the CUDA context"));
   CHECK(out({"--device", "cuda", "config", "check", file.string()}, model) == on_cuda);
   CHECK_THAT(out(command, {"--device", "cuda"}),
-             Catch::StartsWith(ok + "on cuda: ") && Catch::Contains("--config_name"));
+             Catch::Matchers::StartsWith(ok + "on cuda: ") &&
+                 Catch::Matchers::ContainsSubstring("--config_name"));
 
   struct Row {
     std::vector<std::string> words;
@@ -191,7 +200,7 @@ TEST_CASE("ConfigCheck: the memory of a rank on a device that is not here", "[e2
                          Row{{"--num_gpus", "4", "config", "check", file}, "but --device"}}) {
     const Outcome refused = run_command(row.words);
     CHECK(refused.status == 2);
-    CHECK_THAT(refused.err, Catch::Contains(row.told));
+    CHECK_THAT(refused.err, Catch::Matchers::ContainsSubstring(row.told));
   }
 }
 
@@ -264,7 +273,7 @@ TEST_CASE("config elastic: refuses what training refuses", "[e2e]") {
   const Outcome refused = elastic(text);
   CHECK(refused.status == 2);
   CHECK(refused.out.empty());
-  CHECK_THAT(refused.err, Catch::Contains(told));
+  CHECK_THAT(refused.err, Catch::Matchers::ContainsSubstring(told));
   CHECK(run_command({"config", "check", file}).err == refused.err);
 
   const Outcome ignoring = elastic(R"({"train_batch_size": 8, "elasticity": {)" + section +

@@ -1,14 +1,14 @@
 // What becomes of a run on a GPU when one of its calls fails: only the stand-in fails on request.
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test_gpu.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -44,17 +44,17 @@ TEST_CASE("CUDA failures: a call that fails ends the run and is named", "[cuda][
   const test::TrainRun run = run_refused(function + " 1", folder.path() / "out");
   CAPTURE(function, run.err);
   CHECK(run.status != 0);
-  CHECK_THAT(run.err, Contains(function) && Contains("rank 1 on localhost"));
+  CHECK_THAT(run.err, ContainsSubstring(function) && ContainsSubstring("rank 1 on localhost"));
 }
 
 TEST_CASE("CUDA failures: memory that is gone is told with what needs less", "[cuda][e2e]") {
   const test::TempDir folder;
   const test::TrainRun run = run_refused("cudaMalloc 2", folder.path() / "out");
   CHECK(run.status == 1);
-  CHECK_THAT(run.err, Contains("out of memory (cudaErrorMemoryAllocation); for ") &&
-                          Contains("(in use: parameters ") &&
-                          Contains("it would need less with ") &&
-                          Contains("--gradient_checkpointing ("));
+  CHECK_THAT(run.err, ContainsSubstring("out of memory (cudaErrorMemoryAllocation); for ") &&
+                          ContainsSubstring("(in use: parameters ") &&
+                          ContainsSubstring("it would need less with ") &&
+                          ContainsSubstring("--gradient_checkpointing ("));
 }
 
 TEST_CASE("CUDA failures: times that cannot be had end the run", "[cuda][e2e][profile]") {
@@ -71,16 +71,17 @@ TEST_CASE("CUDA failures: times that cannot be had end the run", "[cuda][e2e][pr
       {{"DSTRAIN_GPU_DIRECTORY", test::test_gpu_directory()}, {"DSTRAIN_STAND_IN_REFUSES", call}});
   CAPTURE(call, refused.err);
   CHECK(refused.status == 1);
-  CHECK_THAT(refused.err, Contains("GPU 0, for the times of --profile: " +
-                                   call.substr(0, call.find(' ')) + ": refused"));
+  CHECK_THAT(refused.err, ContainsSubstring("GPU 0, for the times of --profile: " +
+                                            call.substr(0, call.find(' ')) + ": refused"));
 }
 
 TEST_CASE("CUDA failures: a GPU that the build has no kernels for is refused", "[cuda][e2e]") {
   const test::TempDir folder;
   const test::TrainRun run = run_refused("cudaFuncGetAttributes 1", folder.path() / "out");
   CHECK(run.status != 0);
-  CHECK_THAT(run.err, Contains("compute capability 9.0, for which this build has no kernels") &&
-                          Contains("-DCMAKE_CUDA_ARCHITECTURES=90"));
+  CHECK_THAT(run.err,
+             ContainsSubstring("compute capability 9.0, for which this build has no kernels") &&
+                 ContainsSubstring("-DCMAKE_CUDA_ARCHITECTURES=90"));
 }
 
 TEST_CASE("CUDA failures: a GPU that breaks in the midst of a run ends it", "[cuda][e2e]") {
@@ -90,6 +91,6 @@ TEST_CASE("CUDA failures: a GPU that breaks in the midst of a run ends it", "[cu
       run_refused("cudaErrorIllegalAddress " + std::to_string(kernel), folder.path() / "out");
   CAPTURE(kernel, run.err);
   CHECK(run.status != 0);
-  CHECK_THAT(run.err, Contains("an illegal memory access") &&
-                          Contains("the GPU can do nothing more for this process"));
+  CHECK_THAT(run.err, ContainsSubstring("an illegal memory access") &&
+                          ContainsSubstring("the GPU can do nothing more for this process"));
 }

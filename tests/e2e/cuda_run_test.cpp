@@ -2,18 +2,18 @@
 #include <algorithm>
 #include <span>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/device_trace.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/e2e/trace_spans.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test_gpu.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 using test::golden_folder;
 using test::worst_relative;
@@ -69,7 +69,7 @@ void check_stages(const std::string& name, int ranks, const char* half, const Li
     const test::TrainRun run = run_case(golden, {ranks, stage, half}, folder.path() / "out");
     CAPTURE(run.err);
     REQUIRE(run.status == 0);
-    CHECK_THAT(run.err, Contains("the ranks compute on cuda"));
+    CHECK_THAT(run.err, ContainsSubstring("the ranks compute on cuda"));
     REQUIRE(run.metrics.size() == steps.size());
     CHECK(worst_relative(run.metrics, steps, "loss") < limits.loss);
     CHECK(worst_relative(run.metrics, steps, "grad_norm") < limits.norm);
@@ -114,7 +114,7 @@ TEST_CASE("CUDA runs: TF32 is near fp32 and another computation", "[cuda][e2e]")
   CHECK(apart < 1e-3);
   const test::TrainRun on_cpu = run.train(folder.path() / "cpu", 1, {"--tf32"});
   CHECK(on_cpu.status == 0);
-  CHECK_THAT(on_cpu.err, Contains("--tf32: has no effect: TF32 is of GPUs"));
+  CHECK_THAT(on_cpu.err, ContainsSubstring("--tf32: has no effect: TF32 is of GPUs"));
 }
 
 TEST_CASE("CUDA runs: stages and offload have the same bits and runs repeat", "[cuda][e2e]") {
@@ -202,7 +202,7 @@ TEST_CASE("CUDA runs: a timeline has the times of the GPU", "[cuda][e2e][profile
       launch_options(1), run.config(), folder.path() / "out", run.arguments(steps), variables);
   CAPTURE(made.err, made.out);
   REQUIRE(made.status == 0);
-  CHECK_THAT(made.out, Contains(" ms exposed)"));
+  CHECK_THAT(made.out, ContainsSubstring(" ms exposed)"));
   const json trace = test::read_json(profile);
   test::check_device_trace(trace, {.ranks = 1, .steps = steps});
   const test::TraceSpans compute = test::spans_of(trace, 0, "compute");
@@ -252,7 +252,7 @@ TEST_CASE("CUDA runs: a plan beyond what the GPU has free is refused first", "[c
   const test::TrainRun refused = test::run_train(launch_options(2), run.config(),
                                                  folder.path() / "out", run.arguments(1), small);
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, Contains("the device has 488 KiB free for each"));
+  CHECK_THAT(refused.err, ContainsSubstring("the device has 488 KiB free for each"));
 }
 
 TEST_CASE("CUDA runs: what does not fit is told with what would", "[cuda][e2e]") {
@@ -264,8 +264,8 @@ TEST_CASE("CUDA runs: what does not fit is told with what would", "[cuda][e2e]")
                                                  run.arguments(1), environment());
   CHECK(refused.status == 2);
   CHECK_THAT(refused.err,
-             Contains("--device_memory allows 1.00 MiB (") &&
-                 Contains("it would need less with a micro batch of 6 (") &&
-                 Contains(", --gradient_checkpointing (") &&
-                 Contains(", offload_optimizer and offload_param to cpu in stage 3 ("));
+             ContainsSubstring("--device_memory allows 1.00 MiB (") &&
+                 ContainsSubstring("it would need less with a micro batch of 6 (") &&
+                 ContainsSubstring(", --gradient_checkpointing (") &&
+                 ContainsSubstring(", offload_optimizer and offload_param to cpu in stage 3 ("));
 }

@@ -1,17 +1,17 @@
 // --tune_matmuls in a run: when algorithms are chosen, by whom, and what becomes of them. On what
 // stands in for a GPU, where results show which algorithm was taken and the environment says which
 // is the fastest.
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test_gpu.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Words = std::vector<std::string>;
 
 namespace {
@@ -74,7 +74,7 @@ TEST_CASE("CUDA tuning: the second step is the first by the fastest algorithms",
   const Jobs jobs;
   const test::TrainRun plain = jobs.whole("plain", {});
   const test::TrainRun tuned = jobs.whole("tuned", {.more = tune});
-  CHECK_THAT(tuned.err, Contains("matrix products take tuned algorithms"));
+  CHECK_THAT(tuned.err, ContainsSubstring("matrix products take tuned algorithms"));
   const Words first = test::results_of(plain);
   const Words second = test::results_of(tuned);
   CHECK(second[0] == first[0]);
@@ -114,8 +114,8 @@ TEST_CASE("CUDA tuning: a run that goes on takes what its checkpoint keeps", "[c
   CHECK(kept("cut", 4) == kept("cut", 2));
   // One rank has the same products, and knows them all.
   const test::TrainRun alone = jobs.whole("alone", {.steps = 4, .fastest = "2", .more = resumed});
-  CHECK_THAT(alone.err, Contains("matrix products take tuned algorithms") &&
-                            !Contains("the device's own choice"));
+  CHECK_THAT(alone.err, ContainsSubstring("matrix products take tuned algorithms") &&
+                            !ContainsSubstring("the device's own choice"));
   CHECK(kept("alone", 4) == kept("cut", 2));
 }
 
@@ -130,16 +130,17 @@ TEST_CASE("CUDA tuning: what a checkpoint keeps and cannot be used is told", "[c
   const test::TrainRun other = jobs.whole(
       copy("other"),
       {.steps = 4, .more = resumed, .environment = {{"DSTRAIN_STAND_IN_CUBLASLT", "130001"}}});
-  CHECK_THAT(other.err, Contains("they are of cuBLASLt 130000, and this is cuBLASLt 130001") &&
-                            !Contains("matrix products take tuned algorithms"));
+  CHECK_THAT(other.err,
+             ContainsSubstring("they are of cuBLASLt 130000, and this is cuBLASLt 130001") &&
+                 !ContainsSubstring("matrix products take tuned algorithms"));
   Words without = resumed;
   without.erase(without.begin());
   const test::TrainRun plain = jobs.whole(copy("plain"), {.steps = 4, .more = without});
-  CHECK_THAT(plain.err, Contains("are not used without --tune_matmuls"));
+  CHECK_THAT(plain.err, ContainsSubstring("are not used without --tune_matmuls"));
   CHECK(test::results_of(other) == test::results_of(plain));
   const test::TrainRun smaller =
       jobs.whole(copy("smaller"), {.steps = 3, .more = resumed, .micro_batch = 2});
-  CHECK_THAT(smaller.err, Contains("are not among those that the checkpoint keeps"));
+  CHECK_THAT(smaller.err, ContainsSubstring("are not among those that the checkpoint keeps"));
 }
 
 TEST_CASE("CUDA tuning: it takes no more memory than the run may", "[cuda][e2e]") {
@@ -151,7 +152,8 @@ TEST_CASE("CUDA tuning: it takes no more memory than the run may", "[cuda][e2e]"
   }
   const test::TrainRun tuned = jobs.whole(
       "tuned", {.more = tune, .launch = {"--device_memory", fmt::format("{}", planned + 4096)}});
-  CHECK_THAT(tuned.err, Contains("0 of") && Contains("found no memory to be tried in"));
+  CHECK_THAT(tuned.err,
+             ContainsSubstring("0 of") && ContainsSubstring("found no memory to be tried in"));
   CHECK(test::results_of(tuned) == test::results_of(plain));
   const nlohmann::json& last = tuned.metrics.back();
   CHECK(last.at("device_memory") == last.at("planned_device_memory"));
@@ -167,7 +169,8 @@ TEST_CASE("CUDA tuning: a call that fails ends the run and is named", "[cuda][e2
                                        {"DSTRAIN_STAND_IN_REFUSES_RANK", "0"}}});
   CAPTURE(run.err);
   CHECK(run.status != 0);
-  CHECK_THAT(run.err, Contains("cudaEventElapsedTime") && Contains("rank 0 on localhost"));
+  CHECK_THAT(run.err,
+             ContainsSubstring("cudaEventElapsedTime") && ContainsSubstring("rank 0 on localhost"));
 }
 
 TEST_CASE("CUDA tuning: an algorithm that fails is left out", "[cuda][e2e]") {
@@ -179,7 +182,7 @@ TEST_CASE("CUDA tuning: an algorithm that fails is left out", "[cuda][e2e]") {
       {.ranks = 1, .steps = 2, .more = tune, .environment = {{"DSTRAIN_STAND_IN_REFUSES", call}}});
   CAPTURE(call, run.err);
   CHECK(run.status == 0);
-  CHECK_THAT(run.err, Contains("matrix products take tuned algorithms"));
+  CHECK_THAT(run.err, ContainsSubstring("matrix products take tuned algorithms"));
 }
 
 TEST_CASE("CUDA tuning: on CPUs one line says that there is nothing to tune", "[cuda][e2e]") {
@@ -187,5 +190,5 @@ TEST_CASE("CUDA tuning: on CPUs one line says that there is nothing to tune", "[
   const test::ResumableRun run{.ranks = 1, .more = tune};
   const test::TrainRun made = run.train(folder.path() / "out", 1);
   CHECK(made.status == 0);
-  CHECK_THAT(made.err, Contains("--tune_matmuls: has no effect: CPUs have one algorithm"));
+  CHECK_THAT(made.err, ContainsSubstring("--tune_matmuls: has no effect: CPUs have one algorithm"));
 }

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include <catch2/catch.hpp>
-
 #include "tests/e2e/trace_spans.h"
+#include "tests/support/catch.h"
 
 namespace dstrain::test {
 
@@ -41,11 +40,11 @@ void check_step(const TraceSpans& compute, const json& step, const json& sums, b
   const double computed = sums.at("compute_seconds");
   const double communicated = sums.at("communication_seconds");
   const double exposed = sums.at("exposed_communication_seconds");
-  CHECK(seconds == Approx(step.at("dur").get<double>() / 1e6).margin(1e-8));
+  CHECK(seconds == Catch::Approx(step.at("dur").get<double>() / 1e6).margin(1e-8));
   if (host_works) {
     CHECK(computed >= work_seconds(compute, step) - 1e-6);
   } else {
-    CHECK(computed == Approx(work_seconds(compute, step)).margin(1e-6));
+    CHECK(computed == Catch::Approx(work_seconds(compute, step)).margin(1e-6));
   }
   CHECK(computed > 0);
   CHECK(communicated > 0);

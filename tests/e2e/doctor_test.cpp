@@ -5,15 +5,15 @@
 #include <filesystem>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/doctor_report.h"
 #include "tests/e2e/fake_hosts.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 using test::FakeHosts;
 using test::findings_of;
@@ -66,7 +66,7 @@ void check_problem(const json& report,
   INFO(host << ": " << check);
   REQUIRE(found.size() == 1);
   CHECK(found[0].at("level") == "problem");
-  CHECK_THAT(found[0].at("what").get<std::string>(), Contains(what));
+  CHECK_THAT(found[0].at("what").get<std::string>(), ContainsSubstring(what));
 }
 
 }  // namespace
@@ -88,9 +88,10 @@ TEST_CASE("Doctor: the table says the same as the object", "[e2e]") {
   const Outcome table = run_command({"doctor"});
   CHECK((table.status == 0 || table.status == 1));
   CHECK(table.err.empty());
-  CHECK_THAT(table.out, Contains("  programs     programs"));
-  CHECK_THAT(table.out, Contains(table.status == 0 ? "no problem on 1 host\n" : " on 1 host\n"));
-  CHECK_THAT(run_command({"--help"}).out, Contains("  doctor  "));
+  CHECK_THAT(table.out, ContainsSubstring("  programs     programs"));
+  CHECK_THAT(table.out,
+             ContainsSubstring(table.status == 0 ? "no problem on 1 host\n" : " on 1 host\n"));
+  CHECK_THAT(run_command({"--help"}).out, ContainsSubstring("  doctor  "));
   CHECK(run_command({"doctor", "--help"}).status == 0);
 }
 
@@ -219,7 +220,7 @@ TEST_CASE("Doctor: words that it does not know are refused", "[e2e]") {
     const Outcome outcome = run_command(words);
     CHECK(outcome.status == 2);
     CHECK(outcome.out.empty());
-    CHECK_THAT(outcome.err, Contains(row.message));
+    CHECK_THAT(outcome.err, ContainsSubstring(row.message));
   }
 }
 

@@ -3,16 +3,16 @@
 #include <csignal>
 #include <filesystem>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/file.h"
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 using test::Launch;
 using Words = std::vector<std::string>;
@@ -104,10 +104,11 @@ TEST_CASE("Elastic: a lost host costs nothing and is taken back", "[e2e][elastic
   kill(rank, SIGKILL);
   CHECK(launch.wait() == 0);
   CAPTURE(launch.err());
-  CHECK_THAT(launch.err(),
-             Contains("the agent on addressed0 is lost") &&
-                 Contains("restart 1, from checkpoint-") && Contains("host addressed0: ") &&
-                 Contains("No route to host; left out") && Contains("restart 2, from checkpoint-"));
+  CHECK_THAT(launch.err(), ContainsSubstring("the agent on addressed0 is lost") &&
+                               ContainsSubstring("restart 1, from checkpoint-") &&
+                               ContainsSubstring("host addressed0: ") &&
+                               ContainsSubstring("No route to host; left out") &&
+                               ContainsSubstring("restart 2, from checkpoint-"));
   const std::size_t back = launch.err().find("restart 2");
   CHECK(launch.err().find("2 ranks on 2 hosts", back) != std::string::npos);
   const double difference =
@@ -163,7 +164,8 @@ TEST_CASE("Elastic: a spare host is named while it is one", "[e2e][elastic]") {
   const std::string told = "warning: spare, as --max_elastic_nodes is 2: addressed2\n";
   const std::size_t first = launch.err().find(told);
   REQUIRE(first < launch.err().find("restart 1"));
-  CHECK_THAT(launch.err(), Contains("host addressed1: ") && !Contains("idle, as"));
+  CHECK_THAT(launch.err(),
+             ContainsSubstring("host addressed1: ") && !ContainsSubstring("idle, as"));
   CHECK(launch.err().find("spare, as", first + told.size()) == std::string::npos);
 }
 
@@ -173,9 +175,10 @@ TEST_CASE("Elastic: starts with those who come and ends with too few", "[e2e][el
   const Words too_few = job.words({"--min_elastic_nodes", "2"}, 10);
   const test::Outcome refused = job.run(too_few);
   CHECK(refused.status == 3);
-  CHECK_THAT(refused.err,
-             Contains("1 of 2 hosts are left, and --min_elastic_nodes is 2: host addressed1: ") &&
-                 Contains("No route to host"));
+  CHECK_THAT(
+      refused.err,
+      ContainsSubstring("1 of 2 hosts are left, and --min_elastic_nodes is 2: host addressed1: ") &&
+          ContainsSubstring("No route to host"));
   CHECK(refused.err.find("No route") == refused.err.rfind("No route"));  // is told once
 
   Launch launch(job.words({"--min_elastic_nodes", "1"}, 1'000'000), job.surroundings());
@@ -184,8 +187,9 @@ TEST_CASE("Elastic: starts with those who come and ends with too few", "[e2e][el
   job.hosts().crash("addressed0");
   CHECK(launch.wait() == 3);
   CAPTURE(launch.err());
-  CHECK_THAT(launch.err(), Contains("0 of 2 hosts are left") && Contains("host addressed0: ") &&
-                               Contains("checkpoint-"));
+  CHECK_THAT(launch.err(), ContainsSubstring("0 of 2 hosts are left") &&
+                               ContainsSubstring("host addressed0: ") &&
+                               ContainsSubstring("checkpoint-"));
   CHECK(launch.nothing_left());
 }
 
@@ -208,16 +212,16 @@ TEST_CASE("Elastic: a job is found while it restarts", "[e2e][elastic]") {
     CHECK(rank.at("pid").is_null());
   }
   CHECK_THAT(job.run({"status", id}).out,
-             Contains(": train, restarting ") && !Contains(": running") &&
-                 Contains("no step yet since the restart, last checkpoint " + saved.out));
+             ContainsSubstring(": train, restarting ") && !ContainsSubstring(": running") &&
+                 ContainsSubstring("no step yet since the restart, last checkpoint " + saved.out));
   CHECK(status.at("last_checkpoint") == saved.out.substr(0, saved.out.size() - 1));
   const test::Outcome nothing = job.run({"save", id});
   CHECK(nothing.status == 1);
   CHECK_THAT(nothing.err,
-             Contains("is restarting: there is nothing to save newer than checkpoint-"));
-  CHECK_THAT(job.run({"stop", id}).out, Contains("ended with status 75"));
+             ContainsSubstring("is restarting: there is nothing to save newer than checkpoint-"));
+  CHECK_THAT(job.run({"stop", id}).out, ContainsSubstring("ended with status 75"));
   CHECK(launch.wait() == 75);
-  CHECK_THAT(launch.err(), Contains("stopped while it restarted"));
+  CHECK_THAT(launch.err(), ContainsSubstring("stopped while it restarted"));
   CHECK(launch.nothing_left());
 }
 
@@ -228,10 +232,12 @@ TEST_CASE("Elastic: what cannot be elastic is refused with the reason", "[e2e][e
     CHECK(outcome.status == 2);
     return outcome.err;
   };
-  CHECK_THAT(told({"--elastic_training", "sh", "-c", "true"}), Contains("only train can go on"));
-  CHECK_THAT(told(job.words({"--min_elastic_nodes", "3"}, 5)), Contains("the job has 2 host(s)"));
+  CHECK_THAT(told({"--elastic_training", "sh", "-c", "true"}),
+             ContainsSubstring("only train can go on"));
+  CHECK_THAT(told(job.words({"--min_elastic_nodes", "3"}, 5)),
+             ContainsSubstring("the job has 2 host(s)"));
   CHECK_THAT(told(job.words({"--elastic_training"}, 5, {"--save_on_each_node"})),
-             Contains("takes its shards"));
+             ContainsSubstring("takes its shards"));
   const Job without(two, json::object());
   CHECK(without.run(without.words({"--elastic_training"}, 5)).status == 2);
 }

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <set>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -98,7 +98,8 @@ TEST_CASE("Evaluation: a held-out loss that is not finite ends the run", "[e2e][
                        "0", "--max_steps", "1", "--learning_rate", "1e20"});
   CAPTURE(run.err);
   CHECK(run.status == 1);
-  CHECK_THAT(run.err, Catch::Contains("the held-out loss is nan: the weights are too large"));
+  CHECK_THAT(run.err, Catch::Matchers::ContainsSubstring(
+                          "the held-out loss is nan: the weights are too large"));
   CHECK_FALSE(fs::exists(output / "model.safetensors"));
 }
 

@@ -2,11 +2,10 @@
 #include <fstream>
 #include <tuple>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/model/hf_import.h"
 #include "runtime/model/random_source.h"
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 #include "tests/support/model_checkpoint.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/toy_gpt2.h"
@@ -58,14 +57,15 @@ TEST_CASE("export: the newest checkpoint that verifies is taken", "[e2e]") {
   std::ofstream(newest / "config.json", std::ios::app) << ' ';
   outcome = run_command({"zero_to_fp32", run_directory, output, "--max_shard_size", "40KB"});
   CHECK(outcome.status == 0);
-  CHECK_THAT(outcome.err, Catch::Contains("warning: " + newest.string() + " is passed over: "));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("warning: " + newest.string() +
+                                                             " is passed over: "));
   CHECK(holds_weights_of(output, 1));
   CHECK(fs::exists(fs::path(output) / "model.safetensors.index.json"));
   CHECK_FALSE(fs::exists(fs::path(output) / "model.safetensors"));
 
   outcome = run_command({"checkpoint", "export", newest.string(), output});
   CHECK(outcome.status == 2);
-  CHECK_THAT(outcome.err, Catch::Contains("config.json"));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("config.json"));
   CHECK(holds_weights_of(output, 1));
 }
 
@@ -93,9 +93,9 @@ TEST_CASE("export: into a checkpoint becomes beside it", "[e2e]") {
   const Outcome outcome = run_command(row.command, {.env = {}, .directory = runs / row.directory});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.status == 0);
-  CHECK_THAT(outcome.out, Catch::StartsWith(beside.string() + ": ") &&
-                              Catch::EndsWith("with safetensors, not a pickle\n"));
-  CHECK_THAT(outcome.err, Catch::Contains("to which nothing may be added"));
+  CHECK_THAT(outcome.out, Catch::Matchers::StartsWith(beside.string() + ": ") &&
+                              Catch::Matchers::EndsWith("with safetensors, not a pickle\n"));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("to which nothing may be added"));
   CHECK(fs::exists(beside / "model.safetensors"));
   CHECK(holds_weights_of(beside, 4) == row.beside.ends_with("fp32"));
   const Outcome verified = run_command({"checkpoint", "verify", (runs / "o").string(), "--json"});
@@ -121,7 +121,7 @@ TEST_CASE("export: a tag chooses the checkpoint as in DeepSpeed", "[e2e]") {
         std::tuple(runs, "step4", "expected global_stepN")}) {
     outcome = run_command({"zero_to_fp32", source, output, "--tag", tag});
     CHECK(outcome.status == 2);
-    CHECK_THAT(outcome.err, Catch::Contains(message));
+    CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring(message));
   }
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("export: what cannot be done is told", "[e2e]") {
     const Outcome outcome = run_command(command);
     CAPTURE(outcome.err);
     CHECK(outcome.status == 2);
-    CHECK_THAT(outcome.err, Catch::Contains(row.message));
+    CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring(row.message));
     CHECK_FALSE(fs::exists(output));
   }
 }

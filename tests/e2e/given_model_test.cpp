@@ -4,14 +4,14 @@
 #include <limits>
 #include <map>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 using test::run_train;
 using test::TrainRun;
@@ -148,13 +148,14 @@ TEST_CASE("Model: text under a vocabulary of other tokens is refused", "[e2e][mo
   const TrainRun refused = train("refused", {"--model_name_or_path", model.string()});
   CAPTURE(refused.err);
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, Contains(text + ": is text, and the model in " + model.string() +
-                                   " has a vocabulary of 300, not of 256 bytes") &&
-                              Contains("add --tokenizer byte") && !Contains("rank "));
+  CHECK_THAT(refused.err, ContainsSubstring(text + ": is text, and the model in " + model.string() +
+                                            " has a vocabulary of 300, not of 256 bytes") &&
+                              ContainsSubstring("add --tokenizer byte") &&
+                              !ContainsSubstring("rank "));
   const TrainRun held_out = train_on(
       "tokens.bin", "refused", {"--model_name_or_path", model.string(), "--validation_file", text});
   CHECK(held_out.status == 2);
-  CHECK_THAT(held_out.err, Contains(text + ": is text, and the model in"));
+  CHECK_THAT(held_out.err, ContainsSubstring(text + ": is text, and the model in"));
 
   const TrainRun typed =
       train("typed", {"--model_name_or_path", model.string(), "--tokenizer", "byte"});
@@ -165,8 +166,9 @@ TEST_CASE("Model: text under a vocabulary of other tokens is refused", "[e2e][mo
   CHECK(train("again", {"--model_name_or_path", of_bytes}).status == 0);
   const Words generate{"generate",         "--prompt", "the",
                        "--max_new_tokens", "1",        "--model_name_or_path"};
-  CHECK_THAT(run_command(joined(generate, {model.string()})).err, Contains("read as bytes"));
-  CHECK_THAT(run_command(joined(generate, {of_bytes})).err, !Contains("read as bytes"));
+  CHECK_THAT(run_command(joined(generate, {model.string()})).err,
+             ContainsSubstring("read as bytes"));
+  CHECK_THAT(run_command(joined(generate, {of_bytes})).err, !ContainsSubstring("read as bytes"));
 }
 
 TEST_CASE("Model: random weights over text say once that tokens are bytes", "[e2e][model]") {
@@ -186,10 +188,10 @@ TEST_CASE("Model: random weights over text say once that tokens are bytes", "[e2
   };
   const std::string told = "each byte of the text is a token";
   const std::string err = train(300, {});
-  CHECK_THAT(err, Contains(told));
+  CHECK_THAT(err, ContainsSubstring(told));
   CHECK(err.find(told) == err.rfind(told));
-  CHECK_THAT(train(300, {"--tokenizer", "byte"}), !Contains(told));
-  CHECK_THAT(train(256, {}), !Contains(told));
+  CHECK_THAT(train(300, {"--tokenizer", "byte"}), !ContainsSubstring(told));
+  CHECK_THAT(train(256, {}), !ContainsSubstring(told));
   CHECK_FALSE(test::read_json(folder.path() / "out/config.json").contains("dstrain_tokenizer"));
 }
 
@@ -207,9 +209,9 @@ TEST_CASE("Model: weights that are not finite are named before the first step", 
                                     "--model_name_or_path", model.string()});
   CAPTURE(run.err);
   CHECK(run.status == 2);
-  CHECK_THAT(run.err, Contains((model / "model.safetensors").string() + ": tensor '") &&
-                          Contains(fmt::format("wpe.weight' holds {} at [20, 5]", bad)) &&
-                          !Contains("learning rate"));
+  CHECK_THAT(run.err, ContainsSubstring((model / "model.safetensors").string() + ": tensor '") &&
+                          ContainsSubstring(fmt::format("wpe.weight' holds {} at [20, 5]", bad)) &&
+                          !ContainsSubstring("learning rate"));
   CHECK(run.metrics.empty());
   CHECK(said.status == 2);
 }
@@ -224,7 +226,8 @@ TEST_CASE("Model: logits that are not finite are an error and no token", "[e2e][
                                     "--tokenizer", "byte", "--model_name_or_path", model.string()});
   CHECK(said.status == 1);
   CHECK(said.out.empty());
-  CHECK_THAT(said.err, Contains("the logits of new token 1 hold") && Contains("not finite"));
+  CHECK_THAT(said.err, ContainsSubstring("the logits of new token 1 hold") &&
+                           ContainsSubstring("not finite"));
 }
 
 TEST_CASE("Model: what other programs write is named with what to do", "[e2e][model]") {
@@ -258,8 +261,8 @@ TEST_CASE("Model: what other programs write is named with what to do", "[e2e][mo
     const Outcome outcome = run_command(joined(joined(command, {path}), rest));
     CAPTURE(path, outcome.err, command.front());
     CHECK(outcome.status == 2);
-    for (const std::string& message : messages) CHECK_THAT(outcome.err, Contains(message));
-    CHECK_THAT(outcome.err, !Contains("rank "));
+    for (const std::string& message : messages) CHECK_THAT(outcome.err, ContainsSubstring(message));
+    CHECK_THAT(outcome.err, !ContainsSubstring("rank "));
   };
   const std::string output = folder.path() / "hf";
   for (const Words& command : {start, resume, generate, list}) {
@@ -280,7 +283,7 @@ TEST_CASE("Model: what other programs write is named with what to do", "[e2e][mo
   test::Launch inside({"zero_to_fp32", ".", "out"},
                       {.env = {}, .directory = (deepspeed / "global_step4").string()});
   CHECK(inside.wait() == 2);
-  CHECK_THAT(inside.err(), Contains("deepspeed-safetensors; its optimizer states"));
+  CHECK_THAT(inside.err(), ContainsSubstring("deepspeed-safetensors; its optimizer states"));
 }
 
 TEST_CASE("Model: a directory with the name of a preset is that directory's", "[e2e][model]") {

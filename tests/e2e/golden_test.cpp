@@ -2,10 +2,10 @@
 #include <cstring>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/train_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/strict_safetensors.h"
 #include "tests/support/temp_dir.h"
 
@@ -77,8 +77,10 @@ TEST_CASE("train: completions of JSON lines follow transformers", "[e2e][golden]
   REQUIRE(run.metrics.size() == steps.size());
   CHECK(worst_relative(run.metrics, steps, "loss") < 1e-5);
   CHECK(worst_relative(run.metrics, steps, "grad_norm") < 1e-4);
-  CHECK_THAT(run.err, Catch::Contains("2 of 150 records are longer than block_size 32"));
-  CHECK_THAT(run.err, Catch::Contains("1 of 150 records have no label that counts"));
+  CHECK_THAT(run.err,
+             Catch::Matchers::ContainsSubstring("2 of 150 records are longer than block_size 32"));
+  CHECK_THAT(run.err,
+             Catch::Matchers::ContainsSubstring("1 of 150 records have no label that counts"));
 }
 
 TEST_CASE("train: records that do not see each other are as records of rows of their own",
@@ -101,8 +103,8 @@ TEST_CASE("train: records that do not see each other are as records of rows of t
   };
   const double alone = held_out_loss({"--packing", "false"});
   CHECK(held_out_loss({"--reset_attention_mask", "--reset_position_ids"}) ==
-        Approx(alone).epsilon(1e-7));
-  CHECK(held_out_loss({}) != Approx(alone).epsilon(1e-4));
+        Catch::Approx(alone).epsilon(1e-7));
+  CHECK(held_out_loss({}) != Catch::Approx(alone).epsilon(1e-4));
 }
 
 TEST_CASE("train: a run goes on only with documents apart as they were", "[e2e][documents]") {
@@ -117,7 +119,7 @@ TEST_CASE("train: a run goes on only with documents apart as they were", "[e2e][
   REQUIRE(train({"--reset_attention_mask", "--max_steps", "1", "--save_steps", "1"}).status == 0);
   const test::TrainRun other = train({"--max_steps", "2", "--resume_from_checkpoint", "latest"});
   CHECK(other.status == 2);
-  CHECK_THAT(other.err, Catch::Contains("set --reset_attention_mask"));
+  CHECK_THAT(other.err, Catch::Matchers::ContainsSubstring("set --reset_attention_mask"));
 }
 
 TEST_CASE("train: bad JSON lines are told before a rank starts", "[e2e][golden]") {
@@ -133,12 +135,14 @@ TEST_CASE("train: bad JSON lines are told before a rank starts", "[e2e][golden]"
   const test::TrainRun chat =
       train("{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}\n");
   CHECK(chat.status == 2);
-  CHECK_THAT(chat.err, Catch::Contains("d.jsonl:1: messages: the byte tokenizer has no chat "
-                                       "template") &&
-                           !Catch::Contains("rank "));
+  CHECK_THAT(chat.err, Catch::Matchers::ContainsSubstring(
+                           "d.jsonl:1: messages: the byte tokenizer has no chat "
+                           "template") &&
+                           !Catch::Matchers::ContainsSubstring("rank "));
   const test::TrainRun broken = train("{\"text\": \"a\"}\n{\"text\": \"b\"\n");
   CHECK(broken.status == 2);
-  CHECK_THAT(broken.err, Catch::Contains("d.jsonl:2:") && !Catch::Contains("rank "));
+  CHECK_THAT(broken.err, Catch::Matchers::ContainsSubstring("d.jsonl:2:") &&
+                             !Catch::Matchers::ContainsSubstring("rank "));
 }
 
 TEST_CASE("train: halves stay within their tolerance of PyTorch in float64", "[e2e][golden]") {
@@ -219,12 +223,14 @@ TEST_CASE("train: steps that overflow are left out", "[e2e][golden]") {
       CHECK(run.metrics[i].at("skipped_steps") == skipped);
     }
     CHECK(skipped == 3);
-    CHECK_THAT(run.out, Catch::Contains("3 of 20 steps overflowed and were left out"));
+    CHECK_THAT(run.out,
+               Catch::Matchers::ContainsSubstring("3 of 20 steps overflowed and were left out"));
     CHECK(worst_relative(run.metrics, golden.at("steps"), "learning_rate") < 1e-12);
     CHECK(worst_relative(found, expected, "loss") < 1.1e-4);
     CHECK(worst_relative(found, expected, "grad_norm") < 1.8e-3);
-    CHECK_THAT(run.err, Catch::Contains("step 1: OVERFLOW! gradients of ") &&
-                            Catch::Contains("the loss scale is 2097152 now, and was 4194304"));
+    CHECK_THAT(run.err, Catch::Matchers::ContainsSubstring("step 1: OVERFLOW! gradients of ") &&
+                            Catch::Matchers::ContainsSubstring(
+                                "the loss scale is 2097152 now, and was 4194304"));
   }
 }
 
@@ -248,8 +254,9 @@ TEST_CASE("train: a loss scale that cannot shrink ends the run", "[e2e][fp16]") 
   const test::TrainRun run = run_case(golden, {2, 2, "fp16"}, folder);
   CAPTURE(run.err);
   CHECK(run.status == 1);
-  CHECK_THAT(run.err, Catch::Contains("step 3: ") &&
-                          Catch::Contains("The loss scale is at its minimum, 4194304"));
+  CHECK_THAT(run.err,
+             Catch::Matchers::ContainsSubstring("step 3: ") &&
+                 Catch::Matchers::ContainsSubstring("The loss scale is at its minimum, 4194304"));
 }
 
 TEST_CASE("train: so many steps in a row may overflow", "[e2e][fp16]") {
@@ -261,8 +268,9 @@ TEST_CASE("train: so many steps in a row may overflow", "[e2e][fp16]") {
   const test::TrainRun run = run_case(golden, {2, GENERATE(0, 3), half}, folder);
   CAPTURE(run.err);
   CHECK(run.status == 1);
-  CHECK_THAT(run.err, Catch::Contains("OVERFLOW!") && Catch::Contains("3 in a row of at most 3") &&
-                          Catch::Contains("after 3 others in a row"));
+  CHECK_THAT(run.err, Catch::Matchers::ContainsSubstring("OVERFLOW!") &&
+                          Catch::Matchers::ContainsSubstring("3 in a row of at most 3") &&
+                          Catch::Matchers::ContainsSubstring("after 3 others in a row"));
   CHECK_FALSE(std::filesystem::exists(folder.path() / "out/model.safetensors"));
 }
 
@@ -278,7 +286,7 @@ TEST_CASE("train: fp16 begins with a scale of its own after a run in fp32", "[e2
   CAPTURE(run.err);
   REQUIRE(run.status == 0);
   CHECK(run.metrics.back().at("loss_scale") == 65536);
-  CHECK_THAT(run.err, Catch::Contains("it begins at 65536"));
+  CHECK_THAT(run.err, Catch::Matchers::ContainsSubstring("it begins at 65536"));
 }
 
 TEST_CASE("train: fp16 refuses weights that it cannot hold", "[e2e][fp16]") {
@@ -295,9 +303,9 @@ TEST_CASE("train: fp16 refuses weights that it cannot hold", "[e2e][fp16]") {
   const test::TrainRun run = run_case(golden, {2, GENERATE(0, 3), "fp16"}, folder);
   CAPTURE(run.err);
   CHECK(run.status == 2);
-  CHECK_THAT(run.err, Catch::Contains("wte.weight holds 65520") ||
-                          Catch::Contains("wpe.weight holds 65520"));
-  CHECK_THAT(run.err, Catch::Contains("which is beyond fp16; train in bf16"));
+  CHECK_THAT(run.err, Catch::Matchers::ContainsSubstring("wte.weight holds 65520") ||
+                          Catch::Matchers::ContainsSubstring("wpe.weight holds 65520"));
+  CHECK_THAT(run.err, Catch::Matchers::ContainsSubstring("which is beyond fp16; train in bf16"));
 }
 
 TEST_CASE("train: summed gradients are the mean ones times the ranks", "[e2e][golden]") {

@@ -2,14 +2,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include <catch2/catch.hpp>
-
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/test_tree.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 using Words = std::vector<std::string>;
 using test::train_command;
@@ -61,8 +60,9 @@ TEST_CASE("GPUs: slots that the ranks cannot use are refused", "[e2e][gpus]") {
     for (const Words& command : commands) {
       Launch launch(place + command, options);
       CHECK(launch.wait() == 2);
-      CHECK_THAT(launch.err(), Contains("2 GPUs") && Contains("is not installed") &&
-                                   Contains("--device cpu") && Contains(place.back()));
+      CHECK_THAT(launch.err(),
+                 ContainsSubstring("2 GPUs") && ContainsSubstring("is not installed") &&
+                     ContainsSubstring("--device cpu") && ContainsSubstring(place.back()));
       CHECK_FALSE(fs::exists(output));
     }
   }
@@ -72,10 +72,11 @@ TEST_CASE("GPUs: without typed slots one rank runs and says that they idle", "[e
   const test::TempDir folder;
   Launch launch(train_command(folder.path() / "out"), two_gpus(folder.path()));
   CHECK(launch.wait() == 0);
-  CHECK_THAT(launch.err(),
-             Contains("the GPUs of this machine (2) are not used: libdstrain_cuda.so is not "
-                      "installed") &&
-                 Contains("1 rank on localhost"));
+  CHECK_THAT(
+      launch.err(),
+      ContainsSubstring("the GPUs of this machine (2) are not used: libdstrain_cuda.so is not "
+                        "installed") &&
+          ContainsSubstring("1 rank on localhost"));
 }
 
 TEST_CASE("GPUs: slots that are said to be CPU ranks are", "[e2e][gpus]") {
@@ -83,7 +84,7 @@ TEST_CASE("GPUs: slots that are said to be CPU ranks are", "[e2e][gpus]") {
   Launch launch(Words{"--device", "cpu", "--num_gpus", "2"} + train_command(folder.path() / "out"),
                 two_gpus(folder.path()));
   CHECK(launch.wait() == 0);
-  CHECK_THAT(launch.err(), !Contains("GPU"));
+  CHECK_THAT(launch.err(), !ContainsSubstring("GPU"));
 }
 
 TEST_CASE("GPUs: other programs have them", "[e2e][gpus]") {
@@ -91,7 +92,8 @@ TEST_CASE("GPUs: other programs have them", "[e2e][gpus]") {
   Launch launch({"--num_gpus", "2", "sh", "-c", "echo uses $CUDA_VISIBLE_DEVICES"},
                 two_gpus(folder.path()));
   CHECK(launch.wait() == 0);
-  CHECK_THAT(launch.out(), Contains("[rank 0]: uses 0,1\n") && Contains("[rank 1]: uses 0,1\n"));
+  CHECK_THAT(launch.out(), ContainsSubstring("[rank 0]: uses 0,1\n") &&
+                               ContainsSubstring("[rank 1]: uses 0,1\n"));
 }
 
 TEST_CASE("GPUs: those that are shown must be there", "[e2e][gpus]") {
@@ -113,13 +115,14 @@ TEST_CASE("GPUs: those that are shown must be there", "[e2e][gpus]") {
   for (const Words& words : {Words{}, Words{"--num_gpus", "1"}}) {
     Launch launch(words + Words{"sh", "-c", "touch " + (folder.path() / "ran").string()}, options);
     CHECK(launch.wait() == 2);
-    CHECK_THAT(launch.err(), Contains(std::string("CUDA_VISIBLE_DEVICES=") + row.list + ": ") &&
-                                 Contains(row.reason));
+    CHECK_THAT(launch.err(),
+               ContainsSubstring(std::string("CUDA_VISIBLE_DEVICES=") + row.list + ": ") &&
+                   ContainsSubstring(row.reason));
     CHECK_FALSE(fs::exists(folder.path() / "ran"));
   }
   Launch doctor({"doctor"}, options);
   CHECK(doctor.wait() != 0);
-  CHECK_THAT(doctor.out(), Contains(row.reason));
+  CHECK_THAT(doctor.out(), ContainsSubstring(row.reason));
   // Who computes on CPUs has nothing to do with it.
   Launch cpu(Words{"--device", "cpu"} + train_command(folder.path() / "out"), options);
   CHECK(cpu.wait() == 0);
@@ -145,7 +148,8 @@ TEST_CASE("GPUs: ranks see those that are shown", "[e2e][gpus]") {
       row.words + Words{"sh", "-c", "echo $WORLD_SIZE ranks use \"$CUDA_VISIBLE_DEVICES\"."},
       options);
   CHECK(launch.wait() == 0);
-  CHECK_THAT(launch.out(), Contains(std::string(row.ranks) + " ranks use " + row.uses + ".\n"));
+  CHECK_THAT(launch.out(),
+             ContainsSubstring(std::string(row.ranks) + " ranks use " + row.uses + ".\n"));
 }
 
 TEST_CASE("GPUs: another host that shows others than its own is named", "[e2e][gpus]") {
@@ -155,7 +159,8 @@ TEST_CASE("GPUs: another host that shows others than its own is named", "[e2e][g
   Launch refused(hosts.shell("touch " + ran.string()));
   CHECK(refused.wait() == 2);
   CHECK_THAT(refused.err(),
-             Contains("host blind1: CUDA_VISIBLE_DEVICES=7: there is no GPU 7: one GPU is there"));
+             ContainsSubstring(
+                 "host blind1: CUDA_VISIBLE_DEVICES=7: there is no GPU 7: one GPU is there"));
   CHECK_FALSE(fs::exists(ran));
   CHECK(refused.nothing_left());
   Launch cpu(hosts.words({"--device", "cpu", "true"}));
@@ -172,7 +177,8 @@ TEST_CASE("GPUs: another host with some is named and nothing runs", "[e2e][gpus]
       .env = {}, .directory = test::golden_folder.string(), .program = program_alone()};
   Launch refused(hosts.words({}) + train_command(output), options);
   CHECK(refused.wait() == 2);
-  CHECK_THAT(refused.err(), Contains("host gpus1 has 3 GPUs") && Contains("--device cpu"));
+  CHECK_THAT(refused.err(),
+             ContainsSubstring("host gpus1 has 3 GPUs") && ContainsSubstring("--device cpu"));
   CHECK_FALSE(fs::exists(output));
   CHECK(refused.nothing_left());
   Launch meant(hosts.words({"--device", "cpu"}) + train_command(output), options);

@@ -3,11 +3,11 @@
 #include <fstream>
 #include <map>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "launcher/process/text.h"
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 namespace fs = std::filesystem;

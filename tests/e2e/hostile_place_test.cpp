@@ -8,17 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/utf8.h"
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 using test::Outcome;
 using test::run_command;
@@ -41,8 +41,8 @@ TEST_CASE("Hostile place: what is no file is no log", "[e2e]") {
   }
   Launch launch({"-q", "--enable_each_rank_log", folder.path().string(), "true"});
   CHECK(launch.wait() == 3);
-  CHECK_THAT(launch.err(),
-             Contains("_rank0.log: ") && Contains(link ? "a symbolic link" : "not a regular file"));
+  CHECK_THAT(launch.err(), ContainsSubstring("_rank0.log: ") &&
+                               ContainsSubstring(link ? "a symbolic link" : "not a regular file"));
   CHECK(launch.nothing_left());
   CHECK_FALSE(fs::exists(victim));
 }
@@ -69,7 +69,8 @@ TEST_CASE("Hostile place: the pid file follows no link and takes nobody's place"
     const Outcome refused = with("echo theirs >$f; chown 54321 $f");
     CHECK(refused.status == 1);
     CHECK(refused.out.empty());
-    CHECK_THAT(refused.err, Contains("belongs to uid 54321") && Contains("TMPDIR"));
+    CHECK_THAT(refused.err,
+               ContainsSubstring("belongs to uid 54321") && ContainsSubstring("TMPDIR"));
     CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);
   }
 }
@@ -87,15 +88,16 @@ TEST_CASE("Hostile place: variables of others are not obeyed", "[e2e]") {
   fs::permissions(file, fs::perms::group_write, fs::perm_options::add);
   const Outcome writable = run();
   CHECK(writable.status == 2);
-  CHECK_THAT(writable.err, Contains(name) && Contains("may be written by others") &&
-                               Contains("chmod go-w " + file.string()));
+  CHECK_THAT(writable.err, ContainsSubstring(name) &&
+                               ContainsSubstring("may be written by others") &&
+                               ContainsSubstring("chmod go-w " + file.string()));
   fs::permissions(file, fs::perms::group_write, fs::perm_options::remove);
   if (::chown(file.c_str(), 54'321, static_cast<gid_t>(-1)) == 0) {
     const Outcome foreign = run();
     CHECK(foreign.status == 2);
     CHECK(foreign.out.empty());
-    CHECK_THAT(foreign.err,
-               Contains(name) && Contains("belongs to uid 54321") && Contains("remove it"));
+    CHECK_THAT(foreign.err, ContainsSubstring(name) && ContainsSubstring("belongs to uid 54321") &&
+                                ContainsSubstring("remove it"));
   }
 }
 
@@ -108,7 +110,7 @@ TEST_CASE("Hostile place: what stdout has no room for is told", "[e2e]") {
       .env = {}, .directory = "", .wrapper = {"sh", "-c", "exec \"$@\" >/dev/full", "sh"}};
   const Outcome outcome = run_command(words, full);
   CHECK(outcome.status == 1);
-  CHECK_THAT(outcome.err, Contains("No space left on device"));
+  CHECK_THAT(outcome.err, ContainsSubstring("No space left on device"));
 }
 
 TEST_CASE("Hostile place: no directory is entered by a link of somebody else", "[e2e]") {
@@ -127,7 +129,7 @@ TEST_CASE("Hostile place: no directory is entered by a link of somebody else", "
   if (::lchown(link.c_str(), 54'321, static_cast<gid_t>(-1)) == 0) {
     const Outcome refused = run_command(words, {.env = {}, .directory = folder.path().string()});
     CHECK(refused.status != 0);
-    CHECK_THAT(refused.err, Contains("link: a symbolic link of uid 54321"));
+    CHECK_THAT(refused.err, ContainsSubstring("link: a symbolic link of uid 54321"));
     CHECK(fs::is_empty(folder.path() / "victim"));
   }
 }
@@ -140,11 +142,11 @@ TEST_CASE("Hostile place: a directory that is gone is named", "[e2e]") {
        .directory = folder.path().string(),
        .wrapper = {"sh", "-c", "mkdir gone && cd gone && rmdir ../gone; exec \"$@\"", "sh"}});
   CHECK(left.status == 2);
-  CHECK_THAT(left.err, Contains("the working directory: No such file or directory"));
+  CHECK_THAT(left.err, ContainsSubstring("the working directory: No such file or directory"));
   const Outcome temporary =
       run_command({"--save_pid", "true"}, {.env = {{"TMPDIR", "/nonexistent"}}, .directory = ""});
   CHECK(temporary.status == 1);
-  CHECK_THAT(temporary.err, Contains("--save_pid: TMPDIR is no directory"));
+  CHECK_THAT(temporary.err, ContainsSubstring("--save_pid: TMPDIR is no directory"));
 }
 
 TEST_CASE("Hostile place: a program is a path or a name on PATH", "[e2e]") {
@@ -160,11 +162,11 @@ TEST_CASE("Hostile place: a program is a path or a name on PATH", "[e2e]") {
   const Outcome misspelt = run("trian");
   CHECK(misspelt.status == 2);
   CHECK(misspelt.out.empty());
-  CHECK_THAT(misspelt.err, Contains("did you mean \"train\"?"));
+  CHECK_THAT(misspelt.err, ContainsSubstring("did you mean \"train\"?"));
   const Outcome bare = run("my_program");
   CHECK(bare.status == 3);
   CHECK(bare.out.empty());
-  CHECK_THAT(bare.err, Contains("write ./my_program"));
+  CHECK_THAT(bare.err, ContainsSubstring("write ./my_program"));
   CHECK(run("./trian").out == "ran\n");
 }
 
@@ -192,7 +194,7 @@ TEST_CASE("Hostile place: keys of a configuration move no cursor and are not sho
   std::ofstream(file) << fmt::format(R"({{{}"{}": 1}})", again, key);
   const Outcome outcome = run_command({"config", "check", file.string()});
   CHECK(outcome.status == 2);
-  CHECK_THAT(outcome.out + outcome.err, Contains("config.json:1:"));
+  CHECK_THAT(outcome.out + outcome.err, ContainsSubstring("config.json:1:"));
   check_printable(outcome.out + outcome.err, again.empty() ? 1 : 2);
 }
 
@@ -206,6 +208,6 @@ TEST_CASE("Hostile place: a hostfile moves no cursor and is not shown whole", "[
   std::ofstream(file) << text;
   const Outcome outcome = run_command({"-H", file.string(), "true"});
   CHECK(outcome.status == 2);
-  CHECK_THAT(outcome.err, Contains("hosts:1:"));
+  CHECK_THAT(outcome.err, ContainsSubstring("hosts:1:"));
   check_printable(outcome.err, 1);
 }

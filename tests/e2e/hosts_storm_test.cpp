@@ -3,14 +3,14 @@
 #include <cstdlib>
 #include <random>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/e2e/fake_hosts.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 
 namespace {
@@ -69,9 +69,9 @@ TEST_CASE("Hosts: a storm finds the right culprit", "[e2e]") {
     std::filesystem::create_directory(hosts.folder() / fmt::format("gone{}", round));
     CHECK(launch.wait() == (agent ? 1 : 137));
     CHECK_THAT(launch.err(),
-               Contains(agent ? fmt::format("the agent on {} is lost", names[rank])
-                              : fmt::format("rank {} on {} (pid {}) was killed by SIGKILL", rank,
-                                            names[rank], own)));
+               ContainsSubstring(agent ? fmt::format("the agent on {} is lost", names[rank])
+                                       : fmt::format("rank {} on {} (pid {}) was killed by SIGKILL",
+                                                     rank, names[rank], own)));
     REQUIRE(launch.nothing_left());
   }
 }

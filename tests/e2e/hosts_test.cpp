@@ -5,20 +5,20 @@
 #include <filesystem>
 #include <sstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/file.h"
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/train_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 
 using namespace dstrain;
 using test::FakeHosts;
 using test::Launch;
 using Words = std::vector<std::string>;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -48,8 +48,8 @@ TEST_CASE("Hosts: each rank is told who it is", "[e2e]") {
   const char* const expected[] = {"0/0/5/1/0/3", "1/0/5/2/1/3", "2/1/5/2/1/3", "3/0/5/2/2/3",
                                   "4/1/5/2/2/3"};
   for (int rank = 0; rank < 5; ++rank) {
-    CHECK_THAT(launch.out(),
-               Contains(fmt::format("[rank {}]: {}/127.0.0.1/64\n", rank, expected[rank])));
+    CHECK_THAT(launch.out(), ContainsSubstring(fmt::format("[rank {}]: {}/127.0.0.1/64\n", rank,
+                                                           expected[rank])));
   }
   CHECK(launch.err().empty());
   CHECK(launch.nothing_left());
@@ -110,12 +110,14 @@ TEST_CASE("Hosts: the first failure is named with its host", "[e2e]") {
   const FakeHosts hosts("n0 slots=2\nn1 slots=2\n");
   Launch exits(hosts.shell("test $RANK != 2 || { echo last words; exit 7; }; exec sleep 1000"));
   CHECK(exits.wait() == 7);
-  CHECK_THAT(exits.err(), Contains("rank 2 on n1 (pid ") && Contains("ended with status 7") &&
-                              Contains("    last words\n"));
+  CHECK_THAT(exits.err(), ContainsSubstring("rank 2 on n1 (pid ") &&
+                              ContainsSubstring("ended with status 7") &&
+                              ContainsSubstring("    last words\n"));
   CHECK(exits.nothing_left());
   Launch killed(hosts.shell("test $RANK != 3 || kill -SEGV $$; exec sleep 1000"));
   CHECK(killed.wait() == 139);
-  CHECK_THAT(killed.err(), Contains("rank 3 on n1 (pid ") && Contains("was killed by SIGSEGV"));
+  CHECK_THAT(killed.err(),
+             ContainsSubstring("rank 3 on n1 (pid ") && ContainsSubstring("was killed by SIGSEGV"));
   CHECK(killed.nothing_left());
 }
 
@@ -127,7 +129,8 @@ TEST_CASE("Hosts: what one does not have is told with its name", "[e2e]") {
   Words words = hosts.words({"--venv_script", "none", "true"});
   Launch launch(words, options);
   CHECK(launch.wait() == 3);
-  CHECK_THAT(launch.err(), Contains("cannot start rank") && Contains("--venv_script"));
+  CHECK_THAT(launch.err(),
+             ContainsSubstring("cannot start rank") && ContainsSubstring("--venv_script"));
   CHECK(launch.nothing_left());
 }
 
@@ -138,8 +141,8 @@ TEST_CASE("Hosts: a script is sourced before the program", "[e2e]") {
   Launch launch(hosts.words(
       {"--venv_script", script, "sh", "-c", "echo $SOURCED: \"$@\"", "sh", "a  b", "$x"}));
   CHECK(launch.wait() == 0);
-  CHECK_THAT(launch.out(),
-             Contains("[rank 0]: by 0: a  b $x\n") && Contains("[rank 1]: by 1: a  b $x\n"));
+  CHECK_THAT(launch.out(), ContainsSubstring("[rank 0]: by 0: a  b $x\n") &&
+                               ContainsSubstring("[rank 1]: by 1: a  b $x\n"));
 }
 
 TEST_CASE("Hosts: log files are kept on the node", "[e2e]") {
@@ -162,8 +165,9 @@ TEST_CASE("Hosts: noise before the agent is not taken for its words", "[e2e]") {
   CHECK(quiet.err().empty());
   Launch loud(hosts.words({"--log_level", "debug", "true"}));
   CHECK(loud.wait() == 0);
-  CHECK_THAT(loud.err(),
-             Contains("noisy0 printed before its agent started: Welcome to noisy0 no line end"));
+  CHECK_THAT(
+      loud.err(),
+      ContainsSubstring("noisy0 printed before its agent started: Welcome to noisy0 no line end"));
 }
 
 TEST_CASE("Hosts: all that do not come up are named", "[e2e]") {
@@ -177,7 +181,7 @@ TEST_CASE("Hosts: all that do not come up are named", "[e2e]") {
     CHECK(launch.wait() == 3);
     CHECK(launch.out().empty());
     CHECK_THAT(launch.err(),
-               Contains(fmt::format("host stall: did not answer within {} s", seconds)));
+               ContainsSubstring(fmt::format("host stall: did not answer within {} s", seconds)));
     CHECK(launch.nothing_left());
     lines = lines_in(launch.err());
     if (lines != 6) continue;
@@ -185,7 +189,7 @@ TEST_CASE("Hosts: all that do not come up are named", "[e2e]") {
                              "host old: ", "its dstrain is version 0.0", "--copy_binary",
                              "host absent: dstrain is there neither at",
                              "host flood: more than 1024 KiB", "host garbage: "}) {
-      CHECK_THAT(launch.err(), Contains(part));
+      CHECK_THAT(launch.err(), ContainsSubstring(part));
     }
   }
 }
@@ -272,8 +276,9 @@ TEST_CASE("Hosts: a lost agent is named and ends the job", "[e2e]") {
   kill(std::atoi(told.out().c_str() + told.out().find(key) + key.size()), SIGKILL);
   CHECK(told.wait() == 1);
   const char* const names[] = {"n0", "localhost", "n1"};
-  CHECK_THAT(told.err(), Contains(fmt::format("the agent on {} is lost", names[victim])) &&
-                             (Contains("was killed by SIGKILL") || Contains("status 137")));
+  CHECK_THAT(told.err(),
+             ContainsSubstring(fmt::format("the agent on {} is lost", names[victim])) &&
+                 (ContainsSubstring("was killed by SIGKILL") || ContainsSubstring("status 137")));
   CHECK(told.nothing_left());
 }
 
@@ -283,7 +288,7 @@ TEST_CASE("Hosts: a connection that is cut ends the job on both sides", "[e2e]")
   REQUIRE(launch.wait_for_output("ready", 2));
   kill(hosts.network(GENERATE("to", "from"), "cut0"), SIGKILL);
   CHECK(launch.wait() == 1);
-  CHECK_THAT(launch.err(), Contains("the agent on cut0 is lost"));
+  CHECK_THAT(launch.err(), ContainsSubstring("the agent on cut0 is lost"));
   CHECK(launch.nothing_left());
 }
 
@@ -296,7 +301,7 @@ TEST_CASE("Hosts: silence is the end of a host on both sides", "[e2e]") {
   const pid_t network = hosts.network(GENERATE("to", "from"), "cut0");
   kill(network, SIGSTOP);
   CHECK(launch.wait() == 1);
-  CHECK_THAT(launch.err(), Contains("the agent on cut0 is lost"));
+  CHECK_THAT(launch.err(), ContainsSubstring("the agent on cut0 is lost"));
   // Of what we started only the stopped network itself may be left.
   CHECK(test::wait_until_none([&] {
     std::vector<pid_t> others = launch.processes();
@@ -311,9 +316,10 @@ TEST_CASE("Hosts: a span of silence that is no number is refused", "[e2e]") {
   const test::Outcome outcome = test::run_command(
       {"sh", "-c", "exit 0"}, {.env = {{"DSTRAIN_SILENCE", typed}}, .directory = {}});
   CHECK(outcome.status == 2);
-  CHECK_THAT(outcome.err,
-             Contains("environment variable DSTRAIN_SILENCE: must be 0.1..86400 seconds, got \"" +
-                      std::string(typed) + "\""));
+  CHECK_THAT(
+      outcome.err,
+      ContainsSubstring("environment variable DSTRAIN_SILENCE: must be 0.1..86400 seconds, got \"" +
+                        std::string(typed) + "\""));
 }
 
 TEST_CASE("Hosts: a stopped agent goes on", "[e2e]") {
@@ -364,8 +370,8 @@ TEST_CASE("Hosts: nodes that are started without ssh make one job", "[e2e]") {
   Launch second(node(1), options);
   CHECK(first.wait() == 0);
   CHECK(second.wait() == 0);
-  CHECK_THAT(first.out(), Contains("[rank 1]: 1/1/4/0/2/29871/shared\n"));
-  CHECK_THAT(second.out(), Contains("[rank 2]: 2/0/4/1/2/29871/shared\n"));
+  CHECK_THAT(first.out(), ContainsSubstring("[rank 1]: 1/1/4/0/2/29871/shared\n"));
+  CHECK_THAT(second.out(), ContainsSubstring("[rank 2]: 2/0/4/1/2/29871/shared\n"));
 }
 
 TEST_CASE("Hosts: a dry run reaches nobody", "[e2e]") {

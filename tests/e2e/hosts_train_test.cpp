@@ -1,11 +1,11 @@
 // Training on several hosts that a program in place of ssh reaches.
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/train_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/skip.h"
 

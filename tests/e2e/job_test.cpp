@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/file.h"
@@ -19,12 +18,13 @@
 #include "runtime/checkpoint/catalog.h"
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 using test::Launch;
 
@@ -107,14 +107,16 @@ TEST_CASE("Job: a training is looked at and saved and stopped", "[e2e][job]") {
   CHECK_THAT(saved.out, Catch::Matchers::StartsWith(output + "/checkpoint-"));
   CHECK(checkpoint::verify(saved.out.substr(0, saved.out.size() - 1)).whole());
   const auto text = session.run({"status", id});
-  CHECK_THAT(text.out, Contains("last checkpoint " + saved.out.substr(0, saved.out.size() - 1)));
-  CHECK_THAT(session.run({"status"}).out, Contains(id));
+  CHECK_THAT(text.out,
+             ContainsSubstring("last checkpoint " + saved.out.substr(0, saved.out.size() - 1)));
+  CHECK_THAT(session.run({"status"}).out, ContainsSubstring(id));
 
   const auto stopped = session.run({"stop", output});
   CHECK(stopped.status == 0);
-  CHECK_THAT(stopped.out, Contains("ended with status 75"));
+  CHECK_THAT(stopped.out, ContainsSubstring("ended with status 75"));
   CHECK(launch->wait() == 75);
-  CHECK_THAT(launch->err(), Contains("dstrain stop: asking the ranks to stop") && !Contains("SIG"));
+  CHECK_THAT(launch->err(), ContainsSubstring("dstrain stop: asking the ranks to stop") &&
+                                !ContainsSubstring("SIG"));
   CHECK(launch->nothing_left());
   CHECK(checkpoint::list_checkpoints(session.output()).size() == 2);
   CHECK(fs::is_empty(session.sockets()));
@@ -260,10 +262,10 @@ TEST_CASE("Job: launchers that disagree about the ranks are told whose options d
     CHECK(launch->wait() == 2);
     CAPTURE(launch->err());
     CHECK_THAT(launch->err(),
-               Contains("node 1's launcher says " + told +
-                        ", and node 0's launcher says 2 ranks on 2 nodes (--num_nodes 2, "
-                        "--num_gpus 1): give all the same") &&
-                   !Contains("WORLD_SIZE"));
+               ContainsSubstring("node 1's launcher says " + told +
+                                 ", and node 0's launcher says 2 ranks on 2 nodes (--num_nodes 2, "
+                                 "--num_gpus 1): give all the same") &&
+                   !ContainsSubstring("WORLD_SIZE"));
   }
 }
 
@@ -275,8 +277,8 @@ TEST_CASE("Job: a port in use is told as one that all launchers must agree on", 
                          "--master_addr", "127.0.0.1", "--master_port", port, "true"},
                         {.env = {{"DSTRAIN_TOKEN", "shared"}}, .directory = "/"});
   CHECK(outcome.status == 2);
-  CHECK_THAT(outcome.err, Contains("--master_port " + port +
-                                   ": the port is in use; give all launchers another\n"));
+  CHECK_THAT(outcome.err, ContainsSubstring("--master_port " + port +
+                                            ": the port is in use; give all launchers another\n"));
 }
 
 TEST_CASE("Job: many who ask for checkpoints all get one", "[e2e][job]") {
@@ -289,7 +291,7 @@ TEST_CASE("Job: many who ask for checkpoints all get one", "[e2e][job]") {
   }
   for (const auto& client : clients) {
     CHECK(client->wait() == 0);
-    CHECK_THAT(client->out(), Contains("/checkpoint-"));
+    CHECK_THAT(client->out(), ContainsSubstring("/checkpoint-"));
   }
   CHECK(session.run({"stop", session.output().string()}).status == 0);
   for (const auto& found : checkpoint::list_checkpoints(session.output())) {
@@ -306,7 +308,7 @@ TEST_CASE("Job: a checkpoint that cannot be written is told", "[e2e][job]") {
   const std::string id = job_of(session);
   const auto saved = session.run({"save", id});
   CHECK(saved.status == 1);
-  CHECK_THAT(saved.err, Contains("could not be saved"));
+  CHECK_THAT(saved.err, ContainsSubstring("could not be saved"));
   const json status = json::parse(session.run({"status", id, "--json"}).out);
   CHECK(status.at("state") == "running");
   launch->signal(SIGKILL);
@@ -322,12 +324,12 @@ TEST_CASE("Job: any program is looked at and stopped but not saved", "[e2e][job]
   const std::string id = status.at("job");
   const auto saved = session.run({"save", id});
   CHECK(saved.status == 1);
-  CHECK_THAT(saved.err, Contains("runs sh"));
-  CHECK_THAT(session.run({"stop", id}).out, Contains("status 143"));
+  CHECK_THAT(saved.err, ContainsSubstring("runs sh"));
+  CHECK_THAT(session.run({"stop", id}).out, ContainsSubstring("status 143"));
   CHECK(launch.wait() == 143);
   const auto gone = session.run({"stop", id});
   CHECK(gone.status == 2);
-  CHECK_THAT(gone.err, Contains("no job"));
+  CHECK_THAT(gone.err, ContainsSubstring("no job"));
 }
 
 TEST_CASE("Job: ranks of a lost host are lost while the others are stopped", "[e2e][job]") {
@@ -349,7 +351,7 @@ TEST_CASE("Job: ranks of a lost host are lost while the others are stopped", "[e
   CHECK(status.at("ranks").at(1).at("status").is_null());
   const std::string pid = status.at("ranks").at(1).at("pid").dump();
   CHECK_THAT(session.run({"status", id}).out,
-             Contains("rank 1 on addressed1, pid " + pid + ": lost\n"));
+             ContainsSubstring("rank 1 on addressed1, pid " + pid + ": lost\n"));
 }
 
 TEST_CASE("Job: what a killed launcher leaves is swept", "[e2e][job]") {
@@ -373,13 +375,13 @@ TEST_CASE("Job: a launcher that is stopped is named and not denied", "[e2e][job]
   const std::string stopped =
       fmt::format("job {}: its launcher (pid {}) is stopped", id, launch.pid());
   launch.signal(SIGSTOP);
-  CHECK_THAT(session.run({"status"}).out, Contains(stopped));
+  CHECK_THAT(session.run({"status"}).out, ContainsSubstring(stopped));
   const std::string command = GENERATE("status", "save", "stop");
   const bool by_directory = GENERATE(false, true);
   const test::Outcome asked =
       session.run({command, by_directory ? session.sockets().string() : id});
   CHECK(asked.status == 1);
-  CHECK_THAT(asked.err, Contains(stopped));
+  CHECK_THAT(asked.err, ContainsSubstring(stopped));
   const json list = json::parse(session.run({"status", "--json"}).out);
   CHECK(std::ranges::any_of(
       list, [&](const json& job) { return job.at("job") == id && job.at("state") == "silent"; }));
@@ -399,12 +401,13 @@ TEST_CASE("Job: an output directory is one job's at a time", "[e2e][job]") {
   launched.insert(launched.end(), words.begin(), words.end());
   const auto refused = session.run(launched);
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, Contains(owner) && Contains("writes there") && !Contains("rank 0"));
+  CHECK_THAT(refused.err, ContainsSubstring(owner) && ContainsSubstring("writes there") &&
+                              !ContainsSubstring("rank 0"));
   // As a program of its own it is looked at by no launcher.
   words.insert(words.begin(), {fs::path(DSTRAIN_PROGRAM).parent_path() / "dstraind", "train"});
   const auto late = session.run(words);
   CHECK(late.status == 2);
-  CHECK_THAT(late.err, Contains(owner) && Contains("writes there"));
+  CHECK_THAT(late.err, ContainsSubstring(owner) && ContainsSubstring("writes there"));
   launch->signal(SIGTERM);
   CHECK(launch->wait() == 75);
   CHECK_FALSE(fs::exists(session.output() / "job.lock"));
@@ -425,12 +428,13 @@ TEST_CASE("Job: between two starts it is found and keeps its directory", "[e2e][
   const json status = json::parse(session.run({"status", output, "--json"}).out);
   CHECK(status.at("state") == "restarting");
   CHECK(status.at("ranks").at(0).at("state") == "starting");
-  CHECK_THAT(session.run({"status", output, "--stacks"}).out, Contains("the job restarts"));
+  CHECK_THAT(session.run({"status", output, "--stacks"}).out,
+             ContainsSubstring("the job restarts"));
   Words second{"train", "--output_dir", output};
   for (const std::string& word : run.arguments(10)) second.push_back(word);
   const auto refused = session.run(second);
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, Contains(fmt::format("job {}, process ", job_of(session))));
+  CHECK_THAT(refused.err, ContainsSubstring(fmt::format("job {}, process ", job_of(session))));
   CHECK(session.run({"stop", output}).status == 0);
   CHECK(launch.wait() == 143);
   CHECK(session.run(second).status == 0);  // what is left of it locks nothing and is no output
@@ -466,7 +470,8 @@ TEST_CASE("Job: the report of a failure names the last step", "[e2e][job]") {
   const json status = json::parse(session.run({"status", job_of(session), "--json"}).out);
   ::kill(status.at("ranks").at(1).at("pid").get<pid_t>(), SIGKILL);
   CHECK(launch->wait() == 137);
-  CHECK_THAT(launch->err(), Contains("rank 1 on localhost") && Contains("\n  last step: "));
+  CHECK_THAT(launch->err(),
+             ContainsSubstring("rank 1 on localhost") && ContainsSubstring("\n  last step: "));
 }
 
 TEST_CASE("Job: strangers at its sockets change nothing", "[e2e][job]") {

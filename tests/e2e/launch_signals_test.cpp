@@ -7,11 +7,11 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/file.h"
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 #include "tests/support/temp_dir.h"
 

@@ -4,12 +4,12 @@
 #include <set>
 #include <sstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/file.h"
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -231,7 +231,8 @@ TEST_CASE("Launch: the port of another program is left to it", "[e2e]") {
       "echo listener ${DSTRAIN_LISTENER_FD-none}; "
       "bash -c ': <>/dev/tcp/127.0.0.1/'$MASTER_PORT 2>&1 | grep -o 'Connection refused'"));
   CHECK(launch.wait() == 0);
-  CHECK_THAT(launch.out(), Catch::Contains("listener none") && Catch::Contains("refused"));
+  CHECK_THAT(launch.out(), Catch::Matchers::ContainsSubstring("listener none") &&
+                               Catch::Matchers::ContainsSubstring("refused"));
 }
 
 TEST_CASE("Launch: nothing of a flood is lost or torn", "[e2e]") {

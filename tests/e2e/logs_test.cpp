@@ -6,10 +6,10 @@
 #include <map>
 #include <sstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;

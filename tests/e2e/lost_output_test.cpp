@@ -1,15 +1,15 @@
 // Runs whose output directory goes, or takes no more.
 #include <csignal>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/checkpoint/catalog.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::ResumableRun;
 namespace fs = std::filesystem;
 
@@ -25,8 +25,9 @@ TEST_CASE("Lost output: a directory that is removed while a training runs is tol
   fs::remove_all(output);
   CHECK(launch.wait() == 1);
   CAPTURE(launch.err());
-  CHECK_THAT(launch.err(), Contains("metrics.jsonl: the file was removed") &&
-                               Contains("--output_dir " + output.string() + ": it was removed"));
+  CHECK_THAT(launch.err(),
+             ContainsSubstring("metrics.jsonl: the file was removed") &&
+                 ContainsSubstring("--output_dir " + output.string() + ": it was removed"));
   CHECK(fs::exists(output / "model.safetensors"));  // what is there is not thrown away
 }
 
@@ -41,9 +42,9 @@ TEST_CASE("Lost output: files that may not grow fail the save and kill no rank",
                                 .wrapper = {"sh", "-c", "ulimit -f 16; exec \"$@\"", "sh"}});
   CHECK(launch.wait() == 1);
   CAPTURE(launch.out(), launch.err());
-  CHECK_THAT(launch.err(), Contains("File too large") &&
-                               Contains((output / "checkpoint-2").string()) &&
-                               !Contains("SIGXFSZ"));
+  CHECK_THAT(launch.err(), ContainsSubstring("File too large") &&
+                               ContainsSubstring((output / "checkpoint-2").string()) &&
+                               !ContainsSubstring("SIGXFSZ"));
   CHECK(checkpoint::list_checkpoints(output).empty());
   CHECK(launch.nothing_left());
 }

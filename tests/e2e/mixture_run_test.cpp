@@ -2,14 +2,14 @@
 #include <cmath>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::results_of;
 using test::ResumableRun;
 using test::TrainRun;
@@ -40,9 +40,9 @@ TEST_CASE("Mixture: neither ranks nor a stop change what is learnt", "[e2e][mixt
   const TrainRun whole = run.train(folder.path() / "whole", 6);
   CAPTURE(whole.err);
   REQUIRE(whole.status == 0);
-  CHECK_THAT(whole.err, Contains("a mixture of 2 files: an epoch of") &&
-                            Contains("tokens.bin 1.26 times, ") &&
-                            Contains("records.jsonl 1.00 times"));
+  CHECK_THAT(whole.err, ContainsSubstring("a mixture of 2 files: an epoch of") &&
+                            ContainsSubstring("tokens.bin 1.26 times, ") &&
+                            ContainsSubstring("records.jsonl 1.00 times"));
 
   const fs::path stopped = folder.path() / "stopped";
   REQUIRE(run.train(stopped, 3).status == 0);
@@ -70,14 +70,15 @@ TEST_CASE("Mixture: neither ranks nor a stop change what is learnt", "[e2e][mixt
   other.train_file[2] = "0.5";
   const TrainRun refused = other.resume(stopped, 9);
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, Contains("the mixture of the training data is") &&
-                              Contains("(0.75 tokens.bin 0.25 records.jsonl)") &&
-                              !Contains("rank "));
+  CHECK_THAT(refused.err, ContainsSubstring("the mixture of the training data is") &&
+                              ContainsSubstring("(0.75 tokens.bin 0.25 records.jsonl)") &&
+                              !ContainsSubstring("rank "));
   const TrainRun retold =
       run.resume(stopped, 9, {"--tokenizer", (test::golden_folder / "tokenizers/gpt2").string()});
   CHECK(retold.status == 2);
-  CHECK_THAT(retold.err, Contains("the tokenizer is byte in the checkpoint") &&
-                             Contains("set --tokenizer byte") && !Contains("rank "));
+  CHECK_THAT(retold.err, ContainsSubstring("the tokenizer is byte in the checkpoint") &&
+                             ContainsSubstring("set --tokenizer byte") &&
+                             !ContainsSubstring("rank "));
 }
 
 TEST_CASE("Mixture: each file is split and both parts are mixed", "[e2e][mixture]") {
@@ -88,6 +89,7 @@ TEST_CASE("Mixture: each file is split and both parts are mixed", "[e2e][mixture
   const TrainRun split = run.train(folder.path() / "out", 2, {"--split", "3,1,0"});
   CAPTURE(split.err);
   REQUIRE(split.status == 0);
-  CHECK_THAT(split.err, Contains("--split: of each file of the mixture the first part is trained"));
+  CHECK_THAT(split.err,
+             ContainsSubstring("--split: of each file of the mixture the first part is trained"));
   CHECK(split.metrics.back().contains("eval_loss"));
 }

@@ -2,7 +2,6 @@
 #include <csignal>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -10,10 +9,11 @@
 #include "tests/e2e/device_trace.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/e2e/trace_spans.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 using test::golden_folder;
 using test::worst_relative;
@@ -69,7 +69,7 @@ std::vector<std::string> check_run(const Gpus& gpus, const Place& place) {
                                              arguments, gpus.environment());
   CAPTURE(run.err);
   REQUIRE(run.status == 0);
-  CHECK_THAT(run.err, Contains("collectives go through NCCL"));
+  CHECK_THAT(run.err, ContainsSubstring("collectives go through NCCL"));
   json steps = golden.at("steps");
   steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(place.steps), steps.end());
   REQUIRE(run.metrics.size() == steps.size());
@@ -138,7 +138,7 @@ TEST_CASE("NCCL runs: a killed rank ends the run and nothing is left", "[nccl][e
     }
   }
   CHECK(launch.wait() != 0);
-  CHECK_THAT(launch.err(), Contains("rank 1") && Contains("SIGKILL"));
+  CHECK_THAT(launch.err(), ContainsSubstring("rank 1") && ContainsSubstring("SIGKILL"));
   CHECK(launch.nothing_left());
 }
 
@@ -153,6 +153,7 @@ TEST_CASE("NCCL runs: a call that fails ends the run and is named", "[nccl][e2e]
                                         {"DSTRAIN_STAND_IN_REFUSES_RANK", "1"}}));
   CAPTURE(call, refused.err);
   CHECK(refused.status != 0);
-  CHECK_THAT(refused.err, Contains(call.substr(0, call.find(' ')) + ": unhandled system error") &&
-                              Contains("rank 1"));
+  CHECK_THAT(refused.err,
+             ContainsSubstring(call.substr(0, call.find(' ')) + ": unhandled system error") &&
+                 ContainsSubstring("rank 1"));
 }

@@ -2,13 +2,12 @@
 #include <csignal>
 #include <filesystem>
 
-#include <catch2/catch.hpp>
-
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 using test::ResumableRun;
 using test::TrainRun;
@@ -80,7 +79,7 @@ TEST_CASE("OffloadRun: results are those of a run without", "[e2e][offload]") {
     CHECK(metrics.at("memory").at("device") == planned.at("device"));
     // The copy for a save is a little larger or smaller on another rank than on the first.
     CHECK(metrics.at("memory").at("nvme").get<double>() ==
-          Approx(planned.at("nvme").get<double>()).epsilon(0.01));
+          Catch::Approx(planned.at("nvme").get<double>()).epsilon(0.01));
   }
   CHECK(fs::is_empty(disk));
 }
@@ -103,7 +102,7 @@ TEST_CASE("OffloadRun: nothing shows of updates before the norm is known", "[e2e
   REQUIRE(begun.status == 0);
   const json sums = test::read_json(profile).at("metadata").at("ranks").at(0);
   CHECK(sums.at("early_update_seconds") > 0);
-  CHECK_THAT(begun.out, Contains("early updates "));
+  CHECK_THAT(begun.out, ContainsSubstring("early updates "));
   run.zero["offload_param"] = shards_on(disk);
   const TrainRun ended = run.resume(output, 6);
   CAPTURE(ended.err);
@@ -129,7 +128,8 @@ TEST_CASE("OffloadRun: a step that is not finite ends a run that had begun to ta
   const TrainRun ended = test::run_train(2, config, output, arguments);
   CAPTURE(ended.err);
   CHECK(ended.status == 1);
-  CHECK_THAT(ended.err, Contains("step 2: the loss is ") && Contains("the step was not taken"));
+  CHECK_THAT(ended.err, ContainsSubstring("step 2: the loss is ") &&
+                            ContainsSubstring("the step was not taken"));
   CHECK(fs::exists(output / "checkpoint-1/manifest.json"));
   CHECK_FALSE(fs::exists(output / "checkpoint-2"));
   CHECK(fs::is_empty(disk));
@@ -197,7 +197,7 @@ TEST_CASE("OffloadRun: a disk that cannot be used is told before any rank starts
   CHECK(refused.wait() == 2);
   CHECK(refused.out().empty());
   CHECK_THAT(refused.err(),
-             Contains("zero_optimization." + section + ".nvme_path: " + missing.string() +
-                      ": there is no such directory; give one that every machine"));
+             ContainsSubstring("zero_optimization." + section + ".nvme_path: " + missing.string() +
+                               ": there is no such directory; give one that every machine"));
   CHECK_FALSE(fs::exists(folder.path() / "out"));
 }

@@ -2,15 +2,14 @@
 #include <set>
 #include <sstream>
 
-#include <catch2/catch.hpp>
-
 #include "launcher/plan/options.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 using Words = std::vector<std::string>;
 
@@ -56,19 +55,21 @@ TEST_CASE("Option place: each launch option after a command is told where it sta
     Launch launch(words);
     CHECK(launch.wait() == 2);
     CAPTURE(launch.err());
-    CHECK_THAT(launch.err(),
-               Contains(name + " is a launch option: it stands before the command, as in dstrain " +
-                        name) &&
-                   Contains(" " + command.front() + " ..."));
+    CHECK_THAT(
+        launch.err(),
+        ContainsSubstring(
+            name + " is a launch option: it stands before the command, as in dstrain " + name) &&
+            ContainsSubstring(" " + command.front() + " ..."));
   }
 }
 
 TEST_CASE("Option place: the remedy is the command that was meant", "[e2e]") {
   Launch launch({"train", "--num-gpus=2", "--config_name", "gpt2"});
   CHECK(launch.wait() == 2);
-  CHECK_THAT(launch.err(), Contains("as in dstrain --num-gpus=2 train ..."));
+  CHECK_THAT(launch.err(), ContainsSubstring("as in dstrain --num-gpus=2 train ..."));
   // What a command takes as a value is none of ours.
   Launch prompt({"generate", "--model_name_or_path", "/nonexistent", "--prompt", "-H"});
   CHECK(prompt.wait() == 2);
-  CHECK_THAT(prompt.err(), !Contains("launch option") && Contains("/nonexistent"));
+  CHECK_THAT(prompt.err(),
+             !ContainsSubstring("launch option") && ContainsSubstring("/nonexistent"));
 }

@@ -1,10 +1,10 @@
 // Runs of an encoder-decoder over pairs of token ids, as a user starts them.
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/train_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;

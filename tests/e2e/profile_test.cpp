@@ -1,8 +1,8 @@
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/trace_spans.h"
 #include "tests/e2e/train_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -72,7 +72,7 @@ TEST_CASE("profile: the timeline of all ranks", "[e2e][profile]") {
       CHECK(exposed <= communication);
       CHECK(step.at("compute_seconds") > 0);
       CHECK(step.at("compute_seconds") < step.at("seconds"));
-      if (!overlap) CHECK(exposed == Approx(communication));
+      if (!overlap) CHECK(exposed == Catch::Approx(communication));
     }
   }
 }

@@ -2,18 +2,18 @@
 #include <csignal>
 #include <filesystem>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/file.h"
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
 using test::Launch;
 using Words = std::vector<std::string>;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -55,7 +55,7 @@ TEST_CASE("Restarts: end after so many", "[e2e]") {
   CHECK(launch.wait() == 9);
   CHECK(count(launch.out(), "[rank 0]: again\n") <= 3);
   CHECK(count(launch.err(), "dstrain: error: rank") == 3);
-  CHECK_THAT(launch.err(), Contains("giving up"));
+  CHECK_THAT(launch.err(), ContainsSubstring("giving up"));
 }
 
 TEST_CASE("Restarts: not of what would end in the same way", "[e2e]") {
@@ -78,10 +78,11 @@ TEST_CASE("Restarts: not after the user stopped it", "[e2e]") {
 TEST_CASE("Restarts: those that bring nothing have growing pauses which end at a stop", "[e2e]") {
   Launch launch({"--num_gpus", "2", "--max_restarts", "100", "sh", "-c", "exit 9"});
   REQUIRE(launch.wait_for_error("restart 4 in 4 s, from the start (4 of 100"));
-  CHECK_THAT(launch.err(), Contains("restart 1, from the start") && Contains("restart 2 in 1 s"));
+  CHECK_THAT(launch.err(), ContainsSubstring("restart 1, from the start") &&
+                               ContainsSubstring("restart 2 in 1 s"));
   launch.signal(SIGTERM);
   CHECK(launch.wait() == 143);
-  CHECK_THAT(launch.err(), !Contains("restart 5"));
+  CHECK_THAT(launch.err(), !ContainsSubstring("restart 5"));
   CHECK(launch.nothing_left());
 }
 
@@ -142,10 +143,10 @@ TEST_CASE("Restarts: a new checkpoint gives back those without one", "[e2e]") {
   CHECK(launch.wait() == 0);
   CAPTURE(launch.err());
   CHECK_THAT(launch.err(),
-             Contains("restart 1, from the start (1 of 1 without a new checkpoint)") &&
-                 Contains("restart 2, from checkpoint-") &&
-                 Contains("(0 of 1 without a new checkpoint)") &&
-                 Contains("restart 3, from checkpoint-"));
+             ContainsSubstring("restart 1, from the start (1 of 1 without a new checkpoint)") &&
+                 ContainsSubstring("restart 2, from checkpoint-") &&
+                 ContainsSubstring("(0 of 1 without a new checkpoint)") &&
+                 ContainsSubstring("restart 3, from checkpoint-"));
 }
 
 TEST_CASE("Restarts: from the start over what was written before the first checkpoint", "[e2e]") {
@@ -196,6 +197,6 @@ TEST_CASE("Restarts: stopped before training goes on there is the checkpoint", "
   REQUIRE(launch.wait_until([&] { return std::filesystem::exists(again); }));
   launch.signal(SIGTERM);
   CHECK(launch.wait() == 75);
-  CHECK_THAT(launch.err(), Contains("stopped while it restarted; checkpoint-"));
+  CHECK_THAT(launch.err(), ContainsSubstring("stopped while it restarted; checkpoint-"));
   CHECK(launch.nothing_left());
 }

@@ -4,15 +4,15 @@
 #include <fstream>
 #include <span>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/checkpoint/manifest_text.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::results_of;
 using test::ResumableRun;
 
@@ -51,7 +51,7 @@ void replace_sealed(const std::filesystem::path& directory,
                     const std::string& from,
                     const std::string& to) {
   std::string text = test::read_bytes(directory / file);
-  REQUIRE_THAT(text, Contains(from));
+  REQUIRE_THAT(text, ContainsSubstring(from));
   text.replace(text.find(from), from.size(), to);
   std::ofstream(directory / file, std::ios::binary) << text;
   const std::string place = directory / checkpoint::manifest_name;
@@ -174,7 +174,7 @@ TEST_CASE("Resume: a run whose steps are all taken ends well", "[e2e][resume]") 
   std::filesystem::remove(output / "model.safetensors");
   const test::TrainRun again = run.resume(output, 3);
   CHECK(again.status == 0);
-  CHECK_THAT(again.out, Contains("step 4 of 3 is taken already"));
+  CHECK_THAT(again.out, ContainsSubstring("step 4 of 3 is taken already"));
   CHECK((test::read_bytes(output / "model.safetensors") == model));
   CHECK(results_of(again) == results_of(first));
 }
@@ -193,13 +193,13 @@ TEST_CASE("Resume: a schedule of another length is followed and told", "[e2e][re
   REQUIRE(train("4", {}).status == 0);
   const test::TrainRun longer = train("8", {"--resume_from_checkpoint", "latest"});
   REQUIRE(longer.status == 0);
-  CHECK_THAT(longer.err, Contains(told));
+  CHECK_THAT(longer.err, ContainsSubstring(told));
   CHECK(longer.metrics[3].at("learning_rate") == 0.001 * (1.0 / 4));
   CHECK(longer.metrics[4].at("learning_rate") == 0.001 * (4.0 / 8));
   std::filesystem::remove_all(output / "checkpoint-8");
   const test::TrainRun same = train("8", {"--resume_from_checkpoint", "latest"});
   REQUIRE(same.status == 0);
-  CHECK_THAT(same.err, !Contains("this run's schedule"));
+  CHECK_THAT(same.err, !ContainsSubstring("this run's schedule"));
   CHECK(results_of(same) == results_of(longer));
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("Resume: what cannot go on is refused before a rank starts", "[e2e][re
     const test::TrainRun result = changed.train(folder.path() / output_name, 4, std::move(extra));
     CAPTURE(result.err);
     CHECK(result.status == 2);
-    CHECK_THAT(result.err, Contains(message) && !Contains("rank "));
+    CHECK_THAT(result.err, ContainsSubstring(message) && !ContainsSubstring("rank "));
   };
   const std::string from = output.string();
   const auto with = [&](std::vector<std::string> more) {
@@ -249,8 +249,8 @@ TEST_CASE("Resume: what cannot go on is refused before a rank starts", "[e2e][re
   config.erase("train_batch_size");
   const test::TrainRun batch = test::run_train(2, config, output, other.arguments(4));
   CHECK(batch.status == 2);
-  CHECK_THAT(batch.err, Contains("train_batch_size is 12 in the checkpoint and 6 now: set "
-                                 "--gradient_accumulation_steps 2"));
+  CHECK_THAT(batch.err, ContainsSubstring("train_batch_size is 12 in the checkpoint and 6 now: set "
+                                          "--gradient_accumulation_steps 2"));
 }
 
 TEST_CASE("Resume: a checkpoint that contradicts itself is refused", "[e2e][resume]") {
@@ -263,5 +263,5 @@ TEST_CASE("Resume: a checkpoint that contradicts itself is refused", "[e2e][resu
   const test::TrainRun result = run.resume(folder.path() / "out", 4);
   CAPTURE(result.err);
   CHECK(result.status == 2);
-  CHECK_THAT(result.err, Contains("trainer_state.json: ") && Contains(step));
+  CHECK_THAT(result.err, ContainsSubstring("trainer_state.json: ") && ContainsSubstring(step));
 }

@@ -2,17 +2,17 @@
 #include <filesystem>
 #include <map>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/socket.h"
 #include "runtime/base/worker_env.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::RankProcess;
 
 namespace {
@@ -113,7 +113,7 @@ TEST_CASE("Started ranks: those that never come are named with their nodes", "[e
                                          {"MASTER_PORT", std::to_string(test::free_port())},
                                          {"DSTRAIN_TIMEOUT", "1"}});
   CHECK_THAT(rank.read_all(),
-             Contains("waiting for rank 1 (node rank 0), ranks 2 3 (node rank 1)"));
+             ContainsSubstring("waiting for rank 1 (node rank 0), ranks 2 3 (node rank 1)"));
   CHECK(rank.wait() == 4);
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("Started ranks: a task that does not come is named", "[e2e][starters]"
   variables["DSTRAIN_TIMEOUT"] = "1";
   RankProcess rank = start_rank(folder.path() / "out", std::move(variables));
   const std::string said = rank.read_all();
-  CHECK_THAT(said, Contains("waiting for rank 1"));
+  CHECK_THAT(said, ContainsSubstring("waiting for rank 1"));
   CHECK(rank.wait() == status::timed_out);
   CHECK_FALSE(fs::exists(folder.path() / "out" / "metrics.jsonl"));
 }
@@ -180,6 +180,6 @@ TEST_CASE("Started ranks: over a network there must be a token", "[e2e][starters
                       {"MASTER_ADDR", "203.0.113.7"}};
   RankProcess rank = start_rank(folder.path() / "out", std::move(variables));
   const std::string said = rank.read_all();
-  CHECK_THAT(said, Contains("DSTRAIN_TOKEN is not set"));
+  CHECK_THAT(said, ContainsSubstring("DSTRAIN_TOKEN is not set"));
   CHECK(rank.wait() == status::bad_input);
 }

@@ -2,15 +2,15 @@
 #include <csignal>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/checkpoint/catalog.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::ResumableRun;
 
 namespace {
@@ -77,8 +77,9 @@ TEST_CASE("Stop: a run that is asked to saves and goes on alike", "[e2e][stop]")
     }
     CHECK(launch.wait() == 75);
     CAPTURE(launch.err());
-    CHECK_THAT(launch.err(), Contains("stopped on request after step") &&
-                                 Contains("--resume_from_checkpoint latest") && !Contains("error"));
+    CHECK_THAT(launch.err(), ContainsSubstring("stopped on request after step") &&
+                                 ContainsSubstring("--resume_from_checkpoint latest") &&
+                                 !ContainsSubstring("error"));
     CHECK(launch.nothing_left());
     const auto found = checkpoint::list_checkpoints(output);
     REQUIRE(found.size() == 1);

@@ -1,14 +1,13 @@
 // Several copies of a command that mpirun or srun starts, each of which might take itself for all.
 #include <filesystem>
 
-#include <catch2/catch.hpp>
-
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 using Words = std::vector<std::string>;
 using test::train_command;
@@ -47,9 +46,10 @@ TEST_CASE("Tasks: launchers that mpirun starts are refused before anything is wr
   const int status = launch.wait();
   CAPTURE(launch.err());
   CHECK(status == 2);
-  CHECK_THAT(launch.err(),
-             Contains("OMPI_COMM_WORLD_SIZE=2: mpirun of OpenMPI has started this process as "
-                      "one of 2 tasks"));
+  CHECK_THAT(
+      launch.err(),
+      ContainsSubstring("OMPI_COMM_WORLD_SIZE=2: mpirun of OpenMPI has started this process as "
+                        "one of 2 tasks"));
   CHECK_FALSE(fs::exists(output));
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("Tasks: an allocation and a launcher per node are no copies", "[e2e][t
       .directory = {}};
   Launch refused({"--launcher", "local", "sh", "-c", "exit 0"}, step);
   CHECK(refused.wait() == 2);
-  CHECK_THAT(refused.err(), Contains("SLURM_STEP_NUM_TASKS=2"));
+  CHECK_THAT(refused.err(), ContainsSubstring("SLURM_STEP_NUM_TASKS=2"));
   for (const char* launcher : {"auto", "local"}) {
     Launch node({"--launcher", launcher, "--no_ssh", "--num_nodes", "2", "--node_rank", "1",
                  "--master_addr", "127.0.0.1", "sh", "-c", "exit 0"},

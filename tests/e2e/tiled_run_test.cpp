@@ -1,11 +1,11 @@
 // Whole runs with --tiled_linear_in_splits: what fits, what is equal, what goes on.
-#include <catch2/catch.hpp>
 
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain::test;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 
 namespace {
@@ -51,7 +51,7 @@ TEST_CASE("TiledRun: a run goes on with other tiles and other ranks", "[e2e][til
   REQUIRE(rest.status == 0);
   for (std::size_t i = 0; i < 6; ++i) {
     CHECK(rest.metrics[i].at("loss").get<double>() ==
-          Approx(whole.metrics[i].at("loss").get<double>()).epsilon(1e-6));
+          Catch::Approx(whole.metrics[i].at("loss").get<double>()).epsilon(1e-6));
   }
 }
 
@@ -72,7 +72,8 @@ TEST_CASE("TiledRun: blocks that are too large to gather train in tiles", "[e2e]
   };
   const TrainRun whole = train("1");
   CHECK(whole.status == 2);
-  CHECK_THAT(whole.err, Contains("--device_memory allows 3.00 MiB") && Contains(splits_flag));
+  CHECK_THAT(whole.err, ContainsSubstring("--device_memory allows 3.00 MiB") &&
+                            ContainsSubstring(splits_flag));
   const TrainRun tiled = train("8");
   CAPTURE(tiled.err);
   REQUIRE(tiled.status == 0);

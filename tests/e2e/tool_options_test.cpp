@@ -2,13 +2,13 @@
 #include <filesystem>
 #include <sstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/e2e/launch_process.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Outcome;
 using test::run_command;
 using Words = std::vector<std::string>;
@@ -54,11 +54,11 @@ TEST_CASE("Tools: every command prints the version", "[e2e]") {
 TEST_CASE("Tools: the program of a rank prints its version too", "[e2e]") {
   const std::string dstraind = std::filesystem::path(DSTRAIN_PROGRAM).parent_path() / "dstraind";
   const std::string command = GENERATE("train", "generate", "bench");
-  CHECK_THAT(run_command({dstraind, command, "--version"}).out, Contains("dstraind "));
+  CHECK_THAT(run_command({dstraind, command, "--version"}).out, ContainsSubstring("dstraind "));
 }
 
 TEST_CASE("Tools: a program's --version is the program's", "[e2e]") {
-  CHECK_THAT(run_command({"sh", "-c", "echo $0", "--version"}).out, Contains("--version"));
+  CHECK_THAT(run_command({"sh", "-c", "echo $0", "--version"}).out, ContainsSubstring("--version"));
 }
 
 TEST_CASE("Tools: mistakes in options are told alike", "[e2e]") {
@@ -97,6 +97,6 @@ TEST_CASE("Tools: mistakes in options are told alike", "[e2e]") {
     const Outcome outcome = run_command(row.words);
     CHECK(outcome.status == 2);
     CHECK(outcome.out.empty());
-    CHECK_THAT(outcome.err, Contains(row.message));
+    CHECK_THAT(outcome.err, ContainsSubstring(row.message));
   }
 }

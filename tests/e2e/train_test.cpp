@@ -2,11 +2,11 @@
 #include <array>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/units.h"
 #include "tests/e2e/train_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -132,7 +132,8 @@ TEST_CASE("train: schedules count the steps of the data", "[e2e][train]") {
   REQUIRE(run.status == 0);
   REQUIRE(run.metrics.size() == row.rates.size());
   for (std::size_t i = 0; i < row.rates.size(); ++i) {
-    CHECK(run.metrics[i].at("learning_rate").get<double>() == Approx(row.rates[i]).epsilon(1e-14));
+    CHECK(run.metrics[i].at("learning_rate").get<double>() ==
+          Catch::Approx(row.rates[i]).epsilon(1e-14));
   }
   const bool by_default = !row.config.contains("scheduler");
   CHECK((run.err.find("the schedule is Hugging Face's default, linear") != std::string::npos) ==
@@ -246,7 +247,7 @@ TEST_CASE("train: tracked model states follow the ZeRO formula", "[e2e][train][m
   const json& memory = run.metrics.back().at("device_memory");
   const double states = memory.at("parameters").get<double>() +
                         memory.at("gradients").get<double>() + memory.at("optimizer").get<double>();
-  CHECK(states == Approx(formula.at(static_cast<std::size_t>(stage))).epsilon(0.05));
+  CHECK(states == Catch::Approx(formula.at(static_cast<std::size_t>(stage))).epsilon(0.05));
 }
 
 TEST_CASE("train: a device memory budget is kept or refused", "[e2e][train]") {

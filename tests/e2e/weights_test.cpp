@@ -1,14 +1,14 @@
 // Runs that start from the weights of a checkpoint, and from nothing else of it.
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Outcome;
 using test::results_of;
 using test::ResumableRun;
@@ -98,7 +98,7 @@ TEST_CASE("Weights: damage of what is read is told with its place", "[e2e][check
   for (const auto& [status, err] : {std::pair(run.status, run.err), {said.status, said.err}}) {
     CAPTURE(err);
     CHECK(status == 2);
-    CHECK_THAT(err, Contains(damaged.string() + ": ") && Contains(row.told));
+    CHECK_THAT(err, ContainsSubstring(damaged.string() + ": ") && ContainsSubstring(row.told));
     CHECK((err.find("rank ") == std::string::npos) == row.before_ranks);
   }
 }
@@ -113,7 +113,7 @@ TEST_CASE("Weights: what is no model is refused before a rank starts", "[e2e][ch
     const test::TrainRun run = train_from(model, like, folder.path() / next);
     CAPTURE(run.err);
     CHECK(run.status == 2);
-    CHECK_THAT(run.err, Contains(message) && !Contains("rank "));
+    CHECK_THAT(run.err, ContainsSubstring(message) && !ContainsSubstring("rank "));
   };
   refused(checkpoint, "first/checkpoint-3", "is a checkpoint; choose another directory");
   refused(checkpoint, "first", "holds checkpoint-3, which would be taken");
@@ -122,7 +122,7 @@ TEST_CASE("Weights: what is no model is refused before a rank starts", "[e2e][ch
     fs::remove(output / file);
     refused(output, "next", std::string("holds no ") + file);
     refused(output, "next", "give " + checkpoint.string());
-    CHECK_THAT(generate_from(output).err, Contains("give " + checkpoint.string()));
+    CHECK_THAT(generate_from(output).err, ContainsSubstring("give " + checkpoint.string()));
   }
   const std::string latest = test::read_bytes(checkpoint / "latest");
   std::ofstream(checkpoint / "latest", std::ios::binary) << latest.substr(1);

@@ -1,8 +1,7 @@
 #include "runtime/engine/frame_plan.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/model/families.h"
+#include "tests/support/catch.h"
 #include "tests/support/toy_gpt2.h"
 
 using namespace dstrain;

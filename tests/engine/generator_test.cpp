@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using dstrain::engine::choose_token;
 
@@ -26,7 +26,7 @@ TEST_CASE("choose_token: draws follow the distribution", "[engine]") {
   for (const float logit : logits) total += std::exp(logit / temperature);
   for (int id = 0; id < 4; ++id) {
     const double share = std::exp(logits[static_cast<std::size_t>(id)] / temperature) / total;
-    CHECK(drawn[id] / double(draws) == Approx(share).margin(0.015));
+    CHECK(drawn[id] / double(draws) == Catch::Approx(share).margin(0.015));
   }
 }
 

@@ -1,7 +1,7 @@
 // Errors of ranks and the launcher number collectives alike.
 #include "runtime/engine/name_collective.h"
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 

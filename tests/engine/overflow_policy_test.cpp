@@ -2,8 +2,7 @@
 
 #include <limits>
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 
 namespace dstrain {
@@ -28,8 +27,9 @@ TEST_CASE("OverflowPolicy: without leave to skip the first one ends the run", "[
   policy.settle(1, taken);
   CHECK_FALSE(policy.skips());
   CHECK_THAT(test::error_of([&] { policy.settle(2, refused); }),
-             Catch::Contains("step 2: the loss is 2 and the gradient norm is inf; the step was not "
-                             "taken. Lower the learning rate"));
+             Catch::Matchers::ContainsSubstring(
+                 "step 2: the loss is 2 and the gradient norm is inf; the step was not "
+                 "taken. Lower the learning rate"));
 }
 
 TEST_CASE("OverflowPolicy: so many in a row are left out", "[engine]") {
@@ -48,7 +48,7 @@ TEST_CASE("OverflowPolicy: so many in a row are left out", "[engine]") {
         "a row of at most 2");
   policy.settle(2, refused);
   CHECK_THAT(test::error_of([&] { policy.settle(3, refused); }),
-             Catch::Contains("after 2 others in a row"));
+             Catch::Matchers::ContainsSubstring("after 2 others in a row"));
 }
 
 TEST_CASE("OverflowPolicy: the loss is scaled less until it cannot be", "[engine]") {
@@ -58,14 +58,15 @@ TEST_CASE("OverflowPolicy: the loss is scaled less until it cannot be", "[engine
         "step 1: OVERFLOW! gradients are not finite: the step is left out; the loss scale stays 4, "
         "hysteresis is 1");
   constexpr ops::StepDecision lost{.loss = std::numeric_limits<double>::infinity(), .taken = 0};
-  CHECK_THAT(policy.describe_skip(1, lost, "w"), Catch::Contains("OVERFLOW! the loss is inf: the"));
+  CHECK_THAT(policy.describe_skip(1, lost, "w"),
+             Catch::Matchers::ContainsSubstring("OVERFLOW! the loss is inf: the"));
   policy.settle(2, refused);
   CHECK_THAT(policy.describe_skip(2, refused, "w"),
-             Catch::Contains("the loss scale is 2 now, and was 4"));
+             Catch::Matchers::ContainsSubstring("the loss scale is 2 now, and was 4"));
   policy.settle(3, refused);
   CHECK(policy.loss_scale() == 1);
   CHECK_THAT(test::error_of([&] { policy.settle(4, refused); }),
-             Catch::Contains("The loss scale is at its minimum, 1"));
+             Catch::Matchers::ContainsSubstring("The loss scale is at its minimum, 1"));
 }
 
 TEST_CASE("OverflowPolicy: goes on where it was", "[engine]") {
@@ -88,7 +89,7 @@ TEST_CASE("OverflowPolicy: steps in a row are counted over a cut", "[engine]") {
   CHECK_FALSE(state.loss_scaler);
   OverflowPolicy second({.most_in_row = 2}, state);
   CHECK_THAT(test::error_of([&] { second.settle(3, refused); }),
-             Catch::Contains("after 2 others in a row"));
+             Catch::Matchers::ContainsSubstring("after 2 others in a row"));
 }
 
 TEST_CASE("OverflowPolicy: a loss that was not scaled leaves no scale behind", "[engine]") {

@@ -2,8 +2,6 @@
 #include <map>
 #include <numeric>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/comm/control/shared_control_group.h"
@@ -13,6 +11,7 @@
 #include "runtime/engine/resume.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
+#include "tests/support/catch.h"
 #include "tests/support/ranks.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/toy_gpt2.h"

@@ -1,8 +1,9 @@
 // Whether a run goes on with the data that it began with.
 #include "runtime/engine/run_check.h"
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
+
+#include "tests/support/catch.h"
 
 using dstrain::engine::data_differences;
 using dstrain::engine::parse_trainer_state;
@@ -95,8 +96,9 @@ TEST_CASE("TrainerState: a part that is no object is named", "[engine][resume]")
            "block_size": 32, "rng": {{"seed": 0}}, "{}": {},
            "data": {{"train_file": "a", "bytes": 5, "samples": 1, "shuffle": true}}}})",
       part, value);
-  CHECK_THROWS_WITH(parse_trainer_state(text, "trainer_state.json"),
-                    Catch::Contains(fmt::format("trainer_state.json: {} is no object", part)));
+  CHECK_THROWS_WITH(
+      parse_trainer_state(text, "trainer_state.json"),
+      Catch::Matchers::ContainsSubstring(fmt::format("trainer_state.json: {} is no object", part)));
 }
 
 TEST_CASE("RunCheck: a state that says neither is gone on from", "[engine][resume]") {

@@ -3,12 +3,11 @@
 #include <limits>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
 #include "runtime/engine/engine.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/square_sum.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/toy_gpt2.h"
 
@@ -170,5 +169,6 @@ TEST_CASE("Engine: a sample that no mask is drawn for is refused", "[engine][ste
   here.first_sample = (1 << 24) - 1;
   here.take_step();
   ++here.first_sample;
-  CHECK_THAT(test::error_of([&] { here.take_step(); }), Catch::Contains("16777217 samples"));
+  CHECK_THAT(test::error_of([&] { here.take_step(); }),
+             Catch::Matchers::ContainsSubstring("16777217 samples"));
 }

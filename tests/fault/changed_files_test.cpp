@@ -1,14 +1,13 @@
 // Files of training data that somebody writes to while ranks read them.
 #include <fstream>
 
-#include <catch2/catch.hpp>
-
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
 namespace fs = std::filesystem;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -37,11 +36,11 @@ TEST_CASE("Changed files: a file that is cut short ends the run by its name", "[
   const test::Outcome run = after("cut");
   CHECK(run.status != 0);
   CHECK(run.status < 128);
-  CHECK_THAT(run.err, Contains("tokens.bin: was cut"));
+  CHECK_THAT(run.err, ContainsSubstring("tokens.bin: was cut"));
 }
 
 TEST_CASE("Changed files: a file that is written to is told", "[fault][data]") {
   const test::Outcome run = after("append");
   CHECK(run.status == 75);
-  CHECK_THAT(run.err, Contains("tokens.bin: was written to while it is read"));
+  CHECK_THAT(run.err, ContainsSubstring("tokens.bin: was written to while it is read"));
 }

@@ -6,11 +6,11 @@
 #include <map>
 #include <random>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/e2e/resumable_run.h"
 #include "tests/fault/saved_steps.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 #include "tests/support/temp_dir.h"
 

@@ -5,10 +5,10 @@
 #include <set>
 #include <sstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;

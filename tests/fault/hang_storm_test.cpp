@@ -5,11 +5,11 @@
 #include <atomic>
 #include <thread>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/fault/hang_round.h"
 #include "tests/net/two_nodes.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 #include "tests/support/skip.h"
 

@@ -8,16 +8,16 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/file.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 
 namespace {
@@ -78,13 +78,13 @@ TEST_CASE("Hang: a stopped rank is named with stacks and a line says that it mov
   ::kill(pid, SIGSTOP);
   REQUIRE(launch.wait_for_error("stacks of rank"));
   CHECK(names_rank_1(launch.err()));
-  CHECK_THAT(launch.err(), Contains(fmt::format("pid {}), stopped: step ", pid)));
-  CHECK_THAT(launch.err(), Contains("rank 0, "));
+  CHECK_THAT(launch.err(), ContainsSubstring(fmt::format("pid {}), stopped: step ", pid)));
+  CHECK_THAT(launch.err(), ContainsSubstring("rank 0, "));
   // On demand too, and the rank stays stopped.
   const nlohmann::json stacks = run.status({"--stacks"});
   CHECK(names_rank_1(stacks.at("where").dump()));
   CHECK(stacks.at("stacks").size() == 2);
-  CHECK_THAT(stacks.at("stacks").dump(), Contains("dstrain::engine::Trainer::take_steps"));
+  CHECK_THAT(stacks.at("stacks").dump(), ContainsSubstring("dstrain::engine::Trainer::take_steps"));
   ::kill(pid, SIGCONT);
   CHECK(launch.wait_for_error("the job moves again"));
 }
@@ -105,7 +105,7 @@ TEST_CASE("Hang: a stopped agent is named where stacks are asked for", "[fault]"
                         fmt::format(" s: its agent, pid {}, may be stopped", agent)));
   const test::Outcome text =
       test::run_command({"status", run.output().string(), "--stacks"}, run.options());
-  CHECK_THAT(text.out, Contains("  the agent on localhost has not answered\n"));
+  CHECK_THAT(text.out, ContainsSubstring("  the agent on localhost has not answered\n"));
   ::kill(agent, SIGCONT);
   CHECK(launch.wait_until([&] { return run.status({"--stacks"}).at("stacks").size() == 2; }));
 }
@@ -119,15 +119,16 @@ TEST_CASE("Hang: a checkpoint is not waited for while the agent is stopped", "[f
   const test::Outcome refused = test::run_command({"save", run.output().string()}, run.options());
   CHECK(refused.status == 1);
   CHECK(refused.out.empty());
-  CHECK_THAT(refused.err,
-             Contains("nothing has been heard from host localhost, of ranks 0 1, for ") &&
-                 Contains(fmt::format(" s: its agent, pid {}, may be stopped; the checkpoint is "
-                                      "saved once it goes on, which is not waited for\n",
-                                      agent)));
+  CHECK_THAT(
+      refused.err,
+      ContainsSubstring("nothing has been heard from host localhost, of ranks 0 1, for ") &&
+          ContainsSubstring(fmt::format(" s: its agent, pid {}, may be stopped; the checkpoint is "
+                                        "saved once it goes on, which is not waited for\n",
+                                        agent)));
   ::kill(agent, SIGCONT);
   const test::Outcome saved = test::run_command({"save", run.output().string()}, run.options());
   CHECK(saved.status == 0);
-  CHECK_THAT(saved.out, Contains("/checkpoint-"));
+  CHECK_THAT(saved.out, ContainsSubstring("/checkpoint-"));
 }
 
 TEST_CASE("Hang: a job that is stopped does not move again", "[fault]") {
@@ -151,7 +152,7 @@ TEST_CASE("Hang: a job that is stopped does not move again", "[fault]") {
   }));
   const UniqueFd opened(::open(gate.c_str(), O_WRONLY | O_CLOEXEC));
   CHECK(launch.wait() == 75);
-  CHECK_THAT(launch.err(), !Contains("the job moves again"));
+  CHECK_THAT(launch.err(), !ContainsSubstring("the job moves again"));
 }
 
 TEST_CASE("Hang: a rank that computes without end is named", "[fault]") {
@@ -159,9 +160,9 @@ TEST_CASE("Hang: a rank that computes without end is named", "[fault]") {
       "0.3", {{"DSTRAIN_FAULT_FILES", "metrics.jsonl"}, {"DSTRAIN_FAULT", "write:60:spin"}});
   Launch launch = run.start();
   REQUIRE(launch.wait_for_error("stacks of rank"));
-  CHECK_THAT(launch.err(), Contains("rank 0 is missing in collective"));
-  CHECK_THAT(launch.err(), Contains("running: step 60, between steps"));
-  CHECK_THAT(launch.err(), Contains("spin_for_ever"));
+  CHECK_THAT(launch.err(), ContainsSubstring("rank 0 is missing in collective"));
+  CHECK_THAT(launch.err(), ContainsSubstring("running: step 60, between steps"));
+  CHECK_THAT(launch.err(), ContainsSubstring("spin_for_ever"));
 }
 
 TEST_CASE("Hang: a disk that does not take a checkpoint is told apart", "[fault]") {
@@ -169,8 +170,8 @@ TEST_CASE("Hang: a disk that does not take a checkpoint is told apart", "[fault]
   Launch launch = run.start({"--save_steps", "20"});
   REQUIRE(launch.wait_for_error("rank 1 does not get on with a checkpoint"));
   REQUIRE(launch.wait_for_error("stacks of rank"));
-  CHECK_THAT(launch.err(), Contains("waiting for a checkpoint to be whole"));
-  CHECK_THAT(launch.err(), Contains("fsync"));
+  CHECK_THAT(launch.err(), ContainsSubstring("waiting for a checkpoint to be whole"));
+  CHECK_THAT(launch.err(), ContainsSubstring("fsync"));
 }
 
 TEST_CASE("Hang: a slow save and a stopped launcher raise no alarm", "[fault]") {
@@ -192,7 +193,7 @@ TEST_CASE("Hang: a slow save and a stopped launcher raise no alarm", "[fault]") 
   CHECK(launch.wait_until([&] { return steps_in(run.output()) > steps + 200; }));
   launch.signal(SIGCONT);
   CHECK(launch.wait_for_output("saved ", 3));
-  CHECK_THAT(launch.err(), !Contains(hang_warning));
+  CHECK_THAT(launch.err(), !ContainsSubstring(hang_warning));
 }
 
 TEST_CASE("Hang: a rendezvous that times out names the rank and the host that are missing",
@@ -204,8 +205,9 @@ TEST_CASE("Hang: a rendezvous that times out names the rank and the host that ar
   words.insert(words.begin(), {"--timeout", "2"});
   const test::Outcome outcome = test::run_command(words, run.options());
   CHECK(outcome.status == 4);
-  CHECK_THAT(outcome.err, Contains("when rank 0 gave up waiting: rank 1 has not come to where"));
-  CHECK_THAT(outcome.err, Contains("rank 1 (host "));
+  CHECK_THAT(outcome.err,
+             ContainsSubstring("when rank 0 gave up waiting: rank 1 has not come to where"));
+  CHECK_THAT(outcome.err, ContainsSubstring("rank 1 (host "));
 }
 
 TEST_CASE("Hang: a collective has one number in the error of a rank and in what is said of it",
@@ -224,8 +226,9 @@ TEST_CASE("Hang: a collective has one number in the error of a rank and in what 
       error, found,
       std::regex(
           "error: (collective \\d+): .* on rank 0 timed out after 3 s: waiting for rank 1")));
-  CHECK_THAT(error, Contains("when rank 0 gave up waiting: "));
-  CHECK_THAT(error, Contains("; in " + found.str(1) + ", ") && !Contains("operation"));
+  CHECK_THAT(error, ContainsSubstring("when rank 0 gave up waiting: "));
+  CHECK_THAT(error,
+             ContainsSubstring("; in " + found.str(1) + ", ") && !ContainsSubstring("operation"));
 }
 
 TEST_CASE("Hang: nodes that are started by hand name the host that never comes", "[fault]") {
@@ -261,9 +264,11 @@ TEST_CASE("Hang: nodes that are started by hand name the host that never comes",
   options.env.push_back({"DSTRAIN_TOKEN", "shared"});
   const test::Outcome outcome = test::run_command(words, options);
   CHECK(outcome.status == 4);
-  CHECK_THAT(outcome.err, Contains("rendezvous timed out after 2 s at ") && Contains(row.error));
-  CHECK_THAT(outcome.err, Contains(std::string("gave up waiting: all ranks here wait where the "
-                                               "ranks meet, ") +
-                                   row.headline + "\n  ranks "));
-  CHECK_THAT(outcome.err, !Contains("no rank waits for another"));
+  CHECK_THAT(outcome.err, ContainsSubstring("rendezvous timed out after 2 s at ") &&
+                              ContainsSubstring(row.error));
+  CHECK_THAT(outcome.err,
+             ContainsSubstring(std::string("gave up waiting: all ranks here wait where the "
+                                           "ranks meet, ") +
+                               row.headline + "\n  ranks "));
+  CHECK_THAT(outcome.err, !ContainsSubstring("no rank waits for another"));
 }

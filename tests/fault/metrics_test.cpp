@@ -1,15 +1,15 @@
 // metrics.jsonl on a disk that is full for a while, or for good.
 #include <csignal>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/e2e/resumable_run.h"
 #include "tests/fault/saved_steps.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 using test::ResumableRun;
 
@@ -58,7 +58,7 @@ TEST_CASE("Metrics: a run that is stopped writes the rows that wait", "[fault][m
   launch.signal(SIGTERM);
   CHECK(launch.wait() == 75);
   CAPTURE(launch.err());
-  CHECK_THAT(launch.err(), Contains("the lines are kept and tried again"));
+  CHECK_THAT(launch.err(), ContainsSubstring("the lines are kept and tried again"));
   CHECK(steps_of(test::read_metrics(output)) == Steps{1, 300});
 }
 
@@ -69,16 +69,16 @@ TEST_CASE("Metrics: rows that are lost are told when the run goes on", "[fault][
   CAPTURE(cut.err);
   CHECK(cut.status == 0);
   CHECK(steps_of(cut.metrics) == Steps{1, 4});
-  CHECK_THAT(cut.err, Contains("the lines from step 8 on are lost"));
+  CHECK_THAT(cut.err, ContainsSubstring("the lines from step 8 on are lost"));
   CHECK(test::whole_steps(folder.path() / "out").front() == 12);
   run.environment = {{"OMP_NUM_THREADS", "1"}};
   const test::TrainRun rest = run.resume(folder.path() / "out", 20);
   CHECK(rest.status == 0);
-  CHECK_THAT(rest.err, Contains("the lines of steps 5 to 12 are missing"));
+  CHECK_THAT(rest.err, ContainsSubstring("the lines of steps 5 to 12 are missing"));
   CHECK(steps_of(rest.metrics) == Steps{1, 4, 12, 16, 20});
   CHECK(rest.metrics.at(2) == json{{"step", 12}, {"missing_after_step", 4}});
   // That was all there is to say of it.
   const test::TrainRun last = run.resume(folder.path() / "out", 24);
-  CHECK_THAT(last.err, !Contains("missing"));
+  CHECK_THAT(last.err, !ContainsSubstring("missing"));
   CHECK(steps_of(last.metrics) == Steps{1, 4, 12, 16, 20, 24});
 }

@@ -1,15 +1,15 @@
 // Ranks whose name server fails, or does not know where they are to meet, and then does.
 #include <netdb.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/worker_env.h"
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Outcome;
 
 namespace {
@@ -48,13 +48,15 @@ TEST_CASE("Name server: ranks that cannot resolve where to meet could not be lau
       train({.host = "w0.cluster", .calls = "1+", .code = code, .seconds = 1}, folder);
   CAPTURE(code, job.err);
   CHECK(job.status == status::could_not_launch);
-  CHECK_THAT(job.err, Contains(fmt::format("warning: MASTER_ADDR: cannot resolve host "
+  CHECK_THAT(job.err,
+             ContainsSubstring(fmt::format("warning: MASTER_ADDR: cannot resolve host "
                                            "\"w0.cluster\": {}; it is asked for again for 1 s\n",
                                            ::gai_strerror(code))));
-  CHECK_THAT(job.err, Contains(fmt::format("MASTER_ADDR: cannot resolve host \"w0.cluster\": {}; "
+  CHECK_THAT(job.err,
+             ContainsSubstring(fmt::format("MASTER_ADDR: cannot resolve host \"w0.cluster\": {}; "
                                            "give MASTER_ADDR (dstrain --master_addr) a name",
                                            ::gai_strerror(code))));
-  CHECK_THAT(job.err, !Contains("restart 1"));
+  CHECK_THAT(job.err, !ContainsSubstring("restart 1"));
 }
 
 TEST_CASE("Name server: what it does not know or say at first it is asked again",
@@ -64,7 +66,7 @@ TEST_CASE("Name server: what it does not know or say at first it is asked again"
   const Outcome job = train({.host = "127.0.0.1", .calls = "1", .code = code}, folder);
   CAPTURE(code, job.err);
   CHECK(job.status == status::done);
-  CHECK_THAT(job.err, Contains("it is asked for again for 60 s"));
-  CHECK_THAT(job.err, !Contains("restart 1"));
+  CHECK_THAT(job.err, ContainsSubstring("it is asked for again for 60 s"));
+  CHECK_THAT(job.err, !ContainsSubstring("restart 1"));
   CHECK(test::read_metrics(folder.path() / "out").size() == 2);
 }

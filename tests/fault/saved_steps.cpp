@@ -2,9 +2,8 @@
 
 #include <regex>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/checkpoint/catalog.h"
+#include "tests/support/catch.h"
 
 namespace dstrain::test {
 

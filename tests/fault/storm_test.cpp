@@ -4,16 +4,16 @@
 #include <fstream>
 #include <random>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/fault/saved_steps.h"
 #include "tests/fault/swapping_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 using Words = std::vector<std::string>;
 
@@ -51,13 +51,14 @@ void strike(Launch& launch, Victim victim, int rank, const std::string& program)
   CAPTURE(launch.err());
   if (victim == Victim::rank) {
     CHECK(status == 137);
-    CHECK_THAT(launch.err(), Contains(fmt::format("error: rank {} on localhost (pid {}) was killed "
-                                                  "by SIGKILL",
-                                                  rank, pid)));
+    CHECK_THAT(launch.err(),
+               ContainsSubstring(fmt::format("error: rank {} on localhost (pid {}) was killed "
+                                             "by SIGKILL",
+                                             rank, pid)));
   } else {
     CHECK((status != 0 && status != -1));
-    CHECK_THAT(launch.err(),
-               Contains("localhost") && Contains(fmt::format("(pid {}) was killed", pid)));
+    CHECK_THAT(launch.err(), ContainsSubstring("localhost") &&
+                                 ContainsSubstring(fmt::format("(pid {}) was killed", pid)));
   }
 }
 

@@ -7,16 +7,16 @@
 #include <map>
 #include <random>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/fault/saved_steps.h"
 #include "tests/fault/swapping_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::ResumableRun;
 using test::TrainRun;
 
@@ -103,10 +103,11 @@ void check_checkpoints(const TrainRun& run, const fs::path& output) {
 
 void check_end(const SwapFault& fault, const TrainRun& run, const fs::path& disk) {
   CHECK(run.status == 1);
-  CHECK_THAT(run.err, Contains(fmt::format("[rank {}]: dstrain: error: swap file in {}: {} ",
+  CHECK_THAT(run.err,
+             ContainsSubstring(fmt::format("[rank {}]: dstrain: error: swap file in {}: {} ",
                                            fault.rank, disk.string(), fault.call)) &&
-                          Contains(std::strerror(fault.error)) &&
-                          Contains(fmt::format("error: rank {} on localhost", fault.rank)));
+                 ContainsSubstring(std::strerror(fault.error)) &&
+                 ContainsSubstring(fmt::format("error: rank {} on localhost", fault.rank)));
 }
 
 }  // namespace

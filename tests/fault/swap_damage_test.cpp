@@ -5,17 +5,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/base/unique_handle.h"
 #include "tests/fault/swapping_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -99,9 +99,9 @@ TEST_CASE("SwapDamage: what was changed on the disk ends the job", "[fault][offl
   }
   CHECK(status == 1);
   CHECK_THAT(launch.err(),
-             Contains(fmt::format("[rank {}]: dstrain: error: swap file in {}: bytes ", rank,
-                                  disk.string())) &&
-                 Contains("are not what was written there"));
+             ContainsSubstring(fmt::format("[rank {}]: dstrain: error: swap file in {}: bytes ",
+                                           rank, disk.string())) &&
+                 ContainsSubstring("are not what was written there"));
   CHECK(launch.nothing_left());
   CHECK(fs::is_empty(disk));
 }

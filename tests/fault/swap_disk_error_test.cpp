@@ -3,16 +3,16 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/fault/swapping_run.h"
 #include "tests/offload/io_support.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 
 namespace {
@@ -60,7 +60,8 @@ TEST_CASE("SwapDiskError: a disk that cannot be read ends the job", "[fault][off
   CHECK(run.at("clean") == true);
   // A write that comes first makes the file long again: what lies before it then reads as zeros.
   const std::string swap_file = "dstrain: error: swap file in " + disk.string() + ": ";
-  CHECK_THAT(run.at("err").get<std::string>(),
-             (Contains(swap_file + "read ") && Contains(": Input/output error")) ||
-                 (Contains(swap_file) && Contains("are not what was written there")));
+  CHECK_THAT(
+      run.at("err").get<std::string>(),
+      (ContainsSubstring(swap_file + "read ") && ContainsSubstring(": Input/output error")) ||
+          (ContainsSubstring(swap_file) && ContainsSubstring("are not what was written there")));
 }

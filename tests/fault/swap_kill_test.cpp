@@ -3,16 +3,16 @@
 #include <csignal>
 #include <random>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/fault/saved_steps.h"
 #include "tests/fault/swapping_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -46,9 +46,10 @@ TEST_CASE("SwapKills: nothing is left of a rank that is killed and the run goes 
     REQUIRE(pid != 0);
     ::kill(pid, SIGKILL);
     CHECK(launch.wait() == 137);
-    CHECK_THAT(launch.err(), Contains(fmt::format("rank {} on localhost (pid {}) was killed by "
-                                                  "SIGKILL",
-                                                  rank, pid)));
+    CHECK_THAT(launch.err(),
+               ContainsSubstring(fmt::format("rank {} on localhost (pid {}) was killed by "
+                                             "SIGKILL",
+                                             rank, pid)));
     REQUIRE(launch.nothing_left());
     REQUIRE(fs::is_empty(disk));
   }

@@ -6,16 +6,16 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/fault/swapping_run.h"
 #include "tests/offload/io_support.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::ResumableRun;
 using test::TrainRun;
 
@@ -39,7 +39,8 @@ TEST_CASE("SwapPlaces: a path that is a file is refused", "[fault][offload]") {
   std::ofstream(file) << "mine";
   const TrainRun run = test::swapping_run(file).train(folder.path() / "out", 2);
   CHECK(run.status == 2);
-  CHECK_THAT(run.err, Contains("offload_param.nvme_path: " + file.string() + ": is no directory"));
+  CHECK_THAT(run.err,
+             ContainsSubstring("offload_param.nvme_path: " + file.string() + ": is no directory"));
   CHECK(run.out.empty());
   CHECK(test::read_bytes(file) == "mine");
 }
@@ -55,10 +56,10 @@ TEST_CASE("SwapPlaces: a directory that is read-only is refused", "[fault][offlo
     return fmt::format("{} {} {}", run.status, run.out, run.err);
   });
   if (told.starts_with("skip")) test::skip(told);
-  CHECK_THAT(told, Catch::StartsWith("2 ") &&
-                       Contains("nvme_path: " + disk.string() +
-                                ": cannot be written to: Read-only file system") &&
-                       !Contains("step 1/"));
+  CHECK_THAT(told, Catch::Matchers::StartsWith("2 ") &&
+                       ContainsSubstring("nvme_path: " + disk.string() +
+                                         ": cannot be written to: Read-only file system") &&
+                       !ContainsSubstring("step 1/"));
 }
 
 TEST_CASE("SwapPlaces: two jobs in one directory keep apart", "[fault][offload]") {
@@ -100,7 +101,7 @@ TEST_CASE("SwapPlaces: memory that may not be locked is told once and only if as
            limited.err;
   });
   if (told.starts_with("skip")) test::skip(told);
-  CHECK_THAT(told, Catch::StartsWith(given ? "0 1 " : "0 0 "));
+  CHECK_THAT(told, Catch::Matchers::StartsWith(given ? "0 1 " : "0 0 "));
   const TrainRun reference = test::plain_run().train(folder.path() / "plain", 3);
   CHECK(test::results_in(output) == results_of(reference));
 }

@@ -1,16 +1,16 @@
 // A disk that is too small: file systems of a few MiB, which only the child sees that mounts them.
 #include <csignal>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/fault/swapping_run.h"
 #include "tests/offload/io_support.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 using test::ResumableRun;
 using test::TrainRun;
@@ -42,9 +42,10 @@ TEST_CASE("SwapSpace: a disk without room is refused before any rank starts", "[
   const fs::path disk = folder.path() / "disk";
   const json run = train_on("1m", disk, folder.path() / "out");
   CHECK(run.at("status") == 2);
-  CHECK_THAT(run.at("err").get<std::string>(),
-             Contains("nvme_path: " + disk.string() + ": 2 rank(s) of this machine want 1.") &&
-                 Contains(" MiB there, and 1.00 MiB are free; make room"));
+  CHECK_THAT(
+      run.at("err").get<std::string>(),
+      ContainsSubstring("nvme_path: " + disk.string() + ": 2 rank(s) of this machine want 1.") &&
+          ContainsSubstring(" MiB there, and 1.00 MiB are free; make room"));
   CHECK(run.at("out") == "");
 }
 
@@ -57,9 +58,9 @@ TEST_CASE("SwapSpace: without room for its copy a save is given up and training 
   CAPTURE(err);
   CHECK(run.at("status") == 0);
   CHECK(test::count_in(err, "warning: ") == 3);  // of the disk, and one for each save
-  CHECK_THAT(err, Contains("lies in memory: offloading to it saves none") &&
-                      Contains("checkpoint-2 is not saved: swap file in ") &&
-                      Contains(" are wanted, "));
+  CHECK_THAT(err, ContainsSubstring("lies in memory: offloading to it saves none") &&
+                      ContainsSubstring("checkpoint-2 is not saved: swap file in ") &&
+                      ContainsSubstring(" are wanted, "));
   CHECK_FALSE(fs::exists(output / "checkpoint-2"));
   const TrainRun reference = test::plain_run().train(folder.path() / "plain", 3);
   CHECK(test::results_in(output) == results_of(reference));

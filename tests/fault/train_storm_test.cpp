@@ -9,12 +9,12 @@
 #include <memory>
 #include <random>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/checkpoint/catalog.h"
 #include "tests/fault/swapping_run.h"
 #include "tests/net/two_nodes.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 #include "tests/support/temp_dir.h"
 

@@ -2,15 +2,14 @@
 
 #include <functional>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "tests/launcher/made_up_hosts.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Phase = AgentHandshake::Phase;
 
 namespace {
@@ -100,12 +99,12 @@ TEST_CASE("AgentHandshake: another version is refused", "[launcher]") {
   GreetedHosts hosts;
   AgentHandshake handshake = hosts.begin();
   CHECK_THAT(test::error_of([&] { handshake.take(hosts.first(), hello(0, "1.3")); }),
-             Contains("version 1.3") && Contains("--copy_binary"));
+             ContainsSubstring("version 1.3") && ContainsSubstring("--copy_binary"));
   WireWriter other;
   other.u32(protocol_version + 1);
   const Frame unknown = frame(FromAgent::hello, other.take());
   CHECK_THAT(test::error_of([&] { handshake.take(hosts.first(), unknown); }),
-             Contains("version unknown"));
+             ContainsSubstring("version unknown"));
 }
 
 TEST_CASE("AgentHandshake: what nobody asked for is refused", "[launcher]") {
@@ -137,7 +136,7 @@ TEST_CASE("AgentHandshake: no port is the mistake of who named it", "[launcher]"
     handshake.take(hosts.first(), port(0, "it is taken"));
   };
   CHECK(code_of(answer) == (exactly ? ErrorCode::usage : ErrorCode::remote));
-  CHECK_THAT(test::error_of(answer), Contains("h0: it is taken"));
+  CHECK_THAT(test::error_of(answer), ContainsSubstring("h0: it is taken"));
 }
 
 TEST_CASE("AgentHandshake: without rank 0 the port is the one that was typed", "[launcher]") {
@@ -153,7 +152,8 @@ TEST_CASE("AgentHandshake: GPUs that CPU ranks would leave idle are refused", "[
   hosts.job.refuses_gpus = true;
   SECTION("on other hosts") {
     AgentHandshake handshake = hosts.greeted(4);
-    CHECK_THAT(test::error_of([&] { handshake.advance(begin_seconds); }), Contains("host h0"));
+    CHECK_THAT(test::error_of([&] { handshake.advance(begin_seconds); }),
+               ContainsSubstring("host h0"));
   }
   SECTION("not here: the launcher has looked itself") {
     for (HostTask& task : hosts.job.hosts) task.remote = false;

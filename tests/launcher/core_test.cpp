@@ -4,10 +4,9 @@
 
 #include <sched.h>
 
-#include <catch2/catch.hpp>
-
 #include "launcher/plan/core_binding.h"
 #include "runtime/base/error.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/skip.h"
 
@@ -86,7 +85,7 @@ TEST_CASE("Cores: whole cores in the order of nodes and memory beside them", "[l
   CHECK_THAT(test::error_of([] {
                bind_cores({0, 12}, 1);
              }),
-             Catch::Matchers::Contains("core 12 is not among"));
+             Catch::Matchers::ContainsSubstring("core 12 is not among"));
 }
 
 TEST_CASE("Cores: only those this process may use", "[launcher][cores]") {

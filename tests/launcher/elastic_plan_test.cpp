@@ -1,7 +1,7 @@
 // Who works and who idles in an elastic job, by what hosts are left and how many ranks can share.
 #include "launcher/plan/elastic_plan.h"
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;
@@ -117,10 +117,11 @@ TEST_CASE("ElasticPlan: says why there is none", "[launcher][elastic]") {
   const Resources all = hosts_with({1, 1, 1});
   const auto few = plan_elastic(all, {2, 0}, {"w0", "w2"}, all_of);
   REQUIRE_FALSE(few.ok());
-  CHECK_THAT(few.error(), Catch::Contains("1 of 3 hosts are left, and --min_elastic_nodes is 2"));
+  CHECK_THAT(few.error(), Catch::Matchers::ContainsSubstring(
+                              "1 of 3 hosts are left, and --min_elastic_nodes is 2"));
   const auto none = plan_elastic(all, {1, 0}, {"w0", "w1", "w2"}, all_of);
   CHECK_FALSE(none.ok());
   const auto odd = plan_elastic(all, {}, {}, [](std::int64_t) { return 0; });
   REQUIRE_FALSE(odd.ok());
-  CHECK_THAT(odd.error(), Catch::Contains("no number of ranks up to 3"));
+  CHECK_THAT(odd.error(), Catch::Matchers::ContainsSubstring("no number of ranks up to 3"));
 }

@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "launcher/agent/port.h"
@@ -14,6 +13,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/rank_nodes.h"
 #include "runtime/base/socket.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -106,7 +106,8 @@ TEST_CASE("JobEnv: what travels and what was said last", "[launcher]") {
   typed.timeout_seconds = 9;
   CHECK(value(typed, "DSTRAIN_TIMEOUT") == "9");
   typed.env = {"DSTRAIN_DEVICE=cuda"};
-  CHECK_THROWS_WITH(value(typed, "DSTRAIN_DEVICE"), Catch::Contains("use --device"));
+  CHECK_THROWS_WITH(value(typed, "DSTRAIN_DEVICE"),
+                    Catch::Matchers::ContainsSubstring("use --device"));
   for (const char* const name : names) ::unsetenv(name);
   for (const char* const name : {"HOME_T", "DSTRAIN_TIMEOUT", "DSTRAIN_DEVICE"}) ::unsetenv(name);
 }

@@ -3,12 +3,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "launcher/process/pipes.h"
 #include "launcher/process/signals.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
+#include "tests/support/catch.h"
 #include "tests/support/largest_allocation.h"
 
 using namespace dstrain;

@@ -1,13 +1,13 @@
 #include "launcher/job/hang_diagnosis.h"
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/launcher/seen_ranks.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::SeenRank;
 
 namespace {
@@ -126,33 +126,36 @@ TEST_CASE("Hang diagnosis: who holds the job up", "[launcher]") {
 
 TEST_CASE("Hang diagnosis: the report names rank and host and who waits", "[launcher]") {
   const std::string text = text_of(watched({waits, waits, {.state = 'T'}, waits}));
-  CHECK_THAT(text, Contains("rank 2 is missing in collective 11, all_gather of 100 f32"));
-  CHECK_THAT(text, Contains("rank 2 (host w2, pid 102), stopped: step 5, training for 31 s; last "
-                            "collective 10, all_gather of 100 f32, 31 s ago"));
-  CHECK_THAT(text, Contains("ranks 0 1 3, asleep: step 5"));
+  CHECK_THAT(text, ContainsSubstring("rank 2 is missing in collective 11, all_gather of 100 f32"));
+  CHECK_THAT(
+      text, ContainsSubstring("rank 2 (host w2, pid 102), stopped: step 5, training for 31 s; last "
+                              "collective 10, all_gather of 100 f32, 31 s ago"));
+  CHECK_THAT(text, ContainsSubstring("ranks 0 1 3, asleep: step 5"));
 }
 
 TEST_CASE("Hang diagnosis: who is stopped in a collective is not missing in it", "[launcher]") {
   CHECK_THAT(text_of(watched({waits, stopped_inside})),
-             Contains("rank 1 is stopped in collective 11, all_gather of 100 f32\n"
-                      "rank 1 (host w1, pid 101), stopped: ") &&
-                 !Contains("missing"));
+             ContainsSubstring("rank 1 is stopped in collective 11, all_gather of 100 f32\n"
+                               "rank 1 (host w1, pid 101), stopped: ") &&
+                 !ContainsSubstring("missing"));
   CHECK_THAT(text_of(watched({waits, {.sequence = 12, .inside = true}, stopped_inside})),
-             Contains("rank 2 is stopped in collective 11, all_gather of 100 f32"));
+             ContainsSubstring("rank 2 is stopped in collective 11, all_gather of 100 f32"));
   CHECK_THAT(text_of(watched({stopped_inside, waits, stopped_inside})),
-             Contains("ranks 0 2 are stopped in collective 11"));
+             ContainsSubstring("ranks 0 2 are stopped in collective 11"));
   const WatchedRanks ranks = watched({waits, stopped_inside, {.state = 'R'}});
   CHECK(diagnose(ranks).waiting == std::vector{0});
-  CHECK_THAT(text_of(ranks), Contains("rank 2 is missing in collective 11, all_gather of 100 f32; "
-                                      "rank 1 is stopped in it\n"
-                                      "rank 2 (host w2, pid 102), running: ") &&
-                                 Contains("rank 1 (host w1, pid 101), stopped: "));
+  CHECK_THAT(text_of(ranks),
+             ContainsSubstring("rank 2 is missing in collective 11, all_gather of 100 f32; "
+                               "rank 1 is stopped in it\n"
+                               "rank 2 (host w2, pid 102), running: ") &&
+                 ContainsSubstring("rank 1 (host w1, pid 101), stopped: "));
 }
 
 TEST_CASE("Hang diagnosis: ranks that meet are told with whom they wait for", "[launcher]") {
   constexpr SeenRank meets{.phase = RunPhase::meeting, .sequence = 0};
   const WatchedRanks ranks = watched({meets, meets});
-  CHECK_THAT(text_of(ranks), Contains("all ranks here wait where the ranks meet\nranks 0 1, "));
+  CHECK_THAT(text_of(ranks),
+             ContainsSubstring("all ranks here wait where the ranks meet\nranks 0 1, "));
   Diagnosis diagnosis = diagnose(ranks);
   diagnosis.awaited = "ranks 2 3 (host w1)";
   const auto place = [](int) {
@@ -165,8 +168,8 @@ TEST_CASE("Hang diagnosis: ranks that meet are told with whom they wait for", "[
 TEST_CASE("Hang diagnosis: a mismatch is told with what most ranks do", "[launcher]") {
   const std::string text =
       text_of(watched({{.sequence = 11, .inside = true, .numel = 99}, waits, waits}));
-  CHECK_THAT(text, Contains("rank 0 does something else than the others in collective 11, "
-                            "all_gather of 100 f32"));
+  CHECK_THAT(text, ContainsSubstring("rank 0 does something else than the others in collective 11, "
+                                     "all_gather of 100 f32"));
 }
 
 TEST_CASE("Hang diagnosis: a report of many ranks stays short", "[launcher]") {
@@ -174,5 +177,5 @@ TEST_CASE("Hang diagnosis: a report of many ranks stays short", "[launcher]") {
   for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i].step = static_cast<std::int64_t>(i);
   const std::string text = text_of(watched(ranks));
   CHECK(text.size() < 8000);
-  CHECK_THAT(text, Contains("and 984 more ranks"));
+  CHECK_THAT(text, ContainsSubstring("and 984 more ranks"));
 }

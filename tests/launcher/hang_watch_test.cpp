@@ -2,16 +2,16 @@
 
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/launcher/made_up_hosts.h"
 #include "tests/launcher/runtime_directory.h"
 #include "tests/launcher/seen_ranks.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -117,7 +117,7 @@ TEST_CASE("HangWatch: an agent that has fallen silent is named and not waited fo
   CHECK(answer.at("text") == "stacks of rank 0:\n  main\n  the agent on h1 has not answered\n");
   CHECK(answer.at("where").back() ==
         "nothing has been heard from host h1, of ranks 2 3, for 4 s: its agent may be stopped");
-  CHECK_THAT(answer.at("where").dump(), !Contains("from host h0"));
+  CHECK_THAT(answer.at("where").dump(), !ContainsSubstring("from host h0"));
 }
 
 TEST_CASE("HangWatch: an agent that looks at its ranks has time to take stacks", "[launcher]") {
@@ -135,7 +135,7 @@ TEST_CASE("HangWatch: an agent that looks at its ranks has time to take stacks",
   const nlohmann::json answer = job.answer();
   REQUIRE(answer.is_object());
   CHECK(answer.at("text") == "  the agent on h0 has not answered\n");
-  CHECK_THAT(answer.at("where").dump(), !Contains("nothing has been heard"));
+  CHECK_THAT(answer.at("where").dump(), !ContainsSubstring("nothing has been heard"));
 }
 
 TEST_CASE("HangWatch: a checkpoint is not waited for when the first agent is silent",
@@ -154,8 +154,9 @@ TEST_CASE("HangWatch: a checkpoint is not waited for when the first agent is sil
   }
   REQUIRE(job.watch().deadline().has_value());
   job.pass(*job.watch().deadline() - job.now());
-  CHECK_THAT(job.answer().dump(), Contains("nothing has been heard from host h0, of ranks 0 1, ") &&
-                                      Contains("the checkpoint is saved once it goes on"));
+  CHECK_THAT(job.answer().dump(),
+             ContainsSubstring("nothing has been heard from host h0, of ranks 0 1, ") &&
+                 ContainsSubstring("the checkpoint is saved once it goes on"));
   CHECK_FALSE(job.watch().deadline().has_value());
 }
 

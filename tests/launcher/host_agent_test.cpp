@@ -2,11 +2,10 @@
 
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
-
 #include "launcher/agent/agent_sender.h"
 #include "launcher/process/pipes.h"
 #include "runtime/base/error.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;

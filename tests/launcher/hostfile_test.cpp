@@ -2,11 +2,10 @@
 
 #include <string>
 
-#include <catch2/catch.hpp>
-
 #include "launcher/plan/host_name.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -45,7 +44,7 @@ TEST_CASE("Hostfile: a byte order mark is no part of the first name", "[launcher
                  "a slots=0") == "hosts:1:9: slots must be 1..1024, got \"0\"");
   CHECK_THAT(error_of("a slots=1\n\xEF\xBB\xBF"
                       "b slots=1"),
-             Catch::Contains("hosts:2:1: "));
+             Catch::Matchers::ContainsSubstring("hosts:2:1: "));
 }
 
 TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {

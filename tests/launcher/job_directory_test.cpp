@@ -6,8 +6,7 @@
 
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;

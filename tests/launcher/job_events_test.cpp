@@ -4,13 +4,13 @@
 
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/rank_control.h"
 #include "tests/launcher/made_up_hosts.h"
 #include "tests/launcher/runtime_directory.h"
 #include "tests/launcher/seen_ranks.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;

@@ -4,15 +4,14 @@
 
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/socket.h"
 #include "tests/launcher/runtime_directory.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;
-using Catch::Contains;
-using Catch::StartsWith;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -74,7 +73,7 @@ TEST_CASE("JobServer: a line is answered by a line", "[launcher][job]") {
   CHECK_FALSE(requests.stop);
   CHECK(requests.save_request == 0);
   CHECK_THAT(answer_of(status), StartsWith(R"({"job":"job",)"));
-  CHECK_THAT(answer_of(odd), Contains("a request is status, stacks, save or stop"));
+  CHECK_THAT(answer_of(odd), ContainsSubstring("a request is status, stacks, save or stop"));
   CHECK(answer_of(slow) == "-");
   send(slow.get(), "tus\nstop\n", 9, MSG_NOSIGNAL);
   CHECK_FALSE(job.serve().stop);
@@ -95,7 +94,7 @@ TEST_CASE("JobServer: a save is answered by itself or a later one", "[launcher][
   CHECK(job.serve().save_request == 3);
   job.server().answer_save({.request = 3, .step = 7, .checkpoint = "", .failure = "no space"});
   for (const UniqueFd* const client : {&second, &third}) {
-    CHECK_THAT(answer_of(*client), Contains("could not be saved: no space"));
+    CHECK_THAT(answer_of(*client), ContainsSubstring("could not be saved: no space"));
   }
 }
 
@@ -121,15 +120,16 @@ TEST_CASE("JobServer: between two launches nothing is saved and a stop is kept",
   job.status().restarting = true;
   job.status().restarts = 1;
   job.server().refuse_saves();
-  CHECK_THAT(answer_of(waiting), Contains("restarting: there is nothing to save yet"));
+  CHECK_THAT(answer_of(waiting), ContainsSubstring("restarting: there is nothing to save yet"));
   CHECK(job.server().newest_save_request() == 0);
   job.status().saved_step = 40;
   const UniqueFd late = job.client("save\n");
   CHECK(job.serve().save_request == 0);
-  CHECK_THAT(answer_of(late), Contains("nothing to save newer than checkpoint-40"));
+  CHECK_THAT(answer_of(late), ContainsSubstring("nothing to save newer than checkpoint-40"));
   const UniqueFd asks = job.client("status\n");
   job.serve();
-  CHECK_THAT(answer_of(asks), Contains(R"("state":"restarting")") && Contains(R"("restarts":1)"));
+  CHECK_THAT(answer_of(asks),
+             ContainsSubstring(R"("state":"restarting")") && ContainsSubstring(R"("restarts":1)"));
   CHECK_FALSE(job.server().stop_requested());
   const UniqueFd stops = job.client("stop\n");
   CHECK(job.serve().stop);
@@ -147,7 +147,7 @@ TEST_CASE("JobServer: the end of the job is told to who waits", "[launcher][job]
   CHECK(answer_of(stops) == "-");
   job.server().close(75);
   CHECK(answer_of(stops) == "{\"status\":75}\n");
-  CHECK_THAT(answer_of(saves), Contains("the job ended before it could save"));
+  CHECK_THAT(answer_of(saves), ContainsSubstring("the job ended before it could save"));
 }
 
 TEST_CASE("JobServer: a request without an end is not kept", "[launcher][job]") {
@@ -177,7 +177,7 @@ TEST_CASE("JobServer: strangers make room for others and who waits stays", "[lau
   CHECK(answer_of(silent.front()) == "");
   CHECK(answer_of(silent.back()) == "-");
   job.server().answer_save({.request = 1, .step = 5, .checkpoint = "/out/5", .failure = ""});
-  CHECK_THAT(answer_of(waits), Contains("/out/5"));
+  CHECK_THAT(answer_of(waits), ContainsSubstring("/out/5"));
 }
 
 TEST_CASE("JobServer: more waiters than places are turned away", "[launcher][job]") {

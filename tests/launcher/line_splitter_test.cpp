@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using namespace dstrain::launcher;
 using Lines = std::vector<std::string>;

@@ -6,10 +6,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "launcher/process/pipes.h"
 #include "launcher/process/signals.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain::launcher;
 

@@ -2,9 +2,8 @@
 
 #include <sstream>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using launcher::CommandLine;
@@ -155,7 +154,7 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
       {"--max_elastic_nodes|2|--launcher|slurm|p", "ends the tasks of all hosts"},
   }));
   CAPTURE(row.words);
-  CHECK_THAT(error_of(words_of(row.words)), Catch::Contains(row.message));
+  CHECK_THAT(error_of(words_of(row.words)), Catch::Matchers::ContainsSubstring(row.message));
 }
 
 TEST_CASE("Options: those of other launchers are told ours", "[launcher]") {
@@ -209,7 +208,7 @@ TEST_CASE("Options: those of other launchers are told ours", "[launcher]") {
       {"--account|a|p", "did you mean --launcher_args \"--account NAME\"?"},
   }));
   CAPTURE(row.words);
-  CHECK_THAT(error_of(words_of(row.words)), Catch::Contains(row.ours));
+  CHECK_THAT(error_of(words_of(row.words)), Catch::Matchers::ContainsSubstring(row.ours));
 }
 
 TEST_CASE("Options: what is no number is refused by all that take one", "[launcher]") {
@@ -238,8 +237,10 @@ TEST_CASE("Options: an empty text is refused but where DeepSpeed has one", "[lau
 
 TEST_CASE("Options: a number is read as it stands", "[launcher]") {
   CHECK(parse_command_line(Words{"--num_gpus", "010", "p"}).options.num_gpus == 10);  // not octal
-  CHECK_THAT(error_of({"--timeout", "-5", "p"}), Catch::Contains("--timeout: must be 1.."));
-  CHECK_THAT(error_of({"--num_gpus", "-2", "p"}), Catch::Contains("--num_gpus: must be 1.."));
+  CHECK_THAT(error_of({"--timeout", "-5", "p"}),
+             Catch::Matchers::ContainsSubstring("--timeout: must be 1.."));
+  CHECK_THAT(error_of({"--num_gpus", "-2", "p"}),
+             Catch::Matchers::ContainsSubstring("--num_gpus: must be 1.."));
 }
 
 TEST_CASE("Options: any of three makes a job elastic", "[launcher]") {

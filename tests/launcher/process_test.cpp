@@ -7,15 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "launcher/process/pipes.h"
 #include "launcher/process/program_path.h"
 #include "launcher/process/signals.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -54,8 +53,9 @@ TEST_CASE("Process: a variable replaces the one of its name alone", "[launcher]"
   ProcessSpec spec = spec_of({"env"});
   spec.env = {{"DSTRAIN_T", "new"}, {"DSTRAIN_NEW", "a=b"}};
   const std::string text = printed_by(spec);
-  CHECK_THAT(text, Contains("DSTRAIN_T=new\n") && Contains("DSTRAIN_TEST=other\n") &&
-                       Contains("DSTRAIN_NEW=a=b\n") && !Contains("DSTRAIN_T=old"));
+  CHECK_THAT(text,
+             ContainsSubstring("DSTRAIN_T=new\n") && ContainsSubstring("DSTRAIN_TEST=other\n") &&
+                 ContainsSubstring("DSTRAIN_NEW=a=b\n") && !ContainsSubstring("DSTRAIN_T=old"));
   ::unsetenv("DSTRAIN_T");
   ::unsetenv("DSTRAIN_TEST");
 }

@@ -1,12 +1,11 @@
 #include "launcher/process/program_output.h"
 
-#include <catch2/catch.hpp>
-
 #include "launcher/process/process.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -41,11 +40,11 @@ TEST_CASE("Program output: what prints without an end is cut off", "[launcher]")
   CHECK(output.text.starts_with("y\ny\n"));
   CHECK(output.text.size() < 1U << 20);
   REQUIRE(output.wait_status);
-  CHECK_THAT(describe_end(*output.wait_status), Contains("SIGPIPE"));
+  CHECK_THAT(describe_end(*output.wait_status), ContainsSubstring("SIGPIPE"));
 }
 
 TEST_CASE("Program output: what cannot be started is named", "[launcher]") {
   const auto output = run_program({"/nonexistent/program"}, long_seconds);
   REQUIRE_FALSE(output.ok());
-  CHECK_THAT(output.error(), Contains("/nonexistent/program: No such file"));
+  CHECK_THAT(output.error(), ContainsSubstring("/nonexistent/program: No such file"));
 }

@@ -1,9 +1,8 @@
 #include "launcher/protocol/protocol.h"
 
-#include <catch2/catch.hpp>
-
 #include "launcher/protocol/frame_pipe.h"
 #include "runtime/base/error.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;

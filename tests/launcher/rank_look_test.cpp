@@ -1,9 +1,8 @@
 #include "launcher/protocol/rank_look.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "tests/launcher/seen_ranks.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;

@@ -2,11 +2,10 @@
 
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
-
 #include "launcher/process/pipes.h"
 #include "launcher/protocol/frame_pipe.h"
 #include "runtime/base/rank_control.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;

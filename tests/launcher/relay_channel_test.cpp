@@ -5,12 +5,11 @@
 
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
-
 #include "launcher/process/pipes.h"
 #include "launcher/process/signals.h"
 #include "launcher/protocol/frame_pipe.h"
 #include "launcher/protocol/protocol.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;

@@ -2,10 +2,9 @@
 
 #include <numeric>
 
-#include <catch2/catch.hpp>
-
 #include "launcher/plan/job_env.h"
 #include "runtime/base/error.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using launcher::HostEntry;
@@ -82,16 +81,19 @@ TEST_CASE("Resources: UUIDs in CUDA_VISIBLE_DEVICES are the slots", "[launcher]"
   const auto two = resolve(typed({"--num_gpus", "2"}), machine, {});
   CHECK(two.plan.hosts() == AllSlots{{"localhost", {0, 1}}});
   CHECK(two.warnings.empty());
-  CHECK_THAT(error_of({"--num_gpus", "4"}, machine), Catch::Contains("3 devices are present"));
+  CHECK_THAT(error_of({"--num_gpus", "4"}, machine),
+             Catch::Matchers::ContainsSubstring("3 devices are present"));
 }
 
 TEST_CASE("Resources: CUDA_VISIBLE_DEVICES must show what is there", "[launcher]") {
-  using Catch::Contains;
+  using Catch::Matchers::ContainsSubstring;
   Machine machine = gpu_box;
   machine.visible_gpus = "0,4";
   const Words words = GENERATE(Words{}, Words{"--num_gpus", "1"}, Words{"-i", "localhost:0"});
-  CHECK_THAT(error_of(words, machine), Contains("there is no GPU 4: 4 GPUs are there, 0 to 3"));
-  CHECK_THAT(error_of({}, machine, std::vector<HostEntry>{{"box", 1}}), Contains("no GPU 4"));
+  CHECK_THAT(error_of(words, machine),
+             ContainsSubstring("there is no GPU 4: 4 GPUs are there, 0 to 3"));
+  CHECK_THAT(error_of({}, machine, std::vector<HostEntry>{{"box", 1}}),
+             ContainsSubstring("no GPU 4"));
   // Of no matter where slots are CPU ranks, or others than this machine's.
   CHECK(error_of({"--device", "cpu"}, machine).empty());
   CHECK(error_of({}, machine, std::vector<HostEntry>{{"w1", 1}}).empty());
@@ -109,34 +111,36 @@ TEST_CASE("Resources: a hostfile of this machine", "[launcher]") {
 
 TEST_CASE("Resources: contradictions and absent things are refused", "[launcher]") {
   const std::vector<HostEntry> file{{"localhost", 2}};
-  using Catch::Contains;
+  using Catch::Matchers::ContainsSubstring;
   for (const char* kind : {"-i", "-e"}) {
-    CHECK_THAT(error_of({"--num_nodes", "1", kind, "localhost"}, cpu_box), Contains("beside"));
-    CHECK_THAT(error_of({"--num_gpus", "1", kind, "localhost"}, cpu_box), Contains("beside"));
+    CHECK_THAT(error_of({"--num_nodes", "1", kind, "localhost"}, cpu_box),
+               ContainsSubstring("beside"));
+    CHECK_THAT(error_of({"--num_gpus", "1", kind, "localhost"}, cpu_box),
+               ContainsSubstring("beside"));
     CHECK_THAT(error_of({"--num_nodes", "1", "--num_gpus", "1", kind, "localhost"}, cpu_box),
-               Contains("beside"));
+               ContainsSubstring("beside"));
   }
-  CHECK_THAT(error_of({"--num_nodes", "2"}, cpu_box), Contains("need a hostfile"));
-  CHECK_THAT(error_of({"--num_nodes", "2"}, cpu_box, file), Contains("has 1 hosts"));
-  CHECK_THAT(error_of({"--num_gpus", "3"}, cpu_box, file), Contains("has 2 slots"));
-  CHECK_THAT(error_of({"-i", "localhost:9"}, cpu_box), Contains("no slot 9"));
-  CHECK_THAT(error_of({"--num_gpus", "9"}, gpu_box), Contains("4 devices are present"));
+  CHECK_THAT(error_of({"--num_nodes", "2"}, cpu_box), ContainsSubstring("need a hostfile"));
+  CHECK_THAT(error_of({"--num_nodes", "2"}, cpu_box, file), ContainsSubstring("has 1 hosts"));
+  CHECK_THAT(error_of({"--num_gpus", "3"}, cpu_box, file), ContainsSubstring("has 2 slots"));
+  CHECK_THAT(error_of({"-i", "localhost:9"}, cpu_box), ContainsSubstring("no slot 9"));
+  CHECK_THAT(error_of({"--num_gpus", "9"}, gpu_box), ContainsSubstring("4 devices are present"));
   CHECK(error_of({"--num_gpus", "9", "--oversubscribe"}, gpu_box).empty());
-  CHECK_THAT(error_of({"-e", "localhost"}, cpu_box), Contains("no slot is left"));
+  CHECK_THAT(error_of({"-e", "localhost"}, cpu_box), ContainsSubstring("no slot is left"));
   CHECK_THAT(error_of({"--launcher", "local"}, cpu_box, std::vector<HostEntry>{{"worker-1", 1}}),
-             Contains("\"worker-1\" is another machine"));
+             ContainsSubstring("\"worker-1\" is another machine"));
   const std::vector<HostEntry> twice{{"LOCALHOST", 1}, {"w1", 1}, {"127.0.0.1", 1}};
   for (const char* launcher : {"ssh", "openmpi", "mpich"}) {
     CAPTURE(launcher);
     CHECK_THAT(error_of({"--launcher", launcher}, cpu_box, twice),
-               Contains("\"LOCALHOST\" and \"127.0.0.1\" are the same machine"));
+               ContainsSubstring("\"LOCALHOST\" and \"127.0.0.1\" are the same machine"));
   }
   CHECK_THAT(error_of({}, cpu_box, std::vector<HostEntry>{{"box", 1}, {"::1", 1}}),
-             Contains("are the same machine"));
+             ContainsSubstring("are the same machine"));
 }
 
 TEST_CASE("Resources: ranks that cannot use GPUs do not take their slots", "[launcher]") {
-  using Catch::Contains;
+  using Catch::Matchers::ContainsSubstring;
   const auto on_cpus = [](const Words& words, const Machine& machine, const auto& hostfile) {
     return resolve(typed(words), machine, hostfile, launcher::RankDevice::cpu_only);
   };
@@ -151,22 +155,23 @@ TEST_CASE("Resources: ranks that cannot use GPUs do not take their slots", "[lau
        {{"-e", "localhost:0"}, "--exclude localhost:0: "},
        {{"--no_ssh", "--node_rank", "0", "--num_gpus", "2"}, "--num_gpus 2: "}}));
   CHECK_THROWS_WITH(on_cpus(words, gpu_box, none),
-                    Contains(what + reason) && Contains("--device cpu"));
+                    ContainsSubstring(what + reason) && ContainsSubstring("--device cpu"));
   Words meant = words;
   meant.insert(meant.end(), {"--device", "cpu"});
   CHECK(on_cpus(meant, gpu_box, none).warnings.empty());
   CHECK(on_cpus(words, cpu_box, none).warnings.empty());
-  CHECK_THROWS_WITH(on_cpus({}, gpu_box, own), Contains("hostfile /job/hostfile: " + reason));
-  CHECK_THROWS_WITH(on_cpus({"-H", "f"}, gpu_box, own), Contains("hostfile f: " + reason));
+  CHECK_THROWS_WITH(on_cpus({}, gpu_box, own),
+                    ContainsSubstring("hostfile /job/hostfile: " + reason));
+  CHECK_THROWS_WITH(on_cpus({"-H", "f"}, gpu_box, own), ContainsSubstring("hostfile f: " + reason));
   // Its GPUs are of no matter where it has no part in the job.
   CHECK(on_cpus({}, gpu_box, others).warnings.empty());
 
   Machine machine = gpu_box;
-  machine.visible_gpus = GENERATE(std::nullopt, std::optional<std::string>("1,2"));
+  machine.visible_gpus = GENERATE(values<std::optional<std::string>>({std::nullopt, "1,2"}));
   const auto idle = on_cpus({}, machine, none);
   CHECK(idle.plan.hosts() == AllSlots{{"localhost", {0}}});
   REQUIRE(idle.warnings.size() == 1);
-  CHECK_THAT(idle.warnings.front(), Contains("the GPUs of this machine (4) are not used"));
+  CHECK_THAT(idle.warnings.front(), ContainsSubstring("the GPUs of this machine (4) are not used"));
   machine.visible_gpus = "";
   CHECK(on_cpus({"--num_gpus", "2"}, machine, none).warnings.empty());
 }
@@ -184,7 +189,7 @@ TEST_CASE("Resources: other hosts are reached over the network", "[launcher]") {
   // GPUs of this machine say nothing of another's.
   CHECK(error_of({}, gpu_box, std::vector<HostEntry>{{"w0", 9}}).empty());
   CHECK_THAT(error_of({}, gpu_box, std::vector<HostEntry>{{"w0", 9}, {"box", 5}}),
-             Catch::Contains("4 devices are present"));
+             Catch::Matchers::ContainsSubstring("4 devices are present"));
 }
 
 TEST_CASE("Resources: without ssh each node starts its own ranks", "[launcher]") {
@@ -201,13 +206,14 @@ TEST_CASE("Resources: without ssh each node starts its own ranks", "[launcher]")
   const auto named = resolve(typed({"--no_ssh", "--node_rank", "1"}), cpu_box, file);
   CHECK(named.plan.world_size() == 3);
   CHECK_THAT(error_of({"--no_ssh", "--node_rank", "2"}, cpu_box, file),
-             Catch::Contains("there are 2 nodes"));
+             Catch::Matchers::ContainsSubstring("there are 2 nodes"));
 }
 
 TEST_CASE("Resources: a named hostfile must exist", "[launcher]") {
   for (const std::string name : {"/nonexistent/hosts", "w0,w1"}) {
-    CHECK_THROWS_WITH(launcher::find_hostfile(typed({"-H", name})),
-                      Catch::StartsWith("--hostfile " + name + ": no such file; it has a line "));
+    CHECK_THROWS_WITH(
+        launcher::find_hostfile(typed({"-H", name})),
+        Catch::Matchers::StartsWith("--hostfile " + name + ": no such file; it has a line "));
   }
 }
 

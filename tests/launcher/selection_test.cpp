@@ -2,11 +2,11 @@
 
 #include <array>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using launcher::HostSlots;
@@ -101,8 +101,8 @@ TEST_CASE("Selection: what the pool does not have is refused", "[launcher]") {
       {":", "host \"\" is not in the hostfile"},
   }));
   CAPTURE(row.text);
-  CHECK_THAT(error_of(row.text, ""), Catch::Contains(row.message));
-  CHECK_THAT(error_of("", row.text), Catch::Contains(row.message));
+  CHECK_THAT(error_of(row.text, ""), Catch::Matchers::ContainsSubstring(row.message));
+  CHECK_THAT(error_of("", row.text), Catch::Matchers::ContainsSubstring(row.message));
 }
 
 TEST_CASE("Selection: a list of slots ascends and has each once", "[launcher]") {

@@ -1,9 +1,9 @@
 #include "launcher/job/stack_collection.h"
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using namespace dstrain::launcher;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("StackCollection: like stacks are shown once and silent agents are named", "[launcher]") {
   StackCollection stacks;
@@ -25,7 +25,7 @@ TEST_CASE("StackCollection: like stacks are shown once and silent agents are nam
   REQUIRE(stacks.groups().size() == 2);
   CHECK(stacks.groups()[0].ranks == std::vector{0, 1});
   CHECK(stacks.groups()[0].text == "  main\n");
-  CHECK_THAT(stacks.text(), Contains("  the agent on w2 has not answered\n"));
+  CHECK_THAT(stacks.text(), ContainsSubstring("  the agent on w2 has not answered\n"));
   stacks.begin({{5, "w2"}}, 200);
   stacks.take(5, {request + 1, "no program"});
   CHECK(stacks.take_end(200));

@@ -2,9 +2,8 @@
 
 #include <csignal>
 
-#include <catch2/catch.hpp>
-
 #include "launcher/job/launch_report.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain::launcher;
 

@@ -1,6 +1,6 @@
 #include "launcher/hosts/task_starter.h"
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using launcher::TaskStarter;

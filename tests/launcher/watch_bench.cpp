@@ -7,10 +7,10 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "launcher/agent/rank_view.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 

@@ -2,9 +2,8 @@
 
 #include <array>
 
-#include <catch2/catch.hpp>
-
 #include "tests/launcher/seen_ranks.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::launcher;
@@ -70,7 +69,7 @@ TEST_CASE("Watch: a job that stands still after some steps hangs once", "[launch
 TEST_CASE("Watch: the limit grows with what is usual and shrinks again", "[launcher]") {
   Job job;
   job.train(5, 20);  // 20 s each
-  CHECK(job.watch.limit_seconds() == Approx(100).margin(6));
+  CHECK(job.watch.limit_seconds() == Catch::Approx(100).margin(6));
   job.stand(90);
   CHECK(job.hangs == 0);
   job.stand(15);

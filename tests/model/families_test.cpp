@@ -2,10 +2,10 @@
 
 #include <set>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/safetensors/files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -28,7 +28,7 @@ TEST_CASE("Families: a model_type that is not built is refused", "[model][config
         "d/config.json: model_type is null; only \"gpt2\", \"llama\", \"mistral\", \"qwen2\", "
         "\"qwen3\", \"phi3\" and \"t5\" are built");
   CHECK_THAT(error_of([] { model::parse_model_config(R"({"model_type": ["gpt2"]})", "c"); }),
-             Catch::StartsWith("c: model_type is [\"gpt2\"]; only "));
+             Catch::Matchers::StartsWith("c: model_type is [\"gpt2\"]; only "));
 }
 
 TEST_CASE("Families: presets write every key and read back as they are", "[model][config]") {
@@ -76,9 +76,10 @@ TEST_CASE("Families: a name is a preset or a file or a directory", "[model][conf
   CHECK(hidden(file) == 24);
   CHECK(hidden(directory.path().string()) == 24);
   std::filesystem::remove(file);
-  CHECK_THAT(error_of([&] { hidden(directory.path().string()); }), Catch::StartsWith(file));
+  CHECK_THAT(error_of([&] { hidden(directory.path().string()); }),
+             Catch::Matchers::StartsWith(file));
   write_file(file, std::string((1 << 20) + 1, ' '));
-  CHECK_THAT(error_of([&] { hidden(file); }), Catch::StartsWith(file));
+  CHECK_THAT(error_of([&] { hidden(file); }), Catch::Matchers::StartsWith(file));
 }
 
 }  // namespace dstrain::test

@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
 #include "tests/model/unit_chain.h"
+#include "tests/support/catch.h"
 #include "tests/support/tensor_compare.h"
 
 namespace dstrain {

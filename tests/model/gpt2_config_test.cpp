@@ -1,10 +1,10 @@
 #include "runtime/model/gpt2_config.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/model/families.h"
 #include "tests/safetensors/files.h"
+#include "tests/support/catch.h"
 
 namespace dstrain::test {
 namespace {
@@ -74,7 +74,7 @@ TEST_CASE("Gpt2Config: keys and their aliases are read", "[model][config]") {
 
 TEST_CASE("Gpt2Config: what would change the numbers is refused", "[model][config]") {
   CHECK_THAT(parse_error(R"("activation_function":"mish")"),
-             Catch::StartsWith("activation_function is \"mish\"; only \"gelu_new\", "));
+             Catch::Matchers::StartsWith("activation_function is \"mish\"; only \"gelu_new\", "));
   CHECK(parse_error(R"("tie_word_embeddings":1)") ==
         "tie_word_embeddings must be true or false, got 1");
   CHECK(parse_error(R"("add_cross_attention":true)") ==
@@ -101,7 +101,7 @@ TEST_CASE("Gpt2Config: bad values are refused with their key", "[model][config]"
   CHECK(parse_error(R"("x":)" + std::string(100'000, '[')) == "nested deeper than 32");
   CHECK(error_of([] { parse_gpt2("[]"); }) == "c: not a JSON object");
   CHECK_THAT(error_of([] { parse_gpt2("{\"model_type\""); }),
-             Catch::StartsWith("c: ") && Catch::Contains("line 1"));
+             Catch::Matchers::StartsWith("c: ") && Catch::Matchers::ContainsSubstring("line 1"));
 }
 
 TEST_CASE("Gpt2Config: equal keys in different objects are fine", "[model][config]") {
@@ -143,7 +143,8 @@ TEST_CASE("Gpt2Config: bad overrides are refused", "[model][config]") {
         "config override 'attn_pdrop=x': attn_pdrop needs a number");
   CHECK(override_error("attn_pdrop=nan") ==
         "config overrides 'attn_pdrop=nan': attn_pdrop must be in [0, 1), got nan");
-  CHECK_THAT(override_error("n_layer=2,"), Catch::StartsWith("config override '': unknown key"));
+  CHECK_THAT(override_error("n_layer=2,"),
+             Catch::Matchers::StartsWith("config override '': unknown key"));
   CHECK(override_error("n_layer=-1,n_head=0") ==
         "config overrides 'n_layer=-1,n_head=0': n_layer must be 1..16384, got -1; "
         "n_head must be 1..16384, got 0");
@@ -160,12 +161,13 @@ TEST_CASE("Gpt2Config: what is written is read back", "[model][config]") {
   CHECK(again.to_json() == text);
   CHECK(again.n_inner == 100);
   CHECK(again.attn_pdrop == 0);
-  CHECK_THAT(text, Catch::Contains("\"layer_norm_epsilon\": 1e-05") &&
-                       Catch::Contains("\"embd_pdrop\": 0.1,") &&
-                       Catch::Contains("\"attn_pdrop\": 0.0,") &&
-                       Catch::Contains("\"eos_token_id\": null"));
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("\"layer_norm_epsilon\": 1e-05") &&
+                       Catch::Matchers::ContainsSubstring("\"embd_pdrop\": 0.1,") &&
+                       Catch::Matchers::ContainsSubstring("\"attn_pdrop\": 0.0,") &&
+                       Catch::Matchers::ContainsSubstring("\"eos_token_id\": null"));
   CHECK_THAT(Gpt2Config().to_json(),
-             Catch::Contains("\"n_inner\": null") && Catch::Contains("\"eos_token_id\": 50256"));
+             Catch::Matchers::ContainsSubstring("\"n_inner\": null") &&
+                 Catch::Matchers::ContainsSubstring("\"eos_token_id\": 50256"));
 }
 
 TEST_CASE("Gpt2Config: n_ctx is ignored as in transformers", "[model][config]") {

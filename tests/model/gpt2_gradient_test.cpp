@@ -1,7 +1,7 @@
-#include <catch2/catch.hpp>
 
 #include "tests/model/gpt2_reference.h"
 #include "tests/model/gpt2_toy.h"
+#include "tests/support/catch.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/tensor_compare.h"
 
@@ -23,8 +23,8 @@ TEST_CASE("GPT-2: the loss agrees with the reference in double", "[model][gpt2]"
   const double loss = chain.loss();
   const double expected = reference::gpt2_loss(config, in_double(chain), chain.tokens, chain.labels,
                                                static_cast<std::size_t>(shape.tokens));
-  CHECK(loss == Approx(expected).epsilon(2e-6));
-  CHECK(chain.backward(1) == Approx(loss).epsilon(1e-9));
+  CHECK(loss == Catch::Approx(expected).epsilon(2e-6));
+  CHECK(chain.backward(1) == Catch::Approx(loss).epsilon(1e-9));
 }
 
 TEST_CASE("GPT-2: all parameter gradients agree with central differences", "[model][gpt2]") {

@@ -1,7 +1,7 @@
-#include <catch2/catch.hpp>
 
 #include "tests/model/gpt2_reference.h"
 #include "tests/model/gpt2_toy.h"
+#include "tests/support/catch.h"
 #include "tests/support/tensor_compare.h"
 
 namespace dstrain {
@@ -56,8 +56,8 @@ TEST_CASE("GPT-2: the head agrees with the reference over several chunks", "[mod
   for (const auto& [name, values] : chain.parameters) parameters[name] = test::to_double(values);
   const double expected = reference::gpt2_head(
       parameters, test::to_double(chain.activations["hidden0"]), chain.labels, 1e-5);
-  CHECK(chain.loss() == Approx(expected).epsilon(1e-6));
-  CHECK(chain.backward(0.1F) == Approx(expected).epsilon(1e-6));
+  CHECK(chain.loss() == Catch::Approx(expected).epsilon(1e-6));
+  CHECK(chain.backward(0.1F) == Catch::Approx(expected).epsilon(1e-6));
 }
 
 TEST_CASE("GPT-2: gradients of many chunks are those of halves", "[model][gpt2]") {

@@ -2,12 +2,11 @@
 #include <cmath>
 #include <cstring>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/model/families.h"
 #include "runtime/model/loss_unit.h"
 #include "runtime/ops/attention.h"
 #include "tests/model/gpt2_toy.h"
+#include "tests/support/catch.h"
 #include "tests/support/tensor_compare.h"
 
 namespace dstrain {
@@ -95,7 +94,7 @@ TEST_CASE("GPT-2: bf16 follows fp32", "[model][gpt2]") {
   expected.forward();
   found.forward();
   const double loss = expected.backward(0.1F);
-  CHECK(found.backward(0.1F) == Approx(loss).epsilon(0.002));
+  CHECK(found.backward(0.1F) == Catch::Approx(loss).epsilon(0.002));
   for (const auto& [name, values] : expected.gradients) {
     CAPTURE(name);
     CHECK(relative_distance(found.gradients[name], values) < 0.04);  // measured: 0.017
@@ -125,7 +124,7 @@ TEST_CASE("GPT-2: splitting a batch does not change the loss sum", "[model][gpt2
       for (std::size_t i = 0; i < values.size(); ++i) values[i] += part.gradients[name][i];
     }
   }
-  CHECK(sum == Approx(expected).epsilon(1e-6));
+  CHECK(sum == Catch::Approx(expected).epsilon(1e-6));
   for (const auto& [name, values] : gradients) {
     CAPTURE(name);
     CHECK(test::difference(values, whole.gradients[name], test::tolerance::model) == "");
@@ -143,13 +142,14 @@ TEST_CASE("GPT-2: names and shapes are those of Hugging Face", "[model][gpt2]") 
   CHECK(block.parameters[2].shape == Shape{12, 36});
   CHECK(block.parameters[10].name == "h.1.mlp.c_proj.weight");
   CHECK(block.parameters[10].shape == Shape{20, 12});
-  CHECK(block.parameters[10].init.stddev == Approx(0.01));  // 0.02 / sqrt(2 L)
+  CHECK(block.parameters[10].init.stddev == Catch::Approx(0.01));  // 0.02 / sqrt(2 L)
   CHECK(block.reads == std::vector<std::string>{"hidden1"});
   CHECK(model.units[3]->spec().borrowed == std::vector<std::string>{"wte.weight"});
   CHECK(model.units[3]->spec().computes_loss);
   CHECK(model::model_preset("gpt2")->make().parameter_count() == 124439808);
-  CHECK(model.flops({3, 7}) ==
-        Approx(21 * (6.0 * static_cast<double>(model.parameter_count()) + 6.0 * 2 * 12 * 7)));
+  CHECK(
+      model.flops({3, 7}) ==
+      Catch::Approx(21 * (6.0 * static_cast<double>(model.parameter_count()) + 6.0 * 2 * 12 * 7)));
 }
 
 TEST_CASE("GPT-2: memory per token is the documented formula", "[model][gpt2]") {

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/file.h"
 #include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
 #include "tests/safetensors/files.h"
+#include "tests/support/catch.h"
 #include "tests/support/strict_safetensors.h"
 #include "tests/support/temp_dir.h"
 
@@ -54,7 +53,7 @@ TEST_CASE("HfExport: bf16 values keep their bits", "[model][hf]") {
   writer.write(export_specs[0], flat(wte_16));
   writer.finish();
   CHECK_THAT(read_text_file(directory.path() / "config.json", mebibyte),
-             Catch::Contains("\"torch_dtype\": \"bfloat16\""));
+             Catch::Matchers::ContainsSubstring("\"torch_dtype\": \"bfloat16\""));
   const auto file = open_safetensors(directory.path() / "model.safetensors");
   CHECK(file.entries().at(0).dtype == "BF16");
   CHECK(file.entries().at(1).end == 16);
@@ -92,8 +91,9 @@ TEST_CASE("HfExport: companions lead to no file elsewhere", "[model][hf]") {
   const TempDir elsewhere;
   write_file(elsewhere.path() / "secret", "secret");
   std::filesystem::create_symlink(elsewhere.path() / "secret", directory.path() / "merges.txt");
-  CHECK_THAT(error_of([&] { model::read_companions(directory.path().string()); }),
-             Catch::Contains("merges.txt: a symbolic link, which is not followed"));
+  CHECK_THAT(
+      error_of([&] { model::read_companions(directory.path().string()); }),
+      Catch::Matchers::ContainsSubstring("merges.txt: a symbolic link, which is not followed"));
 }
 
 TEST_CASE("HfExport: an unfinished export leaves the old model", "[model][hf]") {
@@ -129,7 +129,7 @@ TEST_CASE("HfExport: a directory that another process writes is left alone", "[m
   const TempDir directory;
   const model::HfExport first(directory.path(), "{}", export_specs, {});
   CHECK_THAT(error_of([&] { model::HfExport(directory.path(), "{}", export_specs, {}); }),
-             Catch::Contains("another process is writing a model there"));
+             Catch::Matchers::ContainsSubstring("another process is writing a model there"));
 }
 
 TEST_CASE("HfExport: a directory that cannot be made is named", "[model][hf]") {
@@ -137,7 +137,7 @@ TEST_CASE("HfExport: a directory that cannot be made is named", "[model][hf]") {
   write_file(directory.path() / "file", "");
   const auto output = directory.path() / "file" / "model";
   CHECK_THAT(error_of([&] { model::HfExport(output, "{}", export_specs, {}); }),
-             Catch::Contains("create directory " + output.string()));
+             Catch::Matchers::ContainsSubstring("create directory " + output.string()));
 }
 
 }  // namespace dstrain::test

@@ -3,10 +3,9 @@
 #include <limits>
 #include <numeric>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/model/gpt2_config.h"
 #include "tests/safetensors/files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -106,7 +105,7 @@ TEST_CASE("HfWeights: a head that is not tied is refused", "[model][hf]") {
       path.string() +
           ": lm_head.weight differs from wte.weight (element 4: 9 and 5), but the model ties them");
   CHECK_THAT(error_of([&] { weights.read(specs[0], 3, std::span(values).first(2)); }),
-             Catch::Contains("(element 4: 9 and 5)"));
+             Catch::Matchers::ContainsSubstring("(element 4: 9 and 5)"));
   weights.read(specs[0], 0, std::span(values).first(4));  // a rank that has no part in it
   write_file(path, file_of({wte, bias, {"lm_head.weight", "[2,3]", wte.values}}));
   CHECK(import_error(directory) ==
@@ -126,7 +125,7 @@ TEST_CASE("HfWeights: a model may have neither prefix nor buffers nor a tied hea
   CHECK(read({wte, bias, renamed(bias, "h.0.attn.bias")}, {}) ==
         path.string() + ": tensor 'h.0.attn.bias' is no parameter of this model");
   CHECK_THAT(read({renamed(wte, "transformer.wte.weight"), bias}, {}),
-             Catch::Contains("'wte.weight' of shape (3, 2) is missing"));
+             Catch::Matchers::ContainsSubstring("'wte.weight' of shape (3, 2) is missing"));
 }
 
 TEST_CASE("HfWeights: a range is read and little else", "[model][hf]") {
@@ -182,7 +181,7 @@ TEST_CASE("HfWeights: files that do not hold the model are refused", "[model][hf
         file + "tensor 'wte.weight' is there twice, with and without 'transformer.'");
   std::vector<Tensor> many{wte, bias};
   for (int i = 0; i < 7; ++i) many.push_back(renamed(bias, fmt::format("x{}", i)));
-  CHECK_THAT(with(many), Catch::EndsWith("\n... and 2 more"));
+  CHECK_THAT(with(many), Catch::Matchers::EndsWith("\n... and 2 more"));
 }
 
 TEST_CASE("HfWeights: a dtype that is not read is refused", "[model][hf]") {
@@ -232,12 +231,14 @@ TEST_CASE("HfWeights: an index never leads out of its directory", "[model][hf]")
         std::string(".."), std::string("."), std::string(""), std::string("a/m.safetensors"),
         std::string("m\\u0000.safetensors")}) {
     write_index(directory, "{\"wte.weight\":\"" + name + "\"}");
-    CHECK_THAT(import_error(directory), Catch::Contains("must be the plain name of a file"));
+    CHECK_THAT(import_error(directory),
+               Catch::Matchers::ContainsSubstring("must be the plain name of a file"));
   }
   write_index(directory, R"({"wte.weight":7})");
-  CHECK_THAT(import_error(directory), Catch::Contains("weight_map['wte.weight'] is 7;"));
+  CHECK_THAT(import_error(directory),
+             Catch::Matchers::ContainsSubstring("weight_map['wte.weight'] is 7;"));
   write_index(directory, "[]");
-  CHECK_THAT(import_error(directory), Catch::Contains("has no weight_map"));
+  CHECK_THAT(import_error(directory), Catch::Matchers::ContainsSubstring("has no weight_map"));
   write_index(directory,
               R"({"wte.weight":"l.safetensors","h.0.attn.c_attn.bias":"l.safetensors"})");
   fs::create_symlink(outside, directory.path() / "l.safetensors");
@@ -259,33 +260,33 @@ TEST_CASE("HfWeights: links of the download cache are followed", "[model][hf]") 
   fs::remove(snapshot / "model.safetensors");
   fs::create_symlink("../../blobs/../blobs/0123abcdef", snapshot / "model.safetensors");
   CHECK_THAT(error_of([&] { HfWeights(snapshot.string(), specs, gpt2_names); }),
-             Catch::Contains("a symbolic link"));
+             Catch::Matchers::ContainsSubstring("a symbolic link"));
 }
 
 TEST_CASE("HfWeights: a directory without safetensors is explained", "[model][hf]") {
   const TempDir directory;
   CHECK_THAT(import_error(directory),
-             Catch::StartsWith("DIR: holds neither model.safetensors nor"));
+             Catch::Matchers::StartsWith("DIR: holds neither model.safetensors nor"));
   write_file(directory.path() / "pytorch_model.bin", "\x80\x02");
   CHECK_THAT(import_error(directory),
-             Catch::StartsWith("DIR/pytorch_model.bin: pickled weights are never read") &&
-                 Catch::Contains("save_pretrained"));
+             Catch::Matchers::StartsWith("DIR/pytorch_model.bin: pickled weights are never read") &&
+                 Catch::Matchers::ContainsSubstring("save_pretrained"));
   fs::remove(directory.path() / "pytorch_model.bin");
   for (const std::string tag : {"", "global_step4"}) {
     fs::create_directories(directory.path() / tag);
     write_file(directory.path() / tag / "zero_pp_rank_0_mp_rank_00_optim_states.pt", "\x80\x02");
     write_file(directory.path() / tag / "mp_rank_00_model_states.pt", "\x80\x02");
     CHECK_THAT(import_error(directory),
-               Catch::StartsWith("DIR: is a checkpoint of DeepSpeed in pickled files "
-                                 "(zero_pp_rank_0_mp_rank_00_optim_states.pt)") &&
-                   Catch::Contains("load_state_dict_from_zero_checkpoint") &&
-                   Catch::Contains("--model_name_or_path DIR-safetensors"));
+               Catch::Matchers::StartsWith("DIR: is a checkpoint of DeepSpeed in pickled files "
+                                           "(zero_pp_rank_0_mp_rank_00_optim_states.pt)") &&
+                   Catch::Matchers::ContainsSubstring("load_state_dict_from_zero_checkpoint") &&
+                   Catch::Matchers::ContainsSubstring("--model_name_or_path DIR-safetensors"));
     fs::remove(directory.path() / tag / "zero_pp_rank_0_mp_rank_00_optim_states.pt");
-    CHECK_THAT(import_error(directory), Catch::Contains("torch.load('DIR/"));
+    CHECK_THAT(import_error(directory), Catch::Matchers::ContainsSubstring("torch.load('DIR/"));
     fs::remove(directory.path() / tag / "mp_rank_00_model_states.pt");
   }
   CHECK_THAT(error_of([&] { HfWeights((directory.path() / "no").string(), specs, gpt2_names); }),
-             Catch::EndsWith("/no: missing"));
+             Catch::Matchers::EndsWith("/no: missing"));
 }
 
 }  // namespace dstrain::test

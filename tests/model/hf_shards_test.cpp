@@ -1,13 +1,13 @@
 // Exports in shards, over exports of every kind, with every step of them failing.
 #include <set>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/file.h"
 #include "runtime/model/hf_export.h"
 #include "runtime/model/hf_import.h"
 #include "tests/safetensors/files.h"
+#include "tests/support/catch.h"
 #include "tests/support/file_steps.h"
 #include "tests/support/strict_safetensors.h"
 #include "tests/support/temp_dir.h"

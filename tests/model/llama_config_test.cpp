@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/model/families.h"
 #include "tests/model/config_texts.h"
 #include "tests/safetensors/files.h"
+#include "tests/support/catch.h"
 
 namespace dstrain::test {
 namespace {
@@ -166,11 +166,12 @@ TEST_CASE("LlamaConfig: layers with a window", "[model][config]") {
   other.apply_overrides("num_hidden_layers=4");
   CHECK_FALSE(Document::parse(other.to_json()).contains("layer_types"));
   CHECK(parse_llama(other.to_json()).window(1) == 8);
-  CHECK_THAT(llama_error(windows + R"(,"layer_types":["sliding_attention","full_attention","x"])",
-                         "qwen2"),
-             Catch::StartsWith("layer_types: must be of 3 layers, \"full_attention\" and then"));
+  CHECK_THAT(
+      llama_error(windows + R"(,"layer_types":["sliding_attention","full_attention","x"])",
+                  "qwen2"),
+      Catch::Matchers::StartsWith("layer_types: must be of 3 layers, \"full_attention\" and then"));
   CHECK_THAT(llama_error(R"("num_hidden_layers":9000000000000000,"layer_types":[])", "qwen3"),
-             Catch::StartsWith("layer_types: "));
+             Catch::Matchers::StartsWith("layer_types: "));
 }
 
 TEST_CASE("LlamaConfig: scaled rotations are read", "[model][config]") {
@@ -232,8 +233,8 @@ TEST_CASE("LlamaConfig: longrope turns longer sequences by other frequencies", "
   CHECK(follows.dims == 4);
   CHECK(follows.frequencies_of(16)[1] == 1.0F / (2 * std::sqrt(10000.0F)));
   CHECK(follows.frequencies_of(17)[0] == 0.25F);
-  CHECK(follows.magnitude == Approx(std::sqrt(1 + std::log(4.0) / std::log(16.0))));
-  CHECK(rotary(R"(,"factor":2)").magnitude == Approx(std::sqrt(1.25)));
+  CHECK(follows.magnitude == Catch::Approx(std::sqrt(1 + std::log(4.0) / std::log(16.0))));
+  CHECK(rotary(R"(,"factor":2)").magnitude == Catch::Approx(std::sqrt(1.25)));
   CHECK(rotary(R"(,"factor":0.5)").magnitude == 1);
   CHECK(rotary(R"(,"factor":2,"attention_factor":3)").magnitude == 3);
 }
@@ -296,7 +297,8 @@ TEST_CASE("LlamaConfig: what would change the numbers is refused by name", "[mod
         "rope_scaling.factor must be a number above 0, got -1");
   CHECK(llama_error(R"("rope_scaling":2)") == "rope_scaling must be null or an object, got 2");
   CHECK_THAT(llama_error(R"("rope_parameters":{"full_attention":{"rope_type":"default"}})"),
-             Catch::StartsWith("rope_parameters.full_attention: only rotations that all layers"));
+             Catch::Matchers::StartsWith(
+                 "rope_parameters.full_attention: only rotations that all layers"));
   CHECK(llama_error(R"("partial_rotary_factor":0.5)") ==
         "partial_rotary_factor is 0.5; only 1.0 is built");
   CHECK(llama_error(R"("quantization_config":{"bits":4})") ==
@@ -335,8 +337,9 @@ TEST_CASE("LlamaConfig: overrides change what they name", "[model][config]") {
         "\"silu\", \"swish\" and \"relu\"");
   CHECK(error_of([&] { config.apply_overrides("mlp_bias=1"); }) ==
         "config override 'mlp_bias=1': mlp_bias needs true or false");
-  CHECK_THAT(error_of([&] { config.apply_overrides("n_layer=2"); }),
-             Catch::Contains("unknown key; known are vocab_size, hidden_size, "));
+  CHECK_THAT(
+      error_of([&] { config.apply_overrides("n_layer=2"); }),
+      Catch::Matchers::ContainsSubstring("unknown key; known are vocab_size, hidden_size, "));
 }
 
 TEST_CASE("LlamaConfig: what is changed is written where it stood", "[model][config]") {
@@ -387,7 +390,7 @@ TEST_CASE("LlamaConfig: two models differ by what they compute", "[model][config
   CHECK(found[0].key == "tie_word_embeddings");
   CHECK(found[0].after == "true");
   CHECK(found[1].key == "rope_scaling");
-  CHECK_THAT(found[1].before, Catch::Contains("\"factor\":8.0"));
+  CHECK_THAT(found[1].before, Catch::Matchers::ContainsSubstring("\"factor\":8.0"));
   const auto family = before.differences(parse_llama(mistral_config));
   REQUIRE(family.size() == 1);
   CHECK(family[0].key == "model_type");

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 namespace dstrain::test {
 namespace {
@@ -45,7 +45,7 @@ TEST_CASE("RandomSource: numbers are normal with the asked deviation", "[model][
   }
   const auto count = static_cast<double>(values.size());
   CHECK(std::abs(sum / count) < 4 * 0.02 / std::sqrt(count));  // four standard errors
-  CHECK(std::sqrt(squares / count) == Approx(0.02).epsilon(0.015));
+  CHECK(std::sqrt(squares / count) == Catch::Approx(0.02).epsilon(0.015));
 }
 
 TEST_CASE("RandomSource: seeds and parameters differ", "[model][random]") {

@@ -5,9 +5,8 @@
 #include <cstring>
 #include <limits>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/model/step_runner.h"
+#include "tests/support/catch.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
@@ -227,7 +226,8 @@ TEST_CASE("UnitBuilder: what computes the loss works on rows alone", "[model][un
   if (kind == 0) {
     CHECK(u.finish_loss(u.scale(x, 2), weight, 7)->spec().computes_loss);
   } else {
-    CHECK_THROWS_WITH(u.finish_loss(x, weight, 7), Catch::Contains("not by rows"));
+    CHECK_THROWS_WITH(u.finish_loss(x, weight, 7),
+                      Catch::Matchers::ContainsSubstring("not by rows"));
   }
 }
 

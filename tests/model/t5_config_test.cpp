@@ -1,16 +1,16 @@
 #include "runtime/model/t5_config.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/model/families.h"
 #include "tests/model/config_texts.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 
 namespace dstrain::test {
 namespace {
 
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using model::T5Config;
 using model::T5FeedForward;
 
@@ -52,7 +52,7 @@ TEST_CASE("T5Config: newer files say apart what the head scales", "[model][confi
   CHECK(overridden.differences(parse_t5(overridden.to_json())).empty());
   CHECK_FALSE(overridden.scale_decoder_outputs);
   CHECK_THAT(t5_error(R"("tie_word_embeddings":false,"scale_decoder_outputs":true)"),
-             Contains("only a head that is tied scales"));
+             ContainsSubstring("only a head that is tied scales"));
 }
 
 TEST_CASE("T5Config: a head in the weights is the model's own unless the model scales",
@@ -69,13 +69,13 @@ TEST_CASE("T5Config: a head in the weights is the model's own unless the model s
 }
 
 TEST_CASE("T5Config: what does not fit is refused", "[model][config]") {
-  CHECK_THAT(t5_error(R"("is_encoder_decoder":false)"), Contains("only true is built"));
+  CHECK_THAT(t5_error(R"("is_encoder_decoder":false)"), ContainsSubstring("only true is built"));
   CHECK_THAT(t5_error(R"("feed_forward_proj":"gated-tanh")"),
-             Contains("feed_forward_proj is \"gated-tanh\"; only"));
+             ContainsSubstring("feed_forward_proj is \"gated-tanh\"; only"));
   CHECK_THAT(t5_error(R"("relative_attention_max_distance":16)"),
-             Contains("relative_attention_max_distance 16 is not above 16"));
+             ContainsSubstring("relative_attention_max_distance 16 is not above 16"));
   CHECK_THAT(t5_error(R"("vocab_size":10,"decoder_start_token_id":10)"),
-             Contains("decoder_start_token_id 10 is not below vocab_size 10"));
+             ContainsSubstring("decoder_start_token_id 10 is not below vocab_size 10"));
 }
 
 TEST_CASE("T5: units share the table of tokens and the biases", "[model]") {
@@ -104,8 +104,8 @@ TEST_CASE("T5: units share the table of tokens and the biases", "[model]") {
     }
   }
   CHECK(model.flops({2, 5, 7}) ==
-        Approx(2 * (6 * (7 * encoder + 5 * decoder) +
-                    12 * width * (2 * 7 * 7 + 3 * 5 * 5 / 2.0 + 3 * 5 * 7))));
+        Catch::Approx(2 * (6 * (7 * encoder + 5 * decoder) +
+                           12 * width * (2 * 7 * 7 + 3 * 5 * 5 / 2.0 + 3 * 5 * 7))));
 }
 
 TEST_CASE("T5: memory per token is the documented formula", "[model]") {

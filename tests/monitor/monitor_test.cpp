@@ -2,12 +2,12 @@
 
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
 #include "runtime/monitor/metrics_file.h"
 #include "runtime/monitor/progress_line.h"
+#include "tests/support/catch.h"
 #include "tests/support/file_limit.h"
 #include "tests/support/largest_allocation.h"
 #include "tests/support/temp_dir.h"
@@ -46,7 +46,7 @@ TEST_CASE("MetricsFile: numbers come back as they were", "[monitor]") {
   std::getline(lines, line);
   const auto evaluated = nlohmann::json::parse(line);
   CHECK(evaluated.at("eval_loss") == 0.5);
-  CHECK(evaluated.at("perplexity").get<double>() == Approx(1.6487212707));
+  CHECK(evaluated.at("perplexity").get<double>() == Catch::Approx(1.6487212707));
 }
 
 namespace {
@@ -107,7 +107,7 @@ TEST_CASE("MetricsFile: a run that goes on tells which lines are missing", "[mon
     const monitor::MetricsFile file(path, row.place);
     CAPTURE(row.before, row.place.last_step);
     CHECK(lines_of(path) == row.after);
-    CHECK_THAT(file.missing(), Catch::Contains(row.missing));
+    CHECK_THAT(file.missing(), Catch::Matchers::ContainsSubstring(row.missing));
     CHECK(file.missing().empty() == row.missing.empty());
   }
   // What was told once is not told again.
@@ -138,10 +138,12 @@ TEST_CASE("MetricsFile: what is no file is no place for lines", "[monitor]") {
   const monitor::MetricsPlace place{GENERATE(0, 3), 0};
   std::ofstream(folder.path() / "victim") << "precious";
   std::filesystem::create_symlink("victim", path);
-  CHECK_THROWS_WITH(monitor::MetricsFile(path, place), Catch::Contains("a symbolic link"));
+  CHECK_THROWS_WITH(monitor::MetricsFile(path, place),
+                    Catch::Matchers::ContainsSubstring("a symbolic link"));
   std::filesystem::remove(path);
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(monitor::MetricsFile(path, place), Catch::Contains("regular"));
+  CHECK_THROWS_WITH(monitor::MetricsFile(path, place),
+                    Catch::Matchers::ContainsSubstring("regular"));
   CHECK(lines_of(folder.path() / "victim") == Lines{"precious"});
 }
 
@@ -154,7 +156,8 @@ TEST_CASE("MetricsFile: a file that was removed is told", "[monitor]") {
   CHECK(file.failure().empty());
   std::filesystem::remove_all(path.parent_path());
   file.write(row(2));
-  CHECK_THAT(file.failure(), Catch::Contains(path.string()) && Catch::Contains("was removed"));
+  CHECK_THAT(file.failure(), Catch::Matchers::ContainsSubstring(path.string()) &&
+                                 Catch::Matchers::ContainsSubstring("was removed"));
 }
 
 TEST_CASE("MetricsFile: lines wait for room and none is lost", "[monitor]") {
@@ -166,7 +169,7 @@ TEST_CASE("MetricsFile: lines wait for room and none is lost", "[monitor]") {
     const test::FileLimit limit(std::filesystem::file_size(path) +
                                 10);  // a line is cut in its middle
     for (int step = 2; step <= 9; ++step) file.write(row(step));
-    CHECK_THAT(file.failure(), Catch::Contains("File too large"));
+    CHECK_THAT(file.failure(), Catch::Matchers::ContainsSubstring("File too large"));
     CHECK(lines_of(path).size() == 1);  // the beginning of a line does not stay
   }
   file.flush();

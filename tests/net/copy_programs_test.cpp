@@ -4,16 +4,16 @@
 
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/net/link_end.h"
 #include "tests/net/ssh_server.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 
 using namespace dstrain;
 using namespace dstrain::test;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using launcher::BinaryBundle;
 
 namespace fs = std::filesystem;
@@ -69,15 +69,15 @@ TEST_CASE("CopyPrograms: placed once and run from there", "[net][ssh]") {
   const fs::path place = node.server.home() / ".cache/dstrain" / bundle.name / "bin";
   const LinkEnd first = run_bundle(bundle);
   CHECK(first.reason == "");
-  CHECK_THAT(first.output, Contains("first " + (place / "dstrain").string() + " agent"));
+  CHECK_THAT(first.output, ContainsSubstring("first " + (place / "dstrain").string() + " agent"));
   for (const auto& file : bundle.files) CHECK((bytes_of(place / file.name) == file.bytes));
   struct stat before {};
   REQUIRE(::stat((place / "dstraind").c_str(), &before) == 0);
-  CHECK_THAT(run_bundle(bundle).output, Contains("first"));
+  CHECK_THAT(run_bundle(bundle).output, ContainsSubstring("first"));
   struct stat after {};
   REQUIRE(::stat((place / "dstraind").c_str(), &after) == 0);
   CHECK(before.st_ino == after.st_ino);
-  CHECK_THAT(run_bundle(make_bundle(folder.path(), "second")).output, Contains("second"));
+  CHECK_THAT(run_bundle(make_bundle(folder.path(), "second")).output, ContainsSubstring("second"));
   std::size_t places = 0;
   for (const auto& entry : fs::directory_iterator(node.server.home() / ".cache/dstrain")) {
     CHECK(entry.path().string().find(".part.") == std::string::npos);
@@ -96,7 +96,7 @@ TEST_CASE_METHOD(KnownNode, "CopyPrograms: many at once give one place", "[net][
   for (const auto& link : links) {
     const LinkEnd end = finish(*link);
     CHECK(end.reason == "");
-    CHECK_THAT(end.output, Contains("here"));
+    CHECK_THAT(end.output, ContainsSubstring("here"));
   }
   const auto places = fs::directory_iterator(server.home() / ".cache/dstrain");
   CHECK(std::distance(fs::begin(places), fs::end(places)) == 1);
@@ -108,11 +108,11 @@ TEST_CASE_METHOD(KnownNode, "CopyPrograms: no room for them is told", "[net][ssh
   const BinaryBundle bundle = make_bundle(folder.path(), "here");
   SECTION("a cache that is no directory") {
     std::ofstream(server.home() / ".cache") << "a file";
-    CHECK_THAT(run_bundle(bundle).reason, Contains("does not take our programs: mkdir"));
+    CHECK_THAT(run_bundle(bundle).reason, ContainsSubstring("does not take our programs: mkdir"));
   }
   SECTION("a limit on the size of files") {
     std::ofstream(server.home() / ".bashrc") << "ulimit -f 100\n";
-    CHECK_THAT(run_bundle(bundle).reason, Contains("does not take our programs"));
+    CHECK_THAT(run_bundle(bundle).reason, ContainsSubstring("does not take our programs"));
     CHECK(fs::is_empty(server.home() / ".cache/dstrain"));
   }
 }

@@ -2,17 +2,17 @@
 #include <filesystem>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/doctor_report.h"
 #include "tests/net/link_end.h"
 #include "tests/net/ssh_hosts.h"
 #include "tests/net/two_nodes.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 
 using namespace dstrain::test;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 
 namespace {
@@ -32,8 +32,9 @@ void check_unreached(const json& report, const std::string& host, const std::str
   REQUIRE(ports.size() == 1);
   CHECK(ports[0].at("level") == "problem");
   CHECK_THAT(ports[0].at("what").get<std::string>(),
-             Contains(host + " cannot reach " + other + ":") && !Contains(other + ":0:"));
-  CHECK_THAT(ports[0].at("fix").get<std::string>(), Contains("firewall"));
+             ContainsSubstring(host + " cannot reach " + other + ":") &&
+                 !ContainsSubstring(other + ":0:"));
+  CHECK_THAT(ports[0].at("fix").get<std::string>(), ContainsSubstring("firewall"));
 }
 
 }  // namespace
@@ -71,7 +72,7 @@ TEST_CASE("DoctorHosts: hosts behind sshd are looked at beside one that is down"
   const std::vector<json> down = findings_of(report, "down", "reachable");
   REQUIRE(down.size() == 1);
   CHECK(down[0].at("level") == "problem");
-  CHECK_THAT(down[0].at("what").get<std::string>(), Contains("Connection refused"));
+  CHECK_THAT(down[0].at("what").get<std::string>(), ContainsSubstring("Connection refused"));
   CHECK_FALSE(down[0].at("fix").get<std::string>().empty());
   for (const char* host : {"h0", "h1"}) {
     INFO(host);

@@ -2,17 +2,17 @@
 #include <fstream>
 #include <sstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/catalog.h"
+#include "tests/support/catch.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
 using namespace dstrain::test;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -101,5 +101,5 @@ TEST_CASE("Nodes: each keeps the shards of its own ranks", "[net][checkpoint]") 
   fs::remove(shard(folder.path(), 1, 2));
   const Outcome missing = resume();
   CHECK(missing.status == 2);
-  CHECK_THAT(missing.output, Contains(shard(folder.path(), 1, 2).string()));
+  CHECK_THAT(missing.output, ContainsSubstring(shard(folder.path(), 1, 2).string()));
 }

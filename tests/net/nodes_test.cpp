@@ -1,16 +1,16 @@
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/net/two_nodes.h"
+#include "tests/support/catch.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
 using namespace dstrain::test;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 /// Ranks on two nodes that share nothing but a network.
 namespace {
@@ -114,7 +114,7 @@ TEST_CASE("Nodes: a rank that dies on one is named on the other", "[net]") {
   for (RankProcess& rank : ranks) REQUIRE(rank.read_line() == "running");
   ranks[2].kill();
   for (const std::size_t rank : {0U, 1U}) {
-    CHECK_THAT(ranks[rank].read_line(), Contains("rank 2 is gone"));
+    CHECK_THAT(ranks[rank].read_line(), ContainsSubstring("rank 2 is gone"));
   }
 }
 
@@ -129,5 +129,5 @@ TEST_CASE("Nodes: a rank elsewhere that shared memory is asked for is told", "[n
     ranks.emplace_back(
         Program{nodes.on(place.rank, {DSTRAIN_COMM_RANK, "once"}), environment_of(place)});
   }
-  CHECK_THAT(ranks[1].read_all(), Contains("the two are not on one machine"));
+  CHECK_THAT(ranks[1].read_all(), ContainsSubstring("the two are not on one machine"));
 }

@@ -4,17 +4,17 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/socket.h"
 #include "tests/net/link_end.h"
 #include "tests/net/ssh_server.h"
+#include "tests/support/catch.h"
 #include "tests/support/process_end.h"
 
 using namespace dstrain;
 using namespace dstrain::test;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using launcher::SshTarget;
 
 namespace {
@@ -72,32 +72,34 @@ TEST_CASE("SshLink: servers that do not behave end in one line", "[net][ssh]") {
   };
   SECTION("nothing resolves") {
     const LinkEnd ended = run(target("no-such-host.invalid", "cat"));
-    CHECK_THAT(ended.reason, Contains("cannot resolve host \"no-such-host.invalid\""));
+    CHECK_THAT(ended.reason, ContainsSubstring("cannot resolve host \"no-such-host.invalid\""));
   }
   SECTION("refused") {
     SshTarget refused = target("127.0.0.1", "cat");
     refused.port = free_port();
-    CHECK_THAT(run(refused).reason, Contains("Connection refused") && Contains("--ssh_port"));
+    CHECK_THAT(run(refused).reason,
+               ContainsSubstring("Connection refused") && ContainsSubstring("--ssh_port"));
   }
   SECTION("says nothing") {
     const LinkEnd ended = knock(OddServer({.greeting = ""}), 0.5);
-    CHECK_THAT(ended.reason, Contains("within 0.5 s while waiting for the host to speak SSH"));
+    CHECK_THAT(ended.reason,
+               ContainsSubstring("within 0.5 s while waiting for the host to speak SSH"));
   }
   SECTION("hangs up") {
     const LinkEnd ended = knock(OddServer({.greeting = "", .hangs_up = true}), hang_seconds);
-    CHECK_THAT(ended.reason, Contains("does not speak SSH"));
+    CHECK_THAT(ended.reason, ContainsSubstring("does not speak SSH"));
   }
   SECTION("hangs up after its banner") {
     const OddServer server({.greeting = "SSH-2.0-Odd\r\n", .hangs_up = true});
-    CHECK_THAT(knock(server, hang_seconds).reason, Contains("does not speak SSH"));
+    CHECK_THAT(knock(server, hang_seconds).reason, ContainsSubstring("does not speak SSH"));
   }
   SECTION("stalls in the key exchange") {
     const OddServer server({.greeting = "SSH-2.0-Odd\r\n"});
-    CHECK_THAT(knock(server, 0.5).reason, Contains("within 0.5 s"));
+    CHECK_THAT(knock(server, 0.5).reason, ContainsSubstring("within 0.5 s"));
   }
   SECTION("talks for ever before its banner") {
     const OddServer server({.greeting = std::string(100, 'x') + "\r\n", .times = 1 << 30});
-    CHECK_THAT(knock(server, 0.5).reason, Contains("within 0.5 s"));
+    CHECK_THAT(knock(server, 0.5).reason, ContainsSubstring("within 0.5 s"));
   }
   SECTION("talks for ever after its banner") {
     // SSH_MSG_IGNORE (RFC 4253, 6 and 11.2): 12 bytes, of which 6 pad, type 2, an empty string.
@@ -105,12 +107,12 @@ TEST_CASE("SshLink: servers that do not behave end in one line", "[net][ssh]") {
     std::string many;  // in one piece, so that something is always there to be read
     for (int i = 0; i < 1 << 14; ++i) many += ignore;
     const OddServer server({.greeting = many, .times = 1 << 30, .opening = "SSH-2.0-Odd\r\n"});
-    CHECK_THAT(knock(server, 0.5).reason, Contains("within 0.5 s"));
+    CHECK_THAT(knock(server, 0.5).reason, ContainsSubstring("within 0.5 s"));
   }
   SECTION("floods") {
     const OddServer server({.greeting = std::string(1 << 16, 'x'), .times = 1 << 30});
     const LinkEnd ended = knock(server, hang_seconds);
-    CHECK_THAT(ended.reason, Contains("does not speak SSH"));
+    CHECK_THAT(ended.reason, ContainsSubstring("does not speak SSH"));
     CHECK(one_line(ended));
   }
   SECTION("garbage after its banner") {
@@ -132,7 +134,7 @@ TEST_CASE("SshLink: a host that swallows everything", "[net][ssh]") {
   SshTarget hole = target("127.0.0.1", "cat");
   hole.port = port;
   hole.connect_timeout_seconds = 0.5;
-  CHECK_THAT(run(hole).reason, Contains("timed out") || Contains("within 0.5 s"));
+  CHECK_THAT(run(hole).reason, ContainsSubstring("timed out") || ContainsSubstring("within 0.5 s"));
   hole.connect_timeout_seconds = 600;
   const auto link = launcher::connect_ssh_agent(hole);
   link->abandon();

@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "launcher/plan/options.h"
@@ -20,6 +19,7 @@
 #include "tests/e2e/launch_process.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/net/two_nodes.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 

@@ -5,16 +5,16 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/ranges.h>
 
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 #include "tests/support/process_end.h"
 #include "tests/support/slurm_cluster.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::output_of;
 using Words = std::vector<std::string>;
 

@@ -1,14 +1,13 @@
 // Ranks that the srun of a real SLURM starts, without a launcher of ours.
 #include <filesystem>
 
-#include <catch2/catch.hpp>
-
 #include "tests/e2e/resumable_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/slurm_cluster.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::RankProcess;
 using test::SlurmCluster;
 using Words = std::vector<std::string>;
@@ -94,7 +93,7 @@ TEST_CASE("Srun: several launchers of one node are refused", "[net][slurm]") {
   command.insert(command.end(), train.begin(), train.end());
   RankProcess launchers = srun(cluster, {"-N1", "-n2"}, command);
   const std::string said = launchers.read_all();
-  CHECK_THAT(said, Contains("SLURM_STEP_NUM_TASKS=2 "));
+  CHECK_THAT(said, ContainsSubstring("SLURM_STEP_NUM_TASKS=2 "));
   CHECK(launchers.wait() != 0);
   CHECK_FALSE(fs::exists(cluster.folder() / "out"));
 }

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <random>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -14,12 +13,13 @@
 #include "tests/net/link_end.h"
 #include "tests/net/ssh_hosts.h"
 #include "tests/net/two_nodes.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 #include "tests/support/skip.h"
 
 using namespace dstrain;
 using namespace dstrain::test;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Words = std::vector<std::string>;
 
 namespace fs = std::filesystem;
@@ -175,7 +175,7 @@ TEST_CASE("SshLaunch: hosts that cannot be reached are told each in one line", "
   for (const char* part :
        {"host refused: Connection refused at 127.0.0.1:1",
         "host stranger: the host's key is not known", "host none.invalid: cannot"}) {
-    CHECK_THAT(launch.err(), Contains(part));
+    CHECK_THAT(launch.err(), ContainsSubstring(part));
   }
   CHECK(hosts.nothing_left());
 }
@@ -188,8 +188,9 @@ TEST_CASE("SshLaunch: the programs go along where there are none", "[net][ssh]")
     Launch launch(hosts.words({"--copy_binary", "sh", "-c", "readlink /proc/$PPID/exe"}));
     CHECK(launch.wait() == 0);
     CHECK(launch.err() == "");
-    CHECK_THAT(launch.out(), Contains(hosts.server(0).home().string() + "/.cache/dstrain/") &&
-                                 Contains(hosts.server(1).home().string() + "/.cache/dstrain/"));
+    CHECK_THAT(launch.out(),
+               ContainsSubstring(hosts.server(0).home().string() + "/.cache/dstrain/") &&
+                   ContainsSubstring(hosts.server(1).home().string() + "/.cache/dstrain/"));
   }
 }
 
@@ -200,7 +201,8 @@ TEST_CASE("SshLaunch: a connection that is killed is named and leaves nothing", 
   REQUIRE(launch.wait_for_output("ready", 4));
   hosts.server(1).kill_connections();
   CHECK(launch.wait() == 1);
-  CHECK_THAT(launch.err(), Contains("the agent on h1 is lost") && Contains("connection was lost"));
+  CHECK_THAT(launch.err(), ContainsSubstring("the agent on h1 is lost") &&
+                               ContainsSubstring("connection was lost"));
   CHECK(launch.nothing_left());
   CHECK(hosts.nothing_left());
 }
@@ -226,7 +228,7 @@ TEST_CASE("SshLaunch: whoever is killed is named and leaves nothing", "[net][ssh
       launch.wait_without_reading();
     } else {
       CHECK(launch.wait() != 0);
-      CHECK_THAT(launch.err(), Contains(named));
+      CHECK_THAT(launch.err(), ContainsSubstring(named));
     }
     CHECK(launch.nothing_left());
     CHECK(hosts.nothing_left());

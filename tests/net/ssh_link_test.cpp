@@ -6,17 +6,17 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/socket.h"
 #include "tests/net/link_end.h"
 #include "tests/net/ssh_server.h"
+#include "tests/support/catch.h"
 #include "tests/support/process_end.h"
 
 using namespace dstrain;
 using namespace dstrain::test;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using launcher::AgentLink;
 
 namespace fs = std::filesystem;
@@ -35,8 +35,8 @@ TEST_CASE_METHOD(KnownNode, "SshLink: how the remote command ended is told", "[n
   CHECK(run(target("node", "echo bad luck >&2; exit 3")).reason ==
         "the remote command ended with status 3: bad luck");
   CHECK_THAT(run(target("node", "/no/such/dstrain agent")).reason,
-             Contains("status 127") && Contains("/no/such/dstrain"));
-  CHECK_THAT(run(target("node", "kill -9 $$")).reason, Contains("killed by SIGKILL"));
+             ContainsSubstring("status 127") && ContainsSubstring("/no/such/dstrain"));
+  CHECK_THAT(run(target("node", "kill -9 $$")).reason, ContainsSubstring("killed by SIGKILL"));
 }
 
 TEST_CASE_METHOD(KnownNode, "SshLink: a server that is lost in the middle", "[net][ssh]") {
@@ -44,7 +44,7 @@ TEST_CASE_METHOD(KnownNode, "SshLink: a server that is lost in the middle", "[ne
   std::array<char, 3> buffer{};
   REQUIRE(recv(link->read_fd(), buffer.data(), buffer.size(), MSG_WAITALL) == 3);
   server.kill_connections();
-  CHECK_THAT(finish(*link).reason, Contains("the connection was lost"));
+  CHECK_THAT(finish(*link).reason, ContainsSubstring("the connection was lost"));
 }
 
 TEST_CASE_METHOD(KnownNode, "SshLink: the remote command ends with the link", "[net][ssh]") {

@@ -7,10 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "tests/e2e/resumable_run.h"
 #include "tests/net/task_starters.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/temp_dir.h"

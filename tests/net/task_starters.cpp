@@ -2,8 +2,7 @@
 
 #include <filesystem>
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 
 namespace dstrain::test {

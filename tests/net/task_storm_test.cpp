@@ -6,15 +6,15 @@
 #include <random>
 #include <sstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/net/task_starters.h"
+#include "tests/support/catch.h"
 #include "tests/support/count_from.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 using test::TaskStarterUnderTest;
 
@@ -102,9 +102,10 @@ TEST_CASE("Task launch: a storm finds the right culprit", "[net][tasks]") {
     ::kill(agent ? parent_of(own) : own, SIGKILL);
     if (!agent) fs::create_directory(folder.path() / fmt::format("gone{}", round));
     CHECK(launch.wait() == (agent ? 1 : 137));
-    CHECK_THAT(launch.err(), agent ? Contains("the agent on ") && Contains(" is lost")
-                                   : Contains(fmt::format("error: rank {} on ", rank)) &&
-                                         Contains(" was killed by SIGKILL"));
+    CHECK_THAT(launch.err(),
+               agent ? ContainsSubstring("the agent on ") && ContainsSubstring(" is lost")
+                     : ContainsSubstring(fmt::format("error: rank {} on ", rank)) &&
+                           ContainsSubstring(" was killed by SIGKILL"));
     REQUIRE(launch.nothing_left());
   }
 }

@@ -6,10 +6,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/fd_io.h"
 #include "tests/offload/io_support.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"

@@ -1,8 +1,7 @@
 // A write of ThreadIo fails or stops half-way, as the disk would have it.
 #include <cerrno>
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/temp_dir.h"
 

@@ -9,17 +9,16 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include <catch2/catch.hpp>
-
 #include "offload/storage.h"
 #include "offload/uring_io.h"
 #include "tests/offload/io_support.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
 using namespace dstrain::offload;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -78,5 +77,5 @@ TEST_CASE("Storage: what a directory lies on is told apart", "[offload][storage]
   if (told.starts_with("skip")) test::skip(told);
   CHECK(told == "lies in memory: offloading to it saves none");
   CHECK(std::string(storage_warning(StorageKind::local)).empty());
-  CHECK_THROWS_WITH(storage_kind(directory.path() / "missing"), Contains("No such file"));
+  CHECK_THROWS_WITH(storage_kind(directory.path() / "missing"), ContainsSubstring("No such file"));
 }

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/tensor/buffer.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -28,5 +27,5 @@ TEST_CASE("MappedMemory: a directory that cannot be used is named", "[offload]")
   const test::TempDir folder;
   offload::MappedMemory memory(folder.path() / "missing");
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  CHECK_THROWS_WITH(memory.allocate(4096, stream), Catch::Contains("missing"));
+  CHECK_THROWS_WITH(memory.allocate(4096, stream), Catch::Matchers::ContainsSubstring("missing"));
 }

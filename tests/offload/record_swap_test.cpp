@@ -4,10 +4,9 @@
 #include <future>
 #include <thread>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
 #include "tests/offload/io_support.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 

@@ -2,10 +2,9 @@
 
 #include <cerrno>
 
-#include <catch2/catch.hpp>
-
 #include "tests/offload/io_support.h"
 #include "tests/profile/hand_clock.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 

@@ -7,16 +7,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "tests/offload/io_support.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
 using namespace dstrain::offload;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 using test::AlignedBytes;
 using test::error_of;

@@ -3,12 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/ops/decide_step.h"
 #include "tests/ops/moment_state.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
 

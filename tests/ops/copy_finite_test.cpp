@@ -4,9 +4,8 @@
 #include <cstring>
 #include <limits>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/catch.h"
 #include "tests/support/typed_values.h"
 
 namespace dstrain {

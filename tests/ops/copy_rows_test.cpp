@@ -1,8 +1,7 @@
 #include "runtime/ops/copy_rows.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 
 using namespace dstrain;

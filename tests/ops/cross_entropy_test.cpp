@@ -1,8 +1,8 @@
-#include <catch2/catch.hpp>
 
 #include "runtime/base/label.h"
 #include "runtime/ops/cross_entropy_cpu.h"
 #include "runtime/ops/elements.h"
+#include "tests/support/catch.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
 #include "tests/support/reference_ops.h"
@@ -70,7 +70,8 @@ TEST_CASE("Cross-entropy: the sum of the counted losses", "[ops][cross_entropy]"
   const std::vector<float> before = rows.logits;
   rows.add_losses(rows.view());
   CHECK(rows.logits == before);
-  CHECK(rows.sum - 100 == Approx(expected_sum(test::to_double(before), rows.labels)).epsilon(1e-7));
+  CHECK(rows.sum - 100 ==
+        Catch::Approx(expected_sum(test::to_double(before), rows.labels)).epsilon(1e-7));
 }
 
 TEST_CASE("Cross-entropy: gradient by central differences", "[ops][cross_entropy]") {
@@ -133,7 +134,7 @@ TEST_CASE("Cross-entropy: pieces of columns give what whole rows give", "[ops][c
   }
   whole.replace_logits(whole.view(0.5F));
   cut.replace_logits(view);
-  CHECK(cut.sum == Approx(whole.sum).epsilon(1e-7));
+  CHECK(cut.sum == Catch::Approx(whole.sum).epsilon(1e-7));
   std::vector<float> gathered(values.size());
   for (std::int64_t row = 0; row < 5; ++row) {
     for (std::int64_t j = 0; j < vocabulary; ++j) gathered[at(row, j)] = place(row, j);
@@ -146,15 +147,16 @@ TEST_CASE("Cross-entropy: large logits neither overflow nor vanish", "[ops][cros
   rows.logits = {1e4F, -1e4F, 9999.0F};
   rows.labels = {1};
   rows.replace_logits(rows.view(1));
-  CHECK(rows.sum - 100 == Approx(20000.3133).epsilon(1e-7));
-  CHECK(rows.logits[1] == Approx(-1));
-  CHECK(rows.logits[0] == Approx(0.7310586));
+  CHECK(rows.sum - 100 == Catch::Approx(20000.3133).epsilon(1e-7));
+  CHECK(rows.logits[1] == Catch::Approx(-1));
+  CHECK(rows.logits[0] == Catch::Approx(0.7310586));
 }
 
 TEST_CASE("Cross-entropy: a label outside the columns is refused", "[ops][cross_entropy]") {
   Rows rows(1, 3);
   rows.labels = {GENERATE(3, -1)};
-  CHECK_THROWS_WITH(rows.add_losses(rows.view()), Catch::Contains("of 3 classes"));
+  CHECK_THROWS_WITH(rows.add_losses(rows.view()),
+                    Catch::Matchers::ContainsSubstring("of 3 classes"));
 }
 
 }  // namespace

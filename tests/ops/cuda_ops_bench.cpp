@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <functional>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/ops/adamw.h"
@@ -18,6 +17,7 @@
 #include "runtime/ops/matmul_activation.h"
 #include "runtime/ops/square_sum.h"
 #include "runtime/ops/weight_gradient.h"
+#include "tests/support/catch.h"
 #include "tests/support/device_tensors.h"
 #include "tests/support/skip.h"
 #include "tests/support/test_gpu.h"

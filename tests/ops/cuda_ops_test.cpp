@@ -7,7 +7,6 @@
 #include <functional>
 #include <optional>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/base/exact_sum.h"
@@ -30,6 +29,7 @@
 #include "runtime/ops/square_sum.h"
 #include "runtime/ops/weight_gradient.h"
 #include "tests/ops/all_ops.h"
+#include "tests/support/catch.h"
 #include "tests/support/test_gpu.h"
 #include "tests/support/variable.h"
 
@@ -868,7 +868,8 @@ TEST_CASE("CUDA ops: a view of the host is refused", "[cuda]") {
   const auto stream = gpu->make_stream(Backend::StreamUse::computing);
   std::vector<float> values(4);
   const HostView view(values, {4});
-  CHECK_THROWS_WITH(ops::add(view, view, *stream), Catch::Contains("given host memory"));
+  CHECK_THROWS_WITH(ops::add(view, view, *stream),
+                    Catch::Matchers::ContainsSubstring("given host memory"));
 }
 
 }  // namespace dstrain

@@ -5,10 +5,9 @@
 #include <limits>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/catch.h"
 
 namespace dstrain {
 namespace {
@@ -48,12 +47,12 @@ ops::StepDecision decide(const std::vector<Total>& ranks,
 TEST_CASE("clip_scale: only norms over the limit are scaled", "[ops][norm]") {
   CHECK(ops::clip_scale(0.5, 1.0) == 1.0);
   CHECK(ops::clip_scale(4.0, 0.0) == 1.0);
-  CHECK(ops::clip_scale(4.0, 1.0) == Approx(0.25).epsilon(1e-6));
+  CHECK(ops::clip_scale(4.0, 1.0) == Catch::Approx(0.25).epsilon(1e-6));
 }
 
 TEST_CASE("clip_scale: the norm counts for 1e-6 more", "[ops][norm]") {
   CHECK(ops::clip_scale(1e-6, 1e-6) == 0.5);
-  CHECK(ops::clip_scale(3e-6, 1e-6) == Approx(0.25).epsilon(1e-12));
+  CHECK(ops::clip_scale(3e-6, 1e-6) == Catch::Approx(0.25).epsilon(1e-12));
   CHECK(ops::clip_scale(1.0, 1.0) == 1.0 / (1.0 + 1e-6));
   CHECK(ops::clip_scale(0.0, 1.0) == 1.0);
 }

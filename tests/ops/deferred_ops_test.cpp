@@ -1,14 +1,13 @@
 // Every op on a device whose memory the host cannot reach, and which runs it when it likes.
 #include "tests/support/deferred_ops.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/ops/add.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/copy_rows.h"
 #include "runtime/tensor/buffer.h"
 #include "runtime/tensor/host_access.h"
 #include "tests/ops/all_ops.h"
+#include "tests/support/catch.h"
 #include "tests/support/deferred_device.h"
 
 namespace dstrain {
@@ -38,7 +37,7 @@ TEST_CASE("Deferred device: an op refuses memory of the host and a copy takes it
   std::vector<float> numbers{1, 2, 3, 4};
   std::vector<float> back(4);
   CHECK_THROWS_WITH(ops::add(HostView(numbers, {4}), values, *stream),
-                    Catch::Contains("given host memory"));
+                    Catch::Matchers::ContainsSubstring("given host memory"));
   ops::convert(HostView(numbers, {4}), values, *stream);
   ops::add(values, values, *stream);
   ops::convert(values, HostView(back, {4}), *stream);
@@ -50,7 +49,8 @@ TEST_CASE("Deferred device: the CPU's way into memory is closed", "[ops][deferre
   test::DeferredDevice device(1);
   const auto stream = device.make_stream();
   const Buffer buffer(16, device.memory(), *stream);
-  CHECK_THROWS_WITH(host_access(buffer.block()), Catch::Contains("cannot reach this device"));
+  CHECK_THROWS_WITH(host_access(buffer.block()),
+                    Catch::Matchers::ContainsSubstring("cannot reach this device"));
 }
 
 }  // namespace

@@ -3,9 +3,8 @@
 #include <array>
 #include <cmath>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 #include "tests/support/typed_values.h"
 
@@ -84,7 +83,7 @@ TEST_CASE("Dropout: a mask is not drawn from nothing", "[ops][dropout]") {
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   CHECK_THROWS_WITH(
       ops::dropout({.input = view, .residual = {}, .output = view, .site = {.rate = 0.5F}}, stream),
-      Catch::Contains("counter is missing"));
+      Catch::Matchers::ContainsSubstring("counter is missing"));
 }
 
 TEST_CASE("Dropout: adds the residual and is the identity at rate 0", "[ops][dropout]") {

@@ -5,11 +5,11 @@
 #include <map>
 #include <sstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "tests/ops/kernel_code.h"
 #include "tests/ops/launched_kernels.h"
+#include "tests/support/catch.h"
 
 namespace dstrain {
 namespace {

@@ -4,11 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
 #include "runtime/ops/decide_step.h"
 #include "tests/ops/moment_state.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 #include "tests/support/tensor_compare.h"
 
@@ -109,7 +108,7 @@ TEST_CASE("LAMB: a parameter of zeros is updated as by Adam", "[ops][lamb]") {
             .gradients = test::random_values(100, 4)};
   update(state, step);
   for (std::size_t i = 0; i < state.p.size(); ++i) {
-    CHECK(state.p[i] == Approx(std::copysign(0.5F, -step.gradients[i])).epsilon(1e-4));
+    CHECK(state.p[i] == Catch::Approx(std::copysign(0.5F, -step.gradients[i])).epsilon(1e-4));
   }
 }
 

@@ -1,8 +1,7 @@
 #include "runtime/ops/layer_norm.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/catch.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
 #include "tests/support/reference_ops.h"

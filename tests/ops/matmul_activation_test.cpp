@@ -1,9 +1,8 @@
 #include "runtime/ops/matmul_activation.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
 #include "tests/ops/product_space.h"
+#include "tests/support/catch.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
 #include "tests/support/reference_ops.h"
@@ -130,10 +129,12 @@ TEST_CASE("Matmul with GELU: views that do not fit are refused", "[ops][matmul_a
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::MatmulActivationArgs forward = layers.forward();
   forward.active = layers.narrow(layers.input);
-  CHECK_THROWS_WITH(ops::matmul_activation_forward(forward, stream), Catch::Contains("active"));
+  CHECK_THROWS_WITH(ops::matmul_activation_forward(forward, stream),
+                    Catch::Matchers::ContainsSubstring("active"));
   ops::MatmulActivationBackwardArgs backward = layers.backward();
   backward.product.accumulate = true;
-  CHECK_THROWS_WITH(ops::matmul_activation_backward(backward, stream), Catch::Contains("no bias"));
+  CHECK_THROWS_WITH(ops::matmul_activation_backward(backward, stream),
+                    Catch::Matchers::ContainsSubstring("no bias"));
 }
 
 }  // namespace

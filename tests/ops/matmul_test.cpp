@@ -1,11 +1,10 @@
 #include "runtime/ops/matmul.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/ops/matmul_cpu.h"
 #include "tests/ops/product_space.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 #include "tests/support/skip.h"
 #include "tests/support/tensor_compare.h"
@@ -216,13 +215,14 @@ TEST_CASE("Matmul: views that do not fit are refused", "[ops][matmul]") {
   const Matrix narrow({4, 5}, DType::bf16, 3);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   MatmulArgs args{.a = a.view, .b = b.view, .out = out.view, .bias = {}, .workspace = {}};
-  CHECK_THROWS_WITH(ops::matmul(args, stream), Catch::Contains("a (4, 3) b (4, 5)"));
+  CHECK_THROWS_WITH(ops::matmul(args, stream),
+                    Catch::Matchers::ContainsSubstring("a (4, 3) b (4, 5)"));
   args.b = c.view;
   args.out = {};
   CHECK_THROWS_AS(ops::matmul(args, stream), Error);
   args.out = narrow.view;
   args.accumulate = true;
-  CHECK_THROWS_WITH(ops::matmul(args, stream), Catch::Contains("kept in f32"));
+  CHECK_THROWS_WITH(ops::matmul(args, stream), Catch::Matchers::ContainsSubstring("kept in f32"));
 }
 
 }  // namespace

@@ -3,11 +3,10 @@
 #include <cstring>
 #include <numeric>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/units.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/ops/convert.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 #include "tests/support/typed_values.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 namespace dstrain {
 namespace {

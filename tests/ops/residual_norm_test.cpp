@@ -2,9 +2,8 @@
 
 #include <array>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/catch.h"
 #include "tests/support/central_difference.h"
 #include "tests/support/random_values.h"
 #include "tests/support/reference_ops.h"
@@ -170,10 +169,12 @@ TEST_CASE("Residual norm: a norm of something else is refused", "[ops][residual_
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   ops::ResidualNormArgs args = joint.forward();
   args.norm.input = args.join.residual;
-  CHECK_THROWS_WITH(ops::residual_norm_forward(args, stream), Catch::Contains("not of the sum"));
+  CHECK_THROWS_WITH(ops::residual_norm_forward(args, stream),
+                    Catch::Matchers::ContainsSubstring("not of the sum"));
   ops::ResidualNormBackwardArgs backward = joint.backward();
   backward.branch_gradient = {};
-  CHECK_THROWS_WITH(ops::residual_norm_backward(backward, stream), Catch::Contains("output"));
+  CHECK_THROWS_WITH(ops::residual_norm_backward(backward, stream),
+                    Catch::Matchers::ContainsSubstring("output"));
 }
 
 }  // namespace

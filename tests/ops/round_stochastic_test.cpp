@@ -4,10 +4,9 @@
 #include <limits>
 #include <numeric>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/philox.h"
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 #include "tests/support/typed_values.h"
 

@@ -1,9 +1,8 @@
 #include "runtime/ops/scale.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 #include "tests/support/typed_values.h"
 

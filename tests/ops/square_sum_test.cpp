@@ -2,9 +2,8 @@
 
 #include <cmath>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 #include "tests/support/typed_values.h"
 
@@ -33,7 +32,7 @@ TEST_CASE("Square sum: of any number of values", "[ops][square_sum]") {
   std::vector<float> values = values_of(GENERATE(0, 1, 63, 64, 65, 1000, 65536, 65537, 200'003));
   long double reference = 0;
   for (const float value : values) reference += static_cast<long double>(value) * value;
-  CHECK(sum_of(values) == Approx(static_cast<double>(reference)).epsilon(1e-14));
+  CHECK(sum_of(values) == Catch::Approx(static_cast<double>(reference)).epsilon(1e-14));
 }
 
 TEST_CASE("Square sum: of halves it is that of their values", "[ops][square_sum]") {

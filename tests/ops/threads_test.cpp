@@ -1,7 +1,7 @@
-#include <catch2/catch.hpp>
 
 #include "runtime/device/cpu_stream.h"
 #include "tests/ops/all_ops.h"
+#include "tests/support/catch.h"
 
 #ifdef _OPENMP
 #include <omp.h>

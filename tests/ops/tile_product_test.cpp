@@ -1,8 +1,7 @@
 #include "runtime/ops/tile_product.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/tensor/bfloat16.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 #include "tests/support/skip.h"
 #include "tests/support/tensor_compare.h"

@@ -3,10 +3,9 @@
 #include <array>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
 #include "runtime/ops/decide_step.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 
 namespace dstrain {

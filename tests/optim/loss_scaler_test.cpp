@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 namespace dstrain {
 namespace {

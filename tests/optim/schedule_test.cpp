@@ -3,10 +3,10 @@
 #include <cmath>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/config/resolve.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using nlohmann::json;

@@ -5,9 +5,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include <catch2/catch.hpp>
-
 #include "tests/data/token_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 
@@ -92,13 +91,15 @@ TEST_CASE("ByteSource: compressed data that are cut short or damaged are refused
                          .compression = compression};
     return test::error_of([&] { read_all(file, 1 << 16, 0); });
   };
-  CHECK_THAT(error(packed.substr(0, packed.size() / 2)), Catch::Contains("end too early"));
-  CHECK_THAT(error(packed.substr(0, packed.size() - 1)), Catch::Contains("end too early"));
-  CHECK_THAT(error(""), Catch::Contains("end too early"));
-  CHECK_THAT(error("no such thing"), Catch::Contains("are damaged"));
+  CHECK_THAT(error(packed.substr(0, packed.size() / 2)),
+             Catch::Matchers::ContainsSubstring("end too early"));
+  CHECK_THAT(error(packed.substr(0, packed.size() - 1)),
+             Catch::Matchers::ContainsSubstring("end too early"));
+  CHECK_THAT(error(""), Catch::Matchers::ContainsSubstring("end too early"));
+  CHECK_THAT(error("no such thing"), Catch::Matchers::ContainsSubstring("are damaged"));
   std::string broken = packed;
   for (std::size_t i = packed.size() / 2; i < packed.size() / 2 + 64; ++i) broken[i] ^= 0x55;
-  CHECK_THAT(error(broken), Catch::Contains("are damaged"));
+  CHECK_THAT(error(broken), Catch::Matchers::ContainsSubstring("are damaged"));
 }
 
 }  // namespace dstrain::preprocess

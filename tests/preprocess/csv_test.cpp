@@ -1,7 +1,6 @@
 #include "runtime/preprocess/csv.h"
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 
 namespace dstrain::preprocess {

@@ -2,9 +2,8 @@
 
 #include <filesystem>
 
-#include <catch2/catch.hpp>
-
 #include "tests/data/token_files.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 
@@ -80,8 +79,9 @@ TEST_CASE("InputFile: what is left out of a directory is told", "[preprocess][in
   const Inputs inputs = find_inputs(arguments);
   CHECK(inputs.files.size() == 1);
   REQUIRE(inputs.notes.size() == 1);
-  CHECK_THAT(inputs.notes[0], Catch::Contains("left out are ") && Catch::Contains("and 3 more"));
-  CHECK_THAT(files.error({"d/dangling.txt"}), Catch::Contains("No such file"));
+  CHECK_THAT(inputs.notes[0], Catch::Matchers::ContainsSubstring("left out are ") &&
+                                  Catch::Matchers::ContainsSubstring("and 3 more"));
+  CHECK_THAT(files.error({"d/dangling.txt"}), Catch::Matchers::ContainsSubstring("No such file"));
 }
 
 TEST_CASE("InputFile: what cannot be read is refused by name", "[preprocess][inputs]") {
@@ -89,13 +89,16 @@ TEST_CASE("InputFile: what cannot be read is refused by name", "[preprocess][inp
   for (const char* const name : {"a.parquet", "b.xz", "c.parquet.gz", "d/x.pdf", "t.txt"}) {
     files.add(name);
   }
-  CHECK_THAT(files.error({"a.parquet"}), Catch::Contains("Parquet is not read"));
-  CHECK_THAT(files.error({"b.xz"}), Catch::Contains("unxz it first"));
-  CHECK_THAT(files.error({"c.parquet.gz"}), Catch::Contains("Parquet is not read"));
-  CHECK_THAT(files.error({"d"}), Catch::Contains("none of its files is named as a text is"));
-  CHECK_THAT(files.error({"missing.txt"}), Catch::Contains("no such file"));
-  CHECK_THAT(files.error({"*.tsv"}), Catch::Contains("no such file"));
-  CHECK_THAT(files.error({"t.txt", "d/../t.txt"}), Catch::Contains("is named twice"));
+  CHECK_THAT(files.error({"a.parquet"}), Catch::Matchers::ContainsSubstring("Parquet is not read"));
+  CHECK_THAT(files.error({"b.xz"}), Catch::Matchers::ContainsSubstring("unxz it first"));
+  CHECK_THAT(files.error({"c.parquet.gz"}),
+             Catch::Matchers::ContainsSubstring("Parquet is not read"));
+  CHECK_THAT(files.error({"d"}),
+             Catch::Matchers::ContainsSubstring("none of its files is named as a text is"));
+  CHECK_THAT(files.error({"missing.txt"}), Catch::Matchers::ContainsSubstring("no such file"));
+  CHECK_THAT(files.error({"*.tsv"}), Catch::Matchers::ContainsSubstring("no such file"));
+  CHECK_THAT(files.error({"t.txt", "d/../t.txt"}),
+             Catch::Matchers::ContainsSubstring("is named twice"));
 }
 
 }  // namespace dstrain::preprocess

@@ -4,8 +4,7 @@
 #include <numeric>
 #include <random>
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 
 namespace dstrain::preprocess {

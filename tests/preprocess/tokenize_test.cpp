@@ -5,13 +5,12 @@
 
 #include <sys/file.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/file.h"
 #include "runtime/data/megatron_set.h"
 #include "runtime/data/token_shards.h"
 #include "tests/data/token_files.h"
 #include "tests/data/word_encoder.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 
@@ -244,15 +243,16 @@ TEST_CASE("tokenize: a directory of other tokens is left alone", "[preprocess][t
   TokenizeOptions changed = options;
   changed.shard_tokens = 500;
   CHECK_THAT(error(changed, corpus.inputs(), corpus.encoder()),
-             Catch::Contains("holds tokens with 1000 tokens a shard"));
+             Catch::Matchers::ContainsSubstring("holds tokens with 1000 tokens a shard"));
   CHECK_THAT(error(options, corpus.inputs(), test::WordEncoder({.identity = "others"})),
-             Catch::Contains("holds tokens of another tokenizer"));
+             Catch::Matchers::ContainsSubstring("holds tokens of another tokenizer"));
   std::vector<InputFile> fewer = corpus.inputs();
   fewer.pop_back();
-  CHECK_THAT(error(options, fewer, corpus.encoder()), Catch::Contains("of 6 files, not 5"));
+  CHECK_THAT(error(options, fewer, corpus.encoder()),
+             Catch::Matchers::ContainsSubstring("of 6 files, not 5"));
   std::ofstream(corpus.path() / "0.txt", std::ios::app) << "more";
   CHECK_THAT(error(options, corpus.inputs(), corpus.encoder()),
-             Catch::Contains("0.txt as it was before it was changed"));
+             Catch::Matchers::ContainsSubstring("0.txt as it was before it was changed"));
   CHECK(bytes_in(out.path()) == before);
 }
 
@@ -265,7 +265,8 @@ TEST_CASE("tokenize: files of tokens that nobody knows are left alone unless ask
   const auto run = [&] {
     tokenize(corpus.inputs(), corpus.encoder(), out.path(), options, no_report);
   };
-  CHECK_THAT(test::error_of(run), Catch::Contains("tokens_000000.bin: is there, and no manifest"));
+  CHECK_THAT(test::error_of(run),
+             Catch::Matchers::ContainsSubstring("tokens_000000.bin: is there, and no manifest"));
   CHECK(bytes_in(out.path()).at("tokens_000000.bin") == "of somebody else");
   options.overwrite = true;
   run();
@@ -286,9 +287,11 @@ TEST_CASE("tokenize: a shard that was damaged is not taken for whole", "[preproc
   run();
   run();
   fs::resize_file(out.path() / "tokens_000001.bin", 100);
-  CHECK_THAT(test::error_of(run), Catch::Contains("tokens_000001.bin: is damaged"));
+  CHECK_THAT(test::error_of(run),
+             Catch::Matchers::ContainsSubstring("tokens_000001.bin: is damaged"));
   fs::remove(out.path() / "tokens_000001.bin");
-  CHECK_THAT(test::error_of(run), Catch::Contains("tokens_000001.bin: is missing"));
+  CHECK_THAT(test::error_of(run),
+             Catch::Matchers::ContainsSubstring("tokens_000001.bin: is missing"));
 }
 
 TEST_CASE("tokenize: an input that changes while it is read is told", "[preprocess][tokenize]") {
@@ -303,7 +306,7 @@ TEST_CASE("tokenize: an input that changes while it is read is told", "[preproce
                tokenize(corpus.inputs(), corpus.encoder(), out.path(),
                         small(data::ShardFormat::llmc, 1000, 1), change);
              }),
-             Catch::Contains("3.txt: was changed while it was read"));
+             Catch::Matchers::ContainsSubstring("3.txt: was changed while it was read"));
 }
 
 TEST_CASE("tokenize: one process at a time writes to a directory", "[preprocess][tokenize]") {
@@ -315,7 +318,7 @@ TEST_CASE("tokenize: one process at a time writes to a directory", "[preprocess]
                tokenize(corpus.inputs(), corpus.encoder(), out.path(),
                         small(data::ShardFormat::llmc, 1000, 1), no_report);
              }),
-             Catch::Contains("another dstrain tokenize writes to it"));
+             Catch::Matchers::ContainsSubstring("another dstrain tokenize writes to it"));
 }
 
 TEST_CASE("tokenize: what is wrong in an input is told with its place", "[preprocess][tokenize]") {
@@ -339,7 +342,7 @@ TEST_CASE("tokenize: what is wrong in an input is told with its place", "[prepro
     tokenize(find_inputs(paths).files, test::WordEncoder(), dir.path() / "out",
              small(data::ShardFormat::llmc, 1000, 2), no_report);
   });
-  CHECK_THAT(error, Catch::Contains(message));
+  CHECK_THAT(error, Catch::Matchers::ContainsSubstring(message));
 }
 
 }  // namespace dstrain::preprocess

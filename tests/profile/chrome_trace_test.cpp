@@ -2,11 +2,11 @@
 
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "tests/support/catch.h"
 #include "tests/support/file_limit.h"
 #include "tests/support/temp_dir.h"
 
@@ -90,7 +90,7 @@ TEST_CASE("ChromeTrace: no link is followed", "[profile]") {
   const std::filesystem::path path = folder.path() / "trace.json";
   std::ofstream(folder.path() / "victim") << "precious";
   std::filesystem::create_symlink("victim", path);
-  CHECK_THROWS_WITH(ChromeTrace(path, {}), Catch::Contains("a symbolic link"));
+  CHECK_THROWS_WITH(ChromeTrace(path, {}), Catch::Matchers::ContainsSubstring("a symbolic link"));
   CHECK(read_text_file(folder.path() / "victim", mebibyte) == "precious");
 }
 

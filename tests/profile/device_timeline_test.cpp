@@ -1,10 +1,10 @@
 // The timeline of a rank whose device does what it is given later.
-#include <catch2/catch.hpp>
 
 #include "runtime/device/cpu_stream.h"
 #include "runtime/profile/recording.h"
 #include "tests/profile/hand_clock.h"
 #include "tests/profile/hand_stream_clock.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::profile;

@@ -1,9 +1,8 @@
 #include "runtime/profile/timeline.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/profile/recording.h"
 #include "tests/profile/hand_clock.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using namespace dstrain::profile;
@@ -84,8 +83,9 @@ TEST_CASE("StepTimes: disks are told of where there are some", "[profile]") {
         "compute 2000 ms, communication 0 ms (0 ms exposed), optimizer step 1000 ms (update 500 "
         "ms, disk reads 750 ms, writes 0 ms)");
   times.early_updates = 0.25;
-  CHECK_THAT(describe(times, 1), Catch::EndsWith(", early updates 250 ms (disk reads 750 ms, "
-                                                 "writes 0 ms of the whole step)"));
+  CHECK_THAT(describe(times, 1),
+             Catch::Matchers::EndsWith(", early updates 250 ms (disk reads 750 ms, "
+                                       "writes 0 ms of the whole step)"));
 }
 
 TEST_CASE("Timeline: operations that overlap are one span", "[profile]") {

@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
 
 #include "tests/safetensors/files.h"
+#include "tests/support/catch.h"
 #include "tests/support/largest_allocation.h"
 #include "tests/support/temp_dir.h"
 
@@ -135,7 +135,7 @@ void check_refused(const BadFile& bad) {
   write_file(path, bad.bytes);
   CAPTURE(bad.what);
   CHECK_THAT(error_of([&] { open_safetensors(path); }),
-             Catch::StartsWith("m.safetensors: " + bad.message));
+             Catch::Matchers::StartsWith("m.safetensors: " + bad.message));
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 #include <limits>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/safetensors/writer.h"
 #include "tests/safetensors/files.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -63,13 +62,14 @@ TEST_CASE("Safetensors: an unfinished file leaves the old one", "[safetensors]")
     std::vector<float> values{1, 2};
     std::vector<BFloat16> halves(1);
     writer.write("a", flat(values).part(0, {1}));
-    CHECK_THAT(error_of([&] { writer.finish(); }), Catch::Contains("a lacks 4 bytes"));
+    CHECK_THAT(error_of([&] { writer.finish(); }),
+               Catch::Matchers::ContainsSubstring("a lacks 4 bytes"));
     CHECK_THAT(error_of([&] { writer.write("a", flat(values)); }),
-               Catch::Contains("a gets more than its shape holds"));
+               Catch::Matchers::ContainsSubstring("a gets more than its shape holds"));
     CHECK_THAT(error_of([&] { writer.write("a", flat(halves)); }),
-               Catch::Contains("a of another dtype"));
+               Catch::Matchers::ContainsSubstring("a of another dtype"));
     CHECK_THAT(error_of([&] { writer.write("b", flat(values)); }),
-               Catch::Contains("no tensor named b"));
+               Catch::Matchers::ContainsSubstring("no tensor named b"));
   }
   CHECK(std::filesystem::file_size(path) == 3);
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 1);
@@ -79,7 +79,8 @@ TEST_CASE("Safetensors: a directory that cannot be written is named", "[safetens
   const TempDir directory;
   const std::vector<TensorInfo> tensors{{"a", DType::f32, {2}}};
   const auto path = directory.path() / "missing" / "m.safetensors";
-  CHECK_THAT(error_of([&] { safetensors::Writer(path, tensors); }), Catch::Contains(path.string()));
+  CHECK_THAT(error_of([&] { safetensors::Writer(path, tensors); }),
+             Catch::Matchers::ContainsSubstring(path.string()));
 }
 
 TEST_CASE("Safetensors: half formats become the floats they stand for", "[safetensors]") {
@@ -146,7 +147,7 @@ TEST_CASE("Safetensors: a file that shrinks is an error", "[safetensors]") {
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 4);
   std::vector<float> values(2);
   CHECK_THAT(error_of([&] { file.read(file.entries()[0], 0, values); }),
-             Catch::Contains("became shorter"));
+             Catch::Matchers::ContainsSubstring("became shorter"));
 }
 
 }  // namespace dstrain::test

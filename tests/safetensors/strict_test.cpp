@@ -1,8 +1,8 @@
 // The checker finds what it is there for, and the writer's files pass it.
-#include <catch2/catch.hpp>
 
 #include "runtime/safetensors/writer.h"
 #include "tests/safetensors/files.h"
+#include "tests/support/catch.h"
 #include "tests/support/strict_safetensors.h"
 #include "tests/support/temp_dir.h"
 
@@ -64,7 +64,7 @@ TEST_CASE("Strict safetensors: each rule that is broken is told", "[safetensors]
       {start + a + "}", 4, "tensors take 8 of 4 bytes of data"},
   }));
   CAPTURE(row.header);
-  CHECK_THAT(faults_of(row.header, row.data_bytes), Catch::VectorContains(row.fault));
+  CHECK_THAT(faults_of(row.header, row.data_bytes), Catch::Matchers::VectorContains(row.fault));
 }
 
 TEST_CASE("Strict safetensors: a broken frame is told", "[safetensors]") {
@@ -72,8 +72,9 @@ TEST_CASE("Strict safetensors: a broken frame is told", "[safetensors]") {
   CHECK(faults_of(std::string(8, '\xff') + "{}") == Faults{"a header over 100 MB"});
   CHECK(faults_of(std::string("\x09\0\0\0\0\0\0\0{}", 10)) ==
         Faults{"a header longer than the file"});
-  CHECK_THAT(faults_of(safetensors_bytes(start + "} ", "")),
-             Catch::VectorContains(std::string("the data does not begin at a multiple of 8")));
+  CHECK_THAT(
+      faults_of(safetensors_bytes(start + "} ", "")),
+      Catch::Matchers::VectorContains(std::string("the data does not begin at a multiple of 8")));
 }
 
 TEST_CASE("Strict safetensors: what the writer writes passes", "[safetensors]") {

@@ -9,14 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "tests/stand_in/blocks.h"
+#include "tests/support/catch.h"
 
 namespace dstrain::stand_in {
 namespace {
 
-using Catch::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 struct End {
   int signal;  ///< 0: none
@@ -91,7 +90,7 @@ TEST_CASE("Device memory: a host that touches it ends and says where", "[stand_i
   const End writes = end_of([](float* there) { there[999] = 1; });
   for (const End& end : {reads, writes}) {
     CHECK(end.signal == SIGABRT);
-    CHECK_THAT(end.said, Contains("the host touched memory of the device at 0x"));
+    CHECK_THAT(end.said, ContainsSubstring("the host touched memory of the device at 0x"));
   }
 }
 
@@ -103,8 +102,9 @@ TEST_CASE("Device memory: a kernel that reaches beyond it ends", "[stand_in]") {
     cudaFree(there);  // where it has the rest of its 256 bytes
   });
   CHECK(end.signal == SIGABRT);
-  CHECK_THAT(end.said, Contains(at == 1000 ? "wrote beside memory of the device, at 0x"
-                                           : "reached beyond memory of the device, at 0x"));
+  CHECK_THAT(end.said,
+             ContainsSubstring(at == 1000 ? "wrote beside memory of the device, at 0x"
+                                          : "reached beyond memory of the device, at 0x"));
 }
 
 TEST_CASE("Device memory: other faults are what they were", "[stand_in]") {

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "tests/stand_in/blocks.h"
+#include "tests/support/catch.h"
 #include "tests/support/variable.h"
 
 namespace dstrain::ops::gpu {

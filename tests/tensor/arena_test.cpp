@@ -2,10 +2,9 @@
 
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/philox.h"
 #include "runtime/tensor/host_access.h"
+#include "tests/support/catch.h"
 
 namespace dstrain {
 namespace {
@@ -59,7 +58,8 @@ TEST_CASE("Arena: a block that is too small is a bug", "[tensor][arena]") {
   arena.take({16});
   arena.take({1});
   CHECK(arena.used() == 128);
-  CHECK_THROWS_WITH(arena.take({1}), Catch::Contains("(1) in a block of 128 bytes"));
+  CHECK_THROWS_WITH(arena.take({1}),
+                    Catch::Matchers::ContainsSubstring("(1) in a block of 128 bytes"));
 }
 
 }  // namespace dstrain

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/device/cpu_stream.h"
+#include "tests/support/catch.h"
 
 namespace dstrain {
 namespace {

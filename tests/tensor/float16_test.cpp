@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 namespace dstrain::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <random>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using dstrain::Interval;
 using dstrain::place_intervals;

@@ -2,9 +2,8 @@
 
 #include <tuple>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/tensor/dtype.h"
+#include "tests/support/catch.h"
 
 namespace dstrain {
 

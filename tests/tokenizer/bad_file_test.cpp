@@ -1,11 +1,10 @@
 // What is malformed or not supported is refused in a line that names the file and the place.
 #include <string>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/file.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/tokenizer_json.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 
@@ -91,11 +90,13 @@ TEST_CASE("Bad tokenizer.json: the error names the place", "[tokenizer]") {
 }
 
 TEST_CASE("Bad tokenizer.json: what is no JSON is refused with its line", "[tokenizer]") {
-  CHECK_THAT(error_of_json("{\n\"model\": }"),
-             Catch::Contains("t.json: ") && Catch::Contains("line 2"));
+  CHECK_THAT(error_of_json("{\n\"model\": }"), Catch::Matchers::ContainsSubstring("t.json: ") &&
+                                                   Catch::Matchers::ContainsSubstring("line 2"));
   CHECK(error_of_json("[]") == "t.json: not a JSON object");
-  CHECK_THAT(error_of_json("{\"a\": " + std::string(40, '[')), Catch::Contains("nested deeper"));
-  CHECK_THAT(error_of_json(std::string("{\"a\": \"\0\"}", 10)), Catch::Contains("NUL"));
+  CHECK_THAT(error_of_json("{\"a\": " + std::string(40, '[')),
+             Catch::Matchers::ContainsSubstring("nested deeper"));
+  CHECK_THAT(error_of_json(std::string("{\"a\": \"\0\"}", 10)),
+             Catch::Matchers::ContainsSubstring("NUL"));
 }
 
 TEST_CASE("Bad tokenizer directories: the error names the file", "[tokenizer]") {
@@ -109,7 +110,8 @@ TEST_CASE("Bad tokenizer directories: the error names the file", "[tokenizer]") 
         ": holds no tokenizer: neither tokenizer.json, nor vocab.json and merges.txt, nor "
         "tokenizer.model");
   write_text_file(folder.path() / "tokenizer.model", "no model");
-  CHECK_THAT(error(), Catch::StartsWith("/tokenizer.model: SentencePiece cannot read it: "));
+  CHECK_THAT(error(),
+             Catch::Matchers::StartsWith("/tokenizer.model: SentencePiece cannot read it: "));
   write_text_file(folder.path() / "vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
   write_text_file(folder.path() / "merges.txt", "#version: 0.2\na b\nb c\n");
   CHECK(error() == "/merges.txt:3: the token 'c' is not in the vocabulary");

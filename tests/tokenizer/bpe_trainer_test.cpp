@@ -6,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +13,7 @@
 #include "runtime/base/sha256.h"
 #include "runtime/base/utf8.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tokenizer/random_texts.h"

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/philox.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using tokenizer::Merge;

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/file.h"
 #include "runtime/base/utf8.h"
 #include "runtime/tokenizer/tokenizer_json.h"
+#include "tests/support/catch.h"
 #include "tests/tokenizer/random_texts.h"
 
 using namespace dstrain;

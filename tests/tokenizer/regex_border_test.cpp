@@ -2,13 +2,12 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/base/philox.h"
 #include "runtime/base/utf8.h"
 #include "runtime/tokenizer/pattern.h"
 #include "runtime/tokenizer/regex_shape.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 using tokenizer::MatchBorder;

@@ -2,8 +2,7 @@
 
 #include <string>
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 
 using namespace dstrain;

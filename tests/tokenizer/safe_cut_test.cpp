@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/file.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "tests/support/catch.h"
 #include "tests/tokenizer/random_texts.h"
 
 using namespace dstrain;

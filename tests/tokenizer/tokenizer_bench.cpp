@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/file.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 

@@ -5,9 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/utf8.h"
+#include "tests/support/catch.h"
 #include "tests/tokenizer/random_texts.h"
 
 using namespace dstrain;

@@ -3,10 +3,9 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/utf8.h"
 #include "runtime/tokenizer/pre_tokenizer.h"
+#include "tests/support/catch.h"
 #include "tests/tokenizer/random_texts.h"
 
 using namespace dstrain;

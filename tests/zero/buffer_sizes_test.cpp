@@ -1,6 +1,6 @@
 // What the buffers of stages 2 and 3 take, counted by hand.
-#include <catch2/catch.hpp>
 
+#include "tests/support/catch.h"
 #include "tests/support/toy_gpt2.h"
 #include "zero/gather_slots.h"
 #include "zero/sharded_gradients.h"

@@ -8,10 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/optim/lamb.h"
+#include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"

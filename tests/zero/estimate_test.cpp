@@ -1,6 +1,6 @@
 #include "zero/estimate.h"
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 namespace dstrain {
 namespace {

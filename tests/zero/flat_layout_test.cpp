@@ -3,8 +3,7 @@
 #include <map>
 #include <set>
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/toy_gpt2.h"
 
 using namespace dstrain;

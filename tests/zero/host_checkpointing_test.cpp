@@ -1,6 +1,6 @@
 // Activations on the host show in no result, and take the memory that the plan says.
-#include <catch2/catch.hpp>
 
+#include "tests/support/catch.h"
 #include "tests/zero/training_fixture.h"
 
 using namespace dstrain;

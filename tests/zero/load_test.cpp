@@ -1,9 +1,9 @@
 // Each rank reads its slices of a model and no others, whatever the stage.
-#include <catch2/catch.hpp>
 
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/model/random_source.h"
+#include "tests/support/catch.h"
 #include "tests/support/ranks.h"
 #include "tests/support/toy_gpt2.h"
 #include "tests/zero/device_memory.h"

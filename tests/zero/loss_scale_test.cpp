@@ -2,9 +2,8 @@
 #include <array>
 #include <map>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/optim/lamb.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
 #include "tests/zero/random_place.h"

@@ -1,9 +1,8 @@
 #include "zero/memory_plan.h"
 
-#include <catch2/catch.hpp>
-
 #include "runtime/engine/engine.h"
 #include "runtime/model/families.h"
+#include "tests/support/catch.h"
 
 using namespace dstrain;
 
@@ -17,7 +16,7 @@ TEST_CASE("MemoryPlan: model states follow the ZeRO formula", "[zero][memory]") 
   const zero::MemoryPlan plan = zero::plan_memory(layout, {.stage = stage});
   const auto formula =
       static_cast<double>(zero::formula_bytes({layout.numel(), dtype, stage, world}));
-  CHECK(static_cast<double>(plan.model_states()) == Approx(formula).epsilon(0.05));
+  CHECK(static_cast<double>(plan.model_states()) == Catch::Approx(formula).epsilon(0.05));
 }
 
 TEST_CASE("MemoryPlan: the formula is the paper's", "[zero][memory]") {
@@ -57,7 +56,7 @@ TEST_CASE("MemoryPlan: the copy that a save writes is shared out evenly", "[zero
   const zero::FlatLayout layout(model, {world, 100'000});
   const Bytes per_element = dtype == DType::f32 ? 12 : 14;
   CHECK(static_cast<double>(zero::plan_memory(layout, {.stage = stage}).total(MemoryTier::host)) ==
-        Approx(static_cast<double>(layout.numel() * per_element / world)).epsilon(0.001));
+        Catch::Approx(static_cast<double>(layout.numel() * per_element / world)).epsilon(0.001));
 }
 
 TEST_CASE("MemoryPlan: of a device whose backend is not here", "[zero][memory]") {
@@ -75,6 +74,8 @@ TEST_CASE("MemoryPlan: of a device whose backend is not here", "[zero][memory]")
   CHECK(cuda.model_states() == cpu.model_states());
   CHECK(cuda.of(MemoryCategory::activations) == 1011741760);
   CHECK(cpu.of(MemoryCategory::activations) == 984458432);
-  CHECK_THAT(zero::describe(cpu, 0), Catch::Contains("Outside the plan: oneDNN's scratchpad"));
-  CHECK_THAT(zero::describe(cuda, 0), Catch::Contains("Outside the plan: the CUDA context"));
+  CHECK_THAT(zero::describe(cpu, 0),
+             Catch::Matchers::ContainsSubstring("Outside the plan: oneDNN's scratchpad"));
+  CHECK_THAT(zero::describe(cuda, 0),
+             Catch::Matchers::ContainsSubstring("Outside the plan: the CUDA context"));
 }

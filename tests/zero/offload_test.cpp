@@ -1,8 +1,8 @@
 // What is offloaded shows in no result, and takes the memory that the plan says.
-#include <catch2/catch.hpp>
 
 #include "runtime/model/families.h"
 #include "runtime/ops/decide_step.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
 #include "tests/zero/training_fixture.h"

@@ -1,9 +1,8 @@
 #include <map>
 #include <mutex>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
+#include "tests/support/catch.h"
 #include "tests/zero/training_fixture.h"
 
 using namespace dstrain;

@@ -1,8 +1,8 @@
 // Models other than GPT-2 at every stage: the example of one's own, and a Llama.
-#include <catch2/catch.hpp>
 
 #include "examples/models/parallel_gpt.h"
 #include "runtime/model/llama.h"
+#include "tests/support/catch.h"
 #include "tests/support/tensor_compare.h"
 #include "tests/zero/training_fixture.h"
 

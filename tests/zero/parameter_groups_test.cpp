@@ -1,9 +1,8 @@
 // Parameters that are updated in ways of their own, or not at all.
 #include <array>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/optim/adamw.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
 #include "tests/zero/training_fixture.h"

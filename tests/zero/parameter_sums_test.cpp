@@ -1,8 +1,8 @@
 // Optimizers that need to know of whole parameters, wherever their elements are updated.
-#include <catch2/catch.hpp>
 
 #include "runtime/optim/adamw.h"
 #include "runtime/optim/lamb.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
 #include "tests/zero/training_fixture.h"
@@ -74,8 +74,8 @@ TEST_CASE("Parameter sums: tiles are measured as one parameter", "[zero][sums][t
   settings.in_splits = GENERATE(2, 3);
   const TrainingResult tiled = run_training(settings);
   for (std::size_t i = 0; i < whole.losses.size(); ++i) {
-    CHECK(tiled.losses[i] == Approx(whole.losses[i]).epsilon(1e-5));
-    CHECK(tiled.norms[i] == Approx(whole.norms[i]).epsilon(1e-4));
+    CHECK(tiled.losses[i] == Catch::Approx(whole.losses[i]).epsilon(1e-5));
+    CHECK(tiled.norms[i] == Catch::Approx(whole.norms[i]).epsilon(1e-4));
   }
 }
 

@@ -1,6 +1,6 @@
 #include "zero/partition.h"
 
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 
 using dstrain::zero::Partition;
 

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/model/families.h"
+#include "tests/support/catch.h"
 #include "tests/zero/memory_tiers.h"
 
 using namespace dstrain;

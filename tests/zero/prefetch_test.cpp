@@ -2,12 +2,11 @@
 #include <mutex>
 #include <numeric>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/base/error.h"
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/model/random_source.h"
+#include "tests/support/catch.h"
 #include "tests/support/collective_watch.h"
 #include "tests/support/ranks.h"
 #include "tests/support/toy_gpt2.h"

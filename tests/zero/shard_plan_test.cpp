@@ -1,8 +1,7 @@
 // Where shards and the optimizer's states lie, by limits of elements.
 #include "zero/shard_plan.h"
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/toy_gpt2.h"
 
 using namespace dstrain;

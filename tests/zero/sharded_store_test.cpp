@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
+#include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 #include "tests/support/ranks.h"
 #include "tests/support/store_step.h"

@@ -1,11 +1,10 @@
 #include <array>
 #include <cmath>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/tensor/buffer.h"
+#include "tests/support/catch.h"
 #include "tests/support/device_communicator.h"
 #include "tests/zero/training_fixture.h"
 
@@ -165,5 +164,5 @@ TEST_CASE("DeviceCommunicator: addresses of the host are refused", "[zero][stage
   std::array<float, 4> on_stack{};
   CHECK_NOTHROW(communicator.all_reduce(HostView(block.as<float>(), {16}), stream));
   CHECK_THROWS_WITH(communicator.all_reduce(HostView(on_stack, {4}), stream),
-                    Catch::Contains("16 bytes of no device memory"));
+                    Catch::Matchers::ContainsSubstring("16 bytes of no device memory"));
 }

@@ -2,10 +2,10 @@
 #include <array>
 #include <map>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/optim/lamb.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
 #include "tests/zero/random_place.h"
@@ -98,8 +98,8 @@ TEST_CASE("State precision: each of them changes the run a little", "[zero][prec
   const TrainingResult exact = run_training(settings);
   CHECK((result.weights != exact.weights));
   for (std::size_t i = 0; i < exact.losses.size(); ++i) {
-    CHECK(result.losses[i] == Approx(exact.losses[i]).epsilon(0.01));
-    CHECK(result.norms[i] == Approx(exact.norms[i]).epsilon(0.03));
+    CHECK(result.losses[i] == Catch::Approx(exact.losses[i]).epsilon(0.01));
+    CHECK(result.norms[i] == Catch::Approx(exact.norms[i]).epsilon(0.03));
   }
 }
 

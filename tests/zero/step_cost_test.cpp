@@ -2,9 +2,8 @@
 
 #include <tuple>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/model/families.h"
+#include "tests/support/catch.h"
 #include "tests/zero/memory_tiers.h"
 
 using namespace dstrain;
@@ -51,10 +50,10 @@ void check(const Case& settings, const PerElement& expected) {
   const auto per_element = [](Bytes bytes) {
     return static_cast<double>(bytes) / psi;
   };
-  CHECK(per_element(work.sent) == Approx(expected.sent).epsilon(0.001));
-  CHECK(per_element(work.updated) == Approx(expected.updated).epsilon(0.001));
-  CHECK(per_element(work.copied) == Approx(expected.copied).epsilon(0.001));
-  CHECK(per_element(work.swapped) == Approx(expected.swapped).epsilon(0.001));
+  CHECK(per_element(work.sent) == Catch::Approx(expected.sent).epsilon(0.001));
+  CHECK(per_element(work.updated) == Catch::Approx(expected.updated).epsilon(0.001));
+  CHECK(per_element(work.copied) == Catch::Approx(expected.copied).epsilon(0.001));
+  CHECK(per_element(work.swapped) == Catch::Approx(expected.swapped).epsilon(0.001));
 }
 
 }  // namespace
@@ -95,7 +94,7 @@ TEST_CASE("StepCost: early updates move fewer bytes and beside backward", "[zero
   for (const auto& [early, micro_steps, bytes] :
        {std::tuple{irrevocable, 1, 24}, {irrevocable, 3, 40}, {revocable, 1, 28}}) {
     const StepWork done = work(early, micro_steps);
-    CHECK(static_cast<double>(done.swapped) / share == Approx(bytes).epsilon(0.001));
+    CHECK(static_cast<double>(done.swapped) / share == Catch::Approx(bytes).epsilon(0.001));
     CHECK(done.swapped_beside == done.swapped);
     CHECK(zero::step_cost(done) < zero::step_cost(work(off, micro_steps)));
   }
@@ -106,7 +105,7 @@ TEST_CASE("StepCost: more work takes longer", "[zero][plan]") {
   const auto cost = [](const Case& settings) {
     return zero::step_cost(work_of(settings));
   };
-  CHECK(work_of({.checkpointing = true}).flops == Approx(8e11));
+  CHECK(work_of({.checkpointing = true}).flops == Catch::Approx(8e11));
   CHECK(cost({.checkpointing = true}) > cost({}));
   CHECK(cost({.stage = 3}) > cost({.stage = 2}));
   CHECK(cost({.stage = 2, .micro_steps = 2}) > cost({.stage = 1, .micro_steps = 2}));

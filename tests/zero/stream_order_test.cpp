@@ -3,13 +3,12 @@
 #include <memory>
 #include <numeric>
 
-#include <catch2/catch.hpp>
-
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/engine/frame_copies.h"
 #include "runtime/model/random_source.h"
 #include "runtime/optim/adamw.h"
+#include "tests/support/catch.h"
 #include "tests/support/collective_watch.h"
 #include "tests/support/late_streams.h"
 #include "tests/support/ranks.h"
@@ -154,7 +153,8 @@ class OrderRank {
       std::int64_t number = from * 7919;
       for (const model::GradientTarget& target : all) {
         if (target.values.empty()) continue;  // in tiles
-        for (float& value : host_access(target.values).as<float>()) {
+        const std::span<float> values = host_access(target.values).as<float>();
+        for (float& value : values) {
           const float drawn = static_cast<float>(++number % 1009) / 1009 - 0.5F;
           value = target.accumulate ? value + drawn : drawn;
         }

@@ -1,8 +1,7 @@
 // Blocks whose weights are gathered tile by tile: the same bits at every stage, less memory.
 #include <cmath>
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
 #include "tests/zero/training_fixture.h"
@@ -76,8 +75,8 @@ TEST_CASE("Tiles: results are those of whole weights up to rounding", "[zero][ti
   const TrainingResult tiled = run_training(settings);
   REQUIRE(tiled.losses.size() == whole.losses.size());
   for (std::size_t i = 0; i < whole.losses.size(); ++i) {
-    CHECK(tiled.losses[i] == Approx(whole.losses[i]).epsilon(1e-5));
-    CHECK(tiled.norms[i] == Approx(whole.norms[i]).epsilon(1e-4));
+    CHECK(tiled.losses[i] == Catch::Approx(whole.losses[i]).epsilon(1e-5));
+    CHECK(tiled.norms[i] == Catch::Approx(whole.norms[i]).epsilon(1e-4));
   }
 }
 

@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include <catch2/catch.hpp>
-
 #include "offload/make_file_io.h"
 #include "runtime/base/philox.h"
 #include "runtime/comm/control/shared_control_group.h"
@@ -14,6 +12,7 @@
 #include "runtime/model/random_source.h"
 #include "runtime/ops/convert.h"
 #include "runtime/optim/adamw.h"
+#include "tests/support/catch.h"
 #include "tests/support/collective_watch.h"
 #include "tests/support/deferred_device.h"
 #include "tests/support/deferred_ops.h"
