@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the build needs and this machine lacks, then configures and
-# builds.
+# Installs the packages that the build needs and this machine lacks, then configures and builds.
 #
-#   .ci/setup.sh [--preset NAME] [TARGET...]     default: preset release, everything with its tests
+#   .ci/setup.sh [--preset NAME] [TARGET...]     default: preset release, all with its tests
 #   .ci/setup.sh --unpack PACKAGE FOLDER         only unpacks a package's files into FOLDER
 #
-# Needs a Debian 12 with its package sources set up, and root or sudo when a package is missing.
+# Tested on Debian 12 and 13. Uses apt, with its package sources set up, and root or sudo if a
+# package is missing. Without apt, as on Fedora, RHEL and Arch, it names the packages and builds
+# with what is installed; this has not been tested.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(
-  g++ cmake ninja-build  # ccache is used where it is; one build of a fresh machine gains nothing
+  g++ cmake ninja-build pkgconf  # ccache is used if installed; one build gains nothing from it
   nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
   libxxhash-dev                  # checksums of checkpoints and swap files
   libicu-dev libpcre2-dev        # tokenizers: Unicode, regular expressions
@@ -31,6 +32,21 @@ test_packages=(
   openssh-client libwrap0 zsh    # launching over SSH; see tests/run.sh for the server
   slurm-wlm munge                # a SLURM of two nodes on this machine
 )
+
+newer_packages=(                 # likewise for tests; not in every release, and none needs them
+  libwtmpdb0                     # of Debian 13's SSH server, which tests/run.sh unpacks
+  g++-14                         # warns of more than older ones: tests/tidy/newest_gcc.sh
+)
+
+# The same where there is no apt. In parentheses: what the distribution itself does not have.
+fedora="gcc-c++ cmake ninja-build pkgconf-pkg-config json-devel cli11-devel spdlog-devel fmt-devel
+  xxhash-devel libicu-devel pcre2-devel sentencepiece-devel zlib-devel libzstd-devel onednn-devel
+  openmpi-devel mpich-devel libssh-devel liburing-devel hwloc-devel elfutils-devel catch-devel
+  clang-tools-extra openssh-server slurm slurm-slurmctld slurm-slurmd munge"
+rhel="$fedora (from EPEL; gcc-toolset-12 or newer; libicu 72 and pcre2 10.42, newer than its own)"
+arch="gcc cmake ninja pkgconf nlohmann-json cli11 spdlog fmt xxhash icu pcre2 zlib zstd onednn
+  openmpi libssh liburing hwloc libelf catch2 clang openssh
+  (AUR: sentencepiece mpich slurm-llnl munge)"
 
 say() { printf '== %s\n' "$*"; }
 
@@ -67,17 +83,35 @@ unpack() {
   mv "$folder.part" "$folder"
 }
 
+# For a system without apt, which is what /etc/os-release says.
+name_packages() {
+  local names="${packages[*]} (Debian's names)"
+  case " $ID ${ID_LIKE:-} " in
+    *\ rhel\ * | *\ centos\ *) names=$rhel ;;
+    *\ fedora\ *) names=$fedora ;;
+    *\ arch\ *) names=$arch ;;
+  esac
+  say "there is no apt-get: building with what is installed of"
+  # shellcheck disable=SC2086  # one line of words
+  echo "   " $names
+}
+
+is_installed() {
+  [[ $(dpkg-query --show --showformat '${db:Status-Abbrev}' "$1" 2>/dev/null) == ?i* ]]
+}
+
 install_missing() {
+  local ID=unknown PRETTY_NAME='this system'
+  # shellcheck source=/dev/null
+  [ ! -r /etc/os-release ] || . /etc/os-release
+  [ "$ID" = debian ] || say "$PRETTY_NAME is not tested"
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    say "not a Debian system: the build needs ${packages[*]}, or what your system calls them"
+    name_packages
     return
   fi
   local package missing=()
   for package in "${packages[@]}"; do
-    case "$(dpkg-query --show --showformat '${db:Status-Abbrev}' "$package" 2>/dev/null || true)" in
-      ?i*) ;;
-      *) missing+=("$package") ;;
-    esac
+    is_installed "$package" || missing+=("$package")
   done
   if [ ${#missing[@]} -eq 0 ]; then
     say "all ${#packages[@]} packages are installed"
@@ -89,8 +123,11 @@ install_missing() {
       "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}" \
       "and then this command again"
   fi
-  say "installing ${missing[*]}"
   apt_get update || die "apt-get update failed: check the network and the files in /etc/apt"
+  for package in "${newer_packages[@]}"; do
+    is_installed "$package" || ! apt-cache show "$package" >/dev/null 2>&1 || missing+=("$package")
+  done
+  say "installing ${missing[*]}"
   apt_get install -y --no-install-recommends "${missing[@]}" >/dev/null ||
     die "apt-get install failed: see its messages above"
 }
@@ -107,9 +144,16 @@ if [ "${1:-}" = --preset ]; then
   shift 2
 fi
 
-[ $# -gt 0 ] || packages+=("${test_packages[@]}")
+if [ $# -gt 0 ]; then
+  newer_packages=()
+else
+  packages+=("${test_packages[@]}")
+fi
 install_missing
+# What was asked for with all tests must have them.
+tests=ON
+[ $# -eq 0 ] || tests=AUTO
 say "configuring (preset $preset)"
-cmake --preset "$preset" >/dev/null
+cmake --preset "$preset" -DDSTRAIN_TESTS=$tests >/dev/null
 say "building ${*:-everything}"
 cmake --build --preset "$preset" --parallel "$(nproc)" ${1:+--target "$@"}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a bare Debian 12 to a trained language model in one command.
+# From a bare Debian 12 or 13 to a trained language model in one command.
 #
 #   ./examples/quickstart.sh
 #

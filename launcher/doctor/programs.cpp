@@ -22,7 +22,8 @@ struct Library {
 };
 
 constexpr std::array own_libraries{
-    Library{"oneDNN", "libdnnl.so.2", "libdnnl2", "matrix products of dstraind"},
+    Library{"oneDNN", "libdnnl.so." DSTRAIN_DNNL_MAJOR, "libdnnl" DSTRAIN_DNNL_MAJOR,
+            "matrix products of dstraind"},
     Library{"OpenMP", "libgomp.so.1", "libgomp1", "the threads of a rank"},
     Library{"libssh", "libssh.so.4", "libssh-4", "launching on other hosts"},
     Library{"hwloc", "libhwloc.so.15", "libhwloc15", "--bind_cores_to_rank"},
@@ -34,11 +35,11 @@ std::string_view package_of(std::string_view plug_in) {
   if (plug_in.find("ssh") != plug_in.npos) return "libssh-4";
   if (plug_in.find("stacks") != plug_in.npos) return "libdw1";
   if (plug_in.find("tokenizers") != plug_in.npos) {
-    return "libicu72 libpcre2-8-0 libsentencepiece0";
+    return "libicu" DSTRAIN_ICU_MAJOR " libpcre2-8-0 libsentencepiece0";
   }
   if (plug_in.find("decompress") != plug_in.npos) return "zlib1g libzstd1";
-  if (plug_in.find("mpich") != plug_in.npos) return "libmpich12";
-  if (plug_in.find("mpi") != plug_in.npos) return "libopenmpi3";
+  if (plug_in.find("mpich") != plug_in.npos) return "mpich";
+  if (plug_in.find("mpi") != plug_in.npos) return "openmpi-bin";
   return "";
 }
 

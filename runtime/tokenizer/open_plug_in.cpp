@@ -10,7 +10,8 @@ const PlugInFunctions& plug_in_functions() {
   if (!opened.ok()) {
     fail(ErrorCode::config,
          "cannot load {}, which reads tokenizers: {}; it belongs beside the program, and this host "
-         "needs its libraries: apt-get install libicu72 libpcre2-8-0 libsentencepiece0",
+         "needs its libraries: apt-get install libicu" DSTRAIN_ICU_MAJOR
+         " libpcre2-8-0 libsentencepiece0",
          plug_in.file, opened.error());
   }
   return *static_cast<const PlugInFunctions*>(

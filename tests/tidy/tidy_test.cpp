@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
-
+#include "tests/support/catch.h"
 #include "tests/tidy/rules.h"
 
 namespace dstrain::tidy {

@@ -33,12 +33,12 @@ struct Library {
 const Library& library_of(MpiKind kind) {
   static constexpr Library openmpi{{"libdstrain_mpi_openmpi.so", PlugInScope::global},
                                    "libopenmpi-dev",
-                                   "libopenmpi3",
+                                   "openmpi-bin",
                                    "start them with OpenMPI's own mpirun (mpirun.openmpi), or with "
                                    "srun --mpi=pmix (srun --mpi=list says whether SLURM has it)"};
   static constexpr Library mpich{{"libdstrain_mpi_mpich.so", PlugInScope::global},
                                  "libmpich-dev",
-                                 "libmpich12",
+                                 "mpich",
                                  "start them with MPICH's own mpirun (mpirun.mpich), or with srun "
                                  "--mpi=pmi2"};
   return kind == MpiKind::mpich ? mpich : openmpi;

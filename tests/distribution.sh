@@ -1,24 +1,25 @@
 #!/usr/bin/env bash
-# Runs the two commands of the README as a newcomer would: in a bare Debian 12 with nothing but git
-# added, on a fresh clone of the last commit, with an empty environment. Prints what each took.
+# Runs the README's two commands as a newcomer would: in a bare Debian with nothing but git added,
+# on a fresh clone of the last commit, with an empty environment. Prints what each took.
 #
-#   tests/bare_debian.sh [--base FOLDER] [--keep] [COMMAND...]
+#   tests/distribution.sh bookworm|trixie [--base FOLDER] [--keep] [COMMAND...]
 #
-# --base FOLDER  keeps the bare system there and takes it from there the next time
-# --keep         leaves the used system for a look, and says where it is
+# --base FOLDER  keeps the bare system in FOLDER and takes it from there the next time
+# --keep         leaves the used system in place and prints its path
 # COMMAND        default: ./examples/quickstart.sh ./tests/run.sh
 #
-# Needs root and debootstrap. Takes the package sources and proxies of this machine.
+# Needs root and debootstrap. Uses this machine's Debian mirror and proxies.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-release=bookworm
+release=
 base=
 keep=no
 commands=()
 while [ $# -gt 0 ]; do
   case "$1" in
-    -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' tests/bare_debian.sh && exit 0 ;;
+    -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' tests/distribution.sh && exit 0 ;;
+    bookworm | trixie) release=$1 && shift ;;
     --base) base=${2:?--base needs a folder} && shift 2 ;;
     --keep) keep=yes && shift ;;
     *) commands+=("$1") && shift ;;
@@ -26,12 +27,16 @@ while [ $# -gt 0 ]; do
 done
 [ ${#commands[@]} -gt 0 ] || commands=(./examples/quickstart.sh ./tests/run.sh)
 
+if [ -z "$release" ]; then
+  echo "tests/distribution.sh: name a release: bookworm or trixie" >&2
+  exit 2
+fi
 if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
-  echo "tests/bare_debian.sh needs root and the package debootstrap" >&2
+  echo "tests/distribution.sh needs root and the package debootstrap" >&2
   exit 2
 fi
 
-work=$(mktemp -d /tmp/bare-debian-XXXXXX)
+work=$(mktemp -d /tmp/dstrain-distribution-XXXXXX)
 root=$work/root
 cleanup() {
   if [ "$keep" = yes ]; then
@@ -52,26 +57,29 @@ timed() {
   return $status
 }
 
-# The mirror that this machine takes the release from.
+# Where this machine takes Debian, or its security updates, from.
 mirror() {
-  apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' |
-    awk -v release="$release" '$2 == release { print $1; exit }'
+  local label=$1 otherwise=$2 found
+  found=$(apt-get indextargets --format '$(REPO_URI) $(LABEL)' 'Created-By: Packages' |
+    awk -v label="$label" '$2 == label { print $1; exit }')
+  echo "${found:-$otherwise}"
 }
+debian=$(mirror Debian http://deb.debian.org/debian)
+security=$(mirror Debian-Security http://deb.debian.org/debian-security)
 
 make_base() {
   local target=$1
   [ ! -e "$target/etc/debian_version" ] || return 0
-  debootstrap --variant=minbase "$release" "$target" "$(mirror)" >"$work/debootstrap.log" 2>&1 ||
+  debootstrap --variant=minbase "$release" "$target" "$debian" >"$work/debootstrap.log" 2>&1 ||
     { tail -n 20 "$work/debootstrap.log" >&2 && return 1; }
 }
 
 # Package sources, proxies and name resolution: what reaches the mirror here reaches it there.
 copy_network_settings() {
   local path
-  rm -f "$root/etc/apt/sources.list"
-  for path in /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/trusted.gpg.d \
-    /etc/apt/keyrings /usr/share/keyrings /etc/ssl/certs /usr/share/ca-certificates \
-    /usr/local/share/ca-certificates; do
+  printf 'deb %s %s main\n' "$debian" "$release" "$debian" "$release-updates" \
+    "$security" "$release-security" >"$root/etc/apt/sources.list"
+  for path in /etc/ssl/certs /usr/share/ca-certificates /usr/local/share/ca-certificates; do
     [ ! -e "$path" ] || { mkdir -p "$root${path%/*}" && cp -a "$path" "$root${path%/*}/"; }
   done
   apt-config dump Acquire | grep -E 'Proxy|CaInfo|CaPath' >"$root/etc/apt/apt.conf.d/00host" || true
