@@ -109,7 +109,7 @@ install_missing() {
     name_packages
     return
   fi
-  local package missing=()
+  local package said missing=()
   for package in "${packages[@]}"; do
     is_installed "$package" || missing+=("$package")
   done
@@ -128,8 +128,8 @@ install_missing() {
     is_installed "$package" || ! apt-cache show "$package" >/dev/null 2>&1 || missing+=("$package")
   done
   say "installing ${missing[*]}"
-  apt_get install -y --no-install-recommends "${missing[@]}" >/dev/null ||
-    die "apt-get install failed: see its messages above"
+  said=$(apt_get install -y --no-install-recommends "${missing[@]}" 2>&1) ||
+    die "apt-get install failed:" "$said"
 }
 
 if [ "${1:-}" = --unpack ]; then
@@ -137,12 +137,23 @@ if [ "${1:-}" = --unpack ]; then
   unpack "$2" "$3"
   exit
 fi
+case "${1:-}" in
+  -h | --help)
+    sed -n '2,/^set/s/^# \{0,1\}//p' .ci/setup.sh
+    exit
+    ;;
+esac
 preset=release
 if [ "${1:-}" = --preset ]; then
   [ $# -ge 2 ] || die "--preset needs a name"
   preset=$2
+  grep --quiet "\"name\": \"$preset\", *\"configurePreset\"" CMakePresets.json ||
+    die "$preset is not a preset of CMakePresets.json"
   shift 2
 fi
+for argument in "$@"; do
+  [[ $argument != -* ]] || die "$argument is not an option here; see .ci/setup.sh --help"
+done
 
 if [ $# -gt 0 ]; then
   newer_packages=()

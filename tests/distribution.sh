@@ -22,6 +22,7 @@ while [ $# -gt 0 ]; do
     bookworm | trixie) release=$1 && shift ;;
     --base) base=${2:?--base needs a folder} && shift 2 ;;
     --keep) keep=yes && shift ;;
+    -*) echo "tests/distribution.sh: unknown option $1; see --help" >&2 && exit 2 ;;
     *) commands+=("$1") && shift ;;
   esac
 done

@@ -58,6 +58,16 @@ UniqueFd connect_to_any(const std::vector<Endpoint>& endpoints) {
   fail(ErrorCode::remote, "no way back to the launcher ({})", failures);
 }
 
+/// srun tells its tasks the options that placed them, which an srun, sbatch or mpirun of a rank's
+/// own would take for its own.
+void forget_options_of_srun() {
+  for (const char* const name :
+       {"SLURM_DISTRIBUTION", "SLURM_OVERCOMMIT", "SLURM_MPI_TYPE", "SLURM_CPU_BIND",
+        "SLURM_CPU_BIND_LIST", "SLURM_CPU_BIND_TYPE", "SLURM_CPU_BIND_VERBOSE"}) {
+    ::unsetenv(name);
+  }
+}
+
 }  // namespace
 
 void connect_to_launcher(const std::string& rank_variable) {
@@ -70,6 +80,7 @@ void connect_to_launcher(const std::string& rank_variable) {
   if (prove_token(socket.get(), proof, deadline) != TokenAnswer::accepted) {
     fail(ErrorCode::remote, "what answers in the launcher's place is not the launcher");
   }
+  forget_options_of_srun();
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO}) {
     if (::dup2(socket.get(), stream) < 0) fail_errno(errno, "dup2");
   }

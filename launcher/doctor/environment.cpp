@@ -15,9 +15,12 @@ namespace {
 
 constexpr std::array rank_variables{env::rank, env::local_rank, env::world_size,
                                     env::local_world_size};
-constexpr std::array hidden_libraries{
-    "libstdc++.so.6", "libgomp.so.1", "libdnnl.so." DSTRAIN_DNNL_MAJOR,
-    "libfmt.so.9",    "libssh.so.4",  "libspdlog.so.1.10"};
+constexpr std::array hidden_libraries{"libstdc++.so.6",
+                                      "libgomp.so.1",
+                                      "libdnnl.so." DSTRAIN_DNNL_NUMBER,
+                                      "libfmt.so." DSTRAIN_FMT_MAJOR,
+                                      "libssh.so.4",
+                                      "libspdlog.so." DSTRAIN_SPDLOG_MINOR};
 
 /// "en_US.UTF-8", "C.utf8".
 bool is_utf8(std::string name) {

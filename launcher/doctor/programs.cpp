@@ -22,7 +22,7 @@ struct Library {
 };
 
 constexpr std::array own_libraries{
-    Library{"oneDNN", "libdnnl.so." DSTRAIN_DNNL_MAJOR, "libdnnl" DSTRAIN_DNNL_MAJOR,
+    Library{"oneDNN", "libdnnl.so." DSTRAIN_DNNL_NUMBER, "libdnnl" DSTRAIN_DNNL_NUMBER,
             "matrix products of dstraind"},
     Library{"OpenMP", "libgomp.so.1", "libgomp1", "the threads of a rank"},
     Library{"libssh", "libssh.so.4", "libssh-4", "launching on other hosts"},

@@ -8,24 +8,26 @@
 #include "launcher/plan/host_name.h"
 #include "launcher/plan/machine.h"
 #include "launcher/plan/resources.h"
+#include "launcher/process/process.h"
 #include "launcher/process/program_output.h"
 #include "launcher/process/program_path.h"
 #include "launcher/process/text.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
+#include "runtime/base/printable.h"
 
 namespace dstrain::launcher {
 namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr double answer_seconds = 10;  // for srun to say what it has
+constexpr double answer_seconds = 10;  // for a program to say what it is
 
 /// One per TaskLauncher, in its order.
 struct Entry {
   std::string_view name;
-  std::array<const char*, 3> programs;  ///< names to look for, the least ambiguous first
+  std::array<const char*, 4> programs;  ///< names to look for, the least ambiguous first
   const char* package;
   const char* rank_variable;                ///< in which a task finds its rank
   std::array<std::string_view, 2> banners;  ///< in what --version prints; the version follows one
@@ -38,7 +40,11 @@ constexpr std::array<Entry, 3> task_launchers{{
      "openmpi-bin",
      "OMPI_COMM_WORLD_RANK",
      {"(Open MPI)", "(OpenRTE)"}},
-    {"mpich", {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"}, "mpich", "PMI_RANK", {"HYDRA"}},
+    {"mpich",
+     {"mpiexec.mpich", "mpiexec.hydra", "mpiexec", "mpirun"},
+     "mpich",
+     "PMI_RANK",
+     {"HYDRA"}},
 }};
 
 /// SLURM last: what the others print may name it.
@@ -68,10 +74,12 @@ const Entry& entry_of(TaskLauncher launcher) {
   return task_launchers[static_cast<std::size_t>(launcher)];
 }
 
-/// What a program prints when it is asked, its errors included.
+/// What a program prints when it is asked, its errors included, or why it prints nothing.
 std::string answer_of(const std::vector<std::string>& command) {
   const Result<ProgramOutput> output = run_program(command, answer_seconds);
-  if (!output.ok()) fail(ErrorCode::remote, "{}", output.error());
+  if (!output.ok()) return output.error();
+  if (!output.value().wait_status) return fmt::format("no answer within {} s", answer_seconds);
+  if (last_line(output.value().text).empty()) return describe_end(*output.value().wait_status);
   return output.value().text;
 }
 
@@ -81,15 +89,25 @@ FoundProgram find_program(TaskLauncher launcher) {
   const Entry& entry = entry_of(launcher);
   std::string others;
   for (const char* const name : entry.programs) {
-    const std::string path = name == nullptr ? "" : find_on_path(name);
-    if (path.empty()) continue;
-    const std::string printed = answer_of({path, "--version"});
-    const auto version = task_launcher_version(printed);
-    if (version && version->launcher == launcher) return {path, *version};
-    others += fmt::format("\n  {} --version: {}", path, last_line(printed));
+    if (name == nullptr) break;
+    for (const std::string& path : all_on_path(name)) {
+      const std::string printed = answer_of({path, "--version"});
+      const auto version = task_launcher_version(printed);
+      if (version && version->launcher == launcher) return {path, *version};
+      others +=
+          fmt::format("\n  {} --version: {}", path,
+                      version ? fmt::format("{} {}", name_of(version->launcher), version->text)
+                              : printable(last_line(printed)));
+    }
   }
-  fail(ErrorCode::remote, "--launcher {}: no {} on PATH (Debian: {}){}", entry.name,
-       entry.programs.front(), entry.package, others);
+  if (others.empty()) {
+    fail(ErrorCode::remote, "--launcher {}: no {} on PATH (Debian: {})", entry.name,
+         entry.programs.front(), entry.package);
+  }
+  fail(ErrorCode::remote,
+       "--launcher {}: no program on PATH says that it is {}'s:{}\n  Put the right one first on "
+       "PATH (Debian: {}), or pass --launcher ssh.",
+       entry.name, entry.name, others, entry.package);
 }
 
 /// Whether this SLURM has PMIx, without which an MPI program finds itself alone.

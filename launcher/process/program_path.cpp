@@ -13,18 +13,24 @@ bool is_executable_file(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
 }
 
-std::string find_on_path(const std::string& name) {
+std::vector<std::string> all_on_path(const std::string& name) {
+  std::vector<std::string> found;
   const char* const variable = std::getenv("PATH");
   std::string_view rest = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
   while (!name.empty()) {
     const std::size_t end = rest.find(':');
     const std::string_view directory = rest.substr(0, end);
     const auto path = std::filesystem::path(directory.empty() ? "." : directory) / name;
-    if (is_executable_file(path)) return path.string();
+    if (is_executable_file(path)) found.push_back(path.string());
     if (end == rest.npos) break;
     rest.remove_prefix(end + 1);
   }
-  return "";
+  return found;
+}
+
+std::string find_on_path(const std::string& name) {
+  const std::vector<std::string> found = all_on_path(name);
+  return found.empty() ? "" : found.front();
 }
 
 std::string program_path(const std::string& word) {

@@ -1,12 +1,16 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace dstrain::launcher {
 
 bool is_executable_file(const std::filesystem::path& path);
 
-/// Looks a name up on $PATH; empty when no executable file has it.
+/// The executable files of that name on $PATH, in its order.
+std::vector<std::string> all_on_path(const std::string& name);
+
+/// The first of them; empty when there is none.
 std::string find_on_path(const std::string& name);
 
 /// What a command's first word stands for: the file itself when there is a slash in it, else the

@@ -57,11 +57,11 @@ const std::vector<Fault> program_faults{
      [](FakeMachine& m, Question&) {
        m.files.erase("/opt/dstrain/bin/dstraind");
      }},
-    {"programs", "libdnnl.so." DSTRAIN_DNNL_MAJOR ": cannot open",
+    {"programs", "libdnnl.so." DSTRAIN_DNNL_NUMBER ": cannot open",
      [](FakeMachine& m, Question&) {
        m.runs["/opt/dstrain/bin/dstraind --version"] = {
            true, 127,
-           "dstraind: error while loading shared libraries: libdnnl.so." DSTRAIN_DNNL_MAJOR
+           "dstraind: error while loading shared libraries: libdnnl.so." DSTRAIN_DNNL_NUMBER
            ": cannot open"};
      }},
     {"programs", "does not end",
@@ -497,10 +497,10 @@ TEST_CASE("Doctor: what merely should be known is a note", "[launcher][doctor]")
        [](FakeMachine& m, Question&) {
          m.files.erase("/opt/dstrain/bin/libdstrain_tokenizers.so");
        }},
-      {"libraries", "libdnnl.so." DSTRAIN_DNNL_MAJOR,
+      {"libraries", "libdnnl.so." DSTRAIN_DNNL_NUMBER,
        [](FakeMachine& m, Question&) {
-         m.load_failures["libdnnl.so." DSTRAIN_DNNL_MAJOR] =
-             "libdnnl.so." DSTRAIN_DNNL_MAJOR ": none";
+         m.load_failures["libdnnl.so." DSTRAIN_DNNL_NUMBER] =
+             "libdnnl.so." DSTRAIN_DNNL_NUMBER ": none";
        }},
   };
   for (const Fault& note : notes) {

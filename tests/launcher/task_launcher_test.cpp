@@ -137,12 +137,32 @@ TEST_CASE("Task launcher: the name of a program does not count", "[launcher]") {
   programs.add("mpirun", hydra);
   programs.add("mpiexec", "mpirun (Open MPI) 4.1.4");
   CHECK(command_of(TaskLauncher::openmpi).argv.front() == programs.path("mpiexec"));
-  CHECK_THROWS_WITH(
-      command_of(TaskLauncher::mpich),
-      ContainsSubstring("--launcher mpich: no mpiexec.mpich on PATH") &&
-          ContainsSubstring(programs.path("mpiexec") + " --version: mpirun (Open MPI) 4.1.4"));
+  CHECK(command_of(TaskLauncher::mpich).argv.front() == programs.path("mpirun"));
+}
+
+TEST_CASE("Task launcher: a program further back on PATH counts", "[launcher]") {
+  const Programs back;
+  const Programs front;
+  front.add("mpirun", hydra);
+  back.add("mpirun", "mpirun (Open MPI) 5.0.7");
+  ::setenv("PATH", (front.path("") + ":" + back.path("")).c_str(), 1);
+  CHECK(command_of(TaskLauncher::openmpi).argv.front() == back.path("mpirun"));
+}
+
+TEST_CASE("Task launcher: what is there instead of the program is told", "[launcher]") {
+  const Programs programs;
   CHECK_THROWS_WITH(command_of(TaskLauncher::slurm),
                     "--launcher slurm: no srun on PATH (Debian: slurm-client)");
+  const auto [printed, shown] = GENERATE(table<std::string, std::string>(
+      {{hydra, "mpich 4.2.1"},
+       {"Intel(R) MPI Library, Version 2021.10", "Intel(R) MPI Library, Version 2021.10"},
+       {"", "ended with status 0"},
+       {std::string(1000, 'x'), std::string(200, 'x') + "... (1000 bytes)"}}));
+  programs.add("mpiexec", printed);
+  CHECK_THROWS_WITH(command_of(TaskLauncher::openmpi),
+                    ContainsSubstring("--launcher openmpi: no program on PATH says that it is") &&
+                        ContainsSubstring(programs.path("mpiexec") + " --version: " + shown) &&
+                        ContainsSubstring("pass --launcher ssh"));
 }
 
 TEST_CASE("Task launcher: what is too old is refused with its version", "[launcher]") {

@@ -376,3 +376,13 @@ TEST_CASE("Task launch: several launchers on a node are refused", "[net][tasks]"
   CHECK_THAT(launch.err(), ContainsSubstring("SLURM_STEP_NUM_TASKS=3 on n[1-2]: srun has"));
   CHECK(launch.out().empty());
 }
+
+TEST_CASE("Task launch: a rank may start tasks of SLURM itself", "[net][tasks]") {
+  const TaskStarterUnderTest starter("slurm");
+  const Ran ran =
+      run(starter, starter.shell("[ $RANK != 0 ] || srun --overlap -N2 -n2 -Q "
+                                 "sh -c 'echo task $SLURM_PROCID on $SLURMD_NODENAME'"));
+  CAPTURE(ran.err);
+  CHECK(ran.status == 0);
+  CHECK_THAT(ran.out, ContainsSubstring("task 0 on n1") && ContainsSubstring("task 1 on n2"));
+}

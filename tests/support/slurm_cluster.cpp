@@ -98,7 +98,8 @@ std::string text_of_file(const fs::path& path) {
 
 std::vector<std::string> cluster_environment() {
   const char* const configured = std::getenv("SLURM_CONF");
-  return {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", fmt::format("OMPI_MCA_btl={}", openmpi_ways),
+  return {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp",
+          fmt::format("OMPI_MCA_btl={}", openmpi_ways),
           fmt::format("SLURM_CONF={}", configured == nullptr ? "" : configured)};
 }
 

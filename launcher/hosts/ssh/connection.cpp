@@ -72,15 +72,20 @@ void exchange_keys(const SshRoute& route, const ConnectTimeout& timeout) {
     if (result != SSH_AGAIN) break;
     wait_for_session(session, timeout, "the host to speak SSH");
   }
-  fail(ErrorCode::remote, "{} does not speak SSH with us: {}; is that port sshd's?",
-       to_string({route.host, route.port}), ssh_get_error(session));
+  fail(
+      ErrorCode::remote,
+      "{} does not speak SSH with us: {}; is that port sshd's? After failed logins OpenSSH 9.8 and "
+      "newer hang up on an address for a while: then wait a minute",
+      to_string({route.host, route.port}), ssh_get_error(session));
 }
 
 /// What a proxy says of itself tells more than the silence behind it.
 [[noreturn]] void fail_of_proxy(const SshConnection& connection, const Error& error) {
   const std::string reason = connection.proxy ? connection.proxy->last_error_line() : "";
   if (reason.empty()) throw error;
-  fail(error.code(), "{} (ProxyCommand or ProxyJump says: {})", error.what(), reason);
+  fail(error.code(),
+       "its jump host or proxy does not let us through: ProxyCommand or ProxyJump says: {}",
+       reason);
 }
 
 void open_socket(SshConnection& connection, Preparation& prepared) {
