@@ -72,10 +72,11 @@ struct Addition {
   }
 };
 
-// ivdep: the terms and the sum are the same memory or disjoint, so no iteration sees another's.
+// Independent iterations: the terms and the sum are the same memory or disjoint, so no iteration
+// sees another's.
 template <class T>
 inline void add_cached(Addition<T> all) {
-#pragma GCC ivdep
+  DSTRAIN_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < all.numel; ++i) all.sum[i] = sum_of(all.first[i], all.second[i]);
 }
 

@@ -13,8 +13,8 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr const char* file_name = "manifest.json";
-constexpr const char* kind = "dstrain token shards";
-constexpr int version = 1;
+constexpr const char* manifest_kind = "dstrain token shards";
+constexpr int manifest_version = 1;
 
 ordered_json to_json(const ShardManifest::Making& making) {
   ordered_json inputs = ordered_json::array();
@@ -62,8 +62,9 @@ ShardManifest::Shard shard_of(const json& object) {
 }
 
 ShardManifest manifest_of(const json& object, const std::string& path) {
-  if (object.at("kind") != kind || object.at("version") != version) {
-    fail(ErrorCode::input, "{}: is not a manifest of token shards of version {}", path, version);
+  if (object.at("kind") != manifest_kind || object.at("version") != manifest_version) {
+    fail(ErrorCode::input, "{}: is not a manifest of token shards of version {}", path,
+         manifest_version);
   }
   ShardManifest manifest{.making = making_of(object.at("making"))};
   for (const json& shard : object.at("shards")) manifest.shards.push_back(shard_of(shard));
@@ -117,8 +118,8 @@ ShardManifest parse_shard_manifest(std::string_view text, const std::string& pat
 std::string to_text(const ShardManifest& manifest) {
   ordered_json shards = ordered_json::array();
   for (const ShardManifest::Shard& shard : manifest.shards) shards.push_back(to_json(shard));
-  const ordered_json object = {{"kind", kind},
-                               {"version", version},
+  const ordered_json object = {{"kind", manifest_kind},
+                               {"version", manifest_version},
                                {"complete", manifest.complete},
                                {"tokens", manifest.tokens()},
                                {"documents", manifest.documents()},

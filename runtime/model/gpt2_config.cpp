@@ -88,7 +88,7 @@ std::unique_ptr<ModelConfig> defaults() {
 /// Causal masks, in files of old versions.
 constexpr std::array<std::string_view, 2> masks{".attn.bias", ".attn.masked_bias"};
 
-constexpr std::array<HfNames::Tied, 1> tied{{{hf_head, "wte.weight"}}};
+constexpr std::array<HfNames::Tied, 1> tied_names{{{hf_head, "wte.weight"}}};
 
 }  // namespace
 
@@ -109,7 +109,7 @@ Model Gpt2Config::make(const UnitOptions& options) const {
 
 HfNames Gpt2Config::hf_names() const {
   HfNames names{.prefix = "transformer.", .buffers = masks};
-  if (tie_word_embeddings) names.tied = tied;
+  if (tie_word_embeddings) names.tied = tied_names;
   return names;
 }
 

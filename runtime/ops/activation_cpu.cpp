@@ -26,7 +26,7 @@ struct Forward {
 
 template <class Function, class T>
 DSTRAIN_SIMD_CLONES void forward_kernel(Forward<T> f) {
-#pragma GCC ivdep
+  DSTRAIN_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < f.count; ++i) {
     f.output[i] = from_float<T>(Function::value(to_float(f.input[i])));
   }
@@ -34,7 +34,7 @@ DSTRAIN_SIMD_CLONES void forward_kernel(Forward<T> f) {
 
 template <class Function, class T>
 DSTRAIN_SIMD_CLONES void gated_forward_kernel(Forward<T> f) {
-#pragma GCC ivdep
+  DSTRAIN_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < f.count; ++i) {
     f.output[i] = from_float<T>(Function::value(to_float(f.input[i])) * to_float(f.factor[i]));
   }
@@ -53,7 +53,7 @@ struct Backward {
 
 template <class Function, class T>
 DSTRAIN_SIMD_CLONES void gradient_kernel(Backward<T> b) {
-#pragma GCC ivdep
+  DSTRAIN_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < b.count; ++i) {
     const Point at = Function::point(to_float(b.input[i]));
     b.input_gradient[i] = from_float<T>(to_float(b.output_gradient[i]) * at.slope);
@@ -62,7 +62,7 @@ DSTRAIN_SIMD_CLONES void gradient_kernel(Backward<T> b) {
 
 template <class Function, class T>
 DSTRAIN_SIMD_CLONES void backward_kernel(Backward<T> b) {
-#pragma GCC ivdep
+  DSTRAIN_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < b.count; ++i) {
     const Point at = Function::point(to_float(b.input[i]));
     b.output[i] = from_float<T>(at.value);
@@ -72,7 +72,7 @@ DSTRAIN_SIMD_CLONES void backward_kernel(Backward<T> b) {
 
 template <class Function, class T>
 DSTRAIN_SIMD_CLONES void gated_backward_kernel(Backward<T> b) {
-#pragma GCC ivdep
+  DSTRAIN_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < b.count; ++i) {
     const Point at = Function::point(to_float(b.input[i]));
     const float gradient = to_float(b.output_gradient[i]);

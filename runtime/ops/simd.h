@@ -18,3 +18,11 @@
 #else
 #define DSTRAIN_SIMD_CLONES
 #endif
+
+/// Before a loop no iteration of which reads what another writes, though the compiler may not see
+/// it.
+#ifdef __clang__
+#define DSTRAIN_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define DSTRAIN_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#endif
