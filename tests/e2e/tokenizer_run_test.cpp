@@ -158,8 +158,7 @@ TEST_CASE("Tokenizer: a host without the plug-in is told what to install", "[e2e
   };
   const test::Outcome refused = train(tokenizer_folder.string());
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err,
-             ContainsSubstring("libdstrain_tokenizers.so") &&
-                 ContainsSubstring("libpcre2-8-0 libsentencepiece0"));
+  CHECK_THAT(refused.err, ContainsSubstring("libdstrain_tokenizers.so") &&
+                              ContainsSubstring("libpcre2-8-0 libsentencepiece0"));
   CHECK_THAT(train("byte").err, !ContainsSubstring("libdstrain_tokenizers.so"));
 }
