@@ -24,56 +24,6 @@ using Words = std::vector<std::string>;
 
 constexpr double answer_seconds = 10;  // for a program to say what it is
 
-/// One per TaskLauncher, in its order.
-struct Entry {
-  std::string_view name;
-  std::array<const char*, 4> programs;  ///< names to look for, the least ambiguous first
-  const char* package;
-  const char* rank_variable;                ///< in which a task finds its rank
-  std::array<std::string_view, 2> banners;  ///< in what --version prints; the version follows one
-};
-
-constexpr std::array<Entry, 3> task_launchers{{
-    {"slurm", {"srun"}, "slurm-client", "SLURM_PROCID", {"slurm"}},
-    {"openmpi",
-     {"mpirun.openmpi", "mpirun", "mpiexec"},
-     "openmpi-bin",
-     "OMPI_COMM_WORLD_RANK",
-     {"(Open MPI)", "(OpenRTE)"}},
-    {"mpich",
-     {"mpiexec.mpich", "mpiexec.hydra", "mpiexec", "mpirun"},
-     "mpich",
-     "PMI_RANK",
-     {"HYDRA"}},
-}};
-
-/// SLURM last: what the others print may name it.
-constexpr std::array all_task_launchers{TaskLauncher::openmpi, TaskLauncher::mpich,
-                                        TaskLauncher::slurm};
-
-/// A program on PATH that is a task launcher.
-struct FoundProgram {
-  std::string path;
-  TaskLauncherVersion version;
-};
-
-/// The first "N.N" of a text, with what follows it of a version.
-std::optional<TaskLauncherVersion> first_version(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_of("0123456789"), text.size()));
-  text = text.substr(0, text.find_first_not_of("0123456789."));
-  const std::size_t dot = text.find('.');
-  if (dot == text.npos) return std::nullopt;
-  const std::string_view rest = text.substr(dot + 1);
-  const auto major = parse_number<int>(text.substr(0, dot));
-  const auto minor = parse_number<int>(rest.substr(0, rest.find('.')));
-  if (!major || !minor) return std::nullopt;
-  return TaskLauncherVersion{.major = *major, .minor = *minor, .text = std::string(text)};
-}
-
-const Entry& entry_of(TaskLauncher launcher) {
-  return task_launchers[static_cast<std::size_t>(launcher)];
-}
-
 /// What a program prints when it is asked, its errors included, or why it prints nothing.
 std::string answer_of(const std::vector<std::string>& command) {
   const Result<ProgramOutput> output = run_program(command, answer_seconds);
@@ -81,33 +31,6 @@ std::string answer_of(const std::vector<std::string>& command) {
   if (!output.value().wait_status) return fmt::format("no answer within {} s", answer_seconds);
   if (last_line(output.value().text).empty()) return describe_end(*output.value().wait_status);
   return output.value().text;
-}
-
-/// The first program on PATH that is what the name of the launcher means, whatever it is called:
-/// `mpirun` and `mpiexec` may be anybody's.
-FoundProgram find_program(TaskLauncher launcher) {
-  const Entry& entry = entry_of(launcher);
-  std::string others;
-  for (const char* const name : entry.programs) {
-    if (name == nullptr) break;
-    for (const std::string& path : all_on_path(name)) {
-      const std::string printed = answer_of({path, "--version"});
-      const auto version = task_launcher_version(printed);
-      if (version && version->launcher == launcher) return {path, *version};
-      others +=
-          fmt::format("\n  {} --version: {}", path,
-                      version ? fmt::format("{} {}", name_of(version->launcher), version->text)
-                              : printable(last_line(printed)));
-    }
-  }
-  if (others.empty()) {
-    fail(ErrorCode::remote, "--launcher {}: no {} on PATH (Debian: {})", entry.name,
-         entry.programs.front(), entry.package);
-  }
-  fail(ErrorCode::remote,
-       "--launcher {}: no program on PATH says that it is {}'s:{}\n  Put the right one first on "
-       "PATH (Debian: {}), or pass --launcher ssh.",
-       entry.name, entry.name, others, entry.package);
 }
 
 /// Whether this SLURM has PMIx, without which an MPI program finds itself alone.
@@ -211,33 +134,95 @@ Told tell_mpiexec(const Start& start) {
           ""};
 }
 
-/// How a task launcher is spoken to from a version on. Another row for a newer version goes below.
-struct Dialect {
-  TaskLauncher launcher;
-  int major;
-  int minor;
+/// What is known of each, in the order of TaskLauncher.
+struct Entry {
+  std::string_view name;
+  std::array<const char*, 4> programs;  ///< names to look for, the least ambiguous first
+  const char* package;
+  const char* rank_variable;                ///< in which a task finds its rank
+  std::array<std::string_view, 2> banners;  ///< in what --version prints; the version follows one
+  std::pair<int, int> oldest;  ///< version that was tested or whose documents were read
   Told (*tell)(const Start&);
 };
 
-/// The versions are the oldest that were tested, or whose documents have these options.
-constexpr std::array dialects{Dialect{TaskLauncher::slurm, 20, 11, tell_srun},
-                              Dialect{TaskLauncher::openmpi, 4, 0, tell_mpirun},
-                              Dialect{TaskLauncher::mpich, 3, 3, tell_mpiexec}};
+constexpr std::array<Entry, 3> task_launchers{{
+    {"slurm", {"srun"}, "slurm-client", "SLURM_PROCID", {"slurm"}, {20, 11}, tell_srun},
+    {"openmpi",
+     {"mpirun.openmpi", "mpirun", "mpiexec"},
+     "openmpi-bin",
+     "OMPI_COMM_WORLD_RANK",
+     {"(Open MPI)", "(OpenRTE)"},
+     {4, 0},
+     tell_mpirun},
+    {"mpich",
+     {"mpiexec.mpich", "mpiexec.hydra", "mpiexec", "mpirun"},
+     "mpich",
+     "PMI_RANK",
+     {"HYDRA"},
+     {3, 3},
+     tell_mpiexec},
+}};
 
-/// The last row that is not newer than the program.
-const Dialect& dialect_of(const FoundProgram& found) {
-  const TaskLauncherVersion& version = found.version;
-  const Dialect* oldest = nullptr;
-  const Dialect* spoken = nullptr;
-  for (const Dialect& row : dialects) {
-    if (row.launcher != version.launcher) continue;
-    if (oldest == nullptr) oldest = &row;
-    if (std::pair(row.major, row.minor) <= std::pair(version.major, version.minor)) spoken = &row;
+/// SLURM last: what the others print may name it.
+constexpr std::array all_task_launchers{TaskLauncher::openmpi, TaskLauncher::mpich,
+                                        TaskLauncher::slurm};
+
+const Entry& entry_of(TaskLauncher launcher) {
+  return task_launchers[static_cast<std::size_t>(launcher)];
+}
+
+/// The first "N.N" of a text, with what follows it of a version.
+std::optional<TaskLauncherVersion> first_version(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_of("0123456789"), text.size()));
+  text = text.substr(0, text.find_first_not_of("0123456789."));
+  const std::size_t dot = text.find('.');
+  if (dot == text.npos) return std::nullopt;
+  const std::string_view rest = text.substr(dot + 1);
+  const auto major = parse_number<int>(text.substr(0, dot));
+  const auto minor = parse_number<int>(rest.substr(0, rest.find('.')));
+  if (!major || !minor) return std::nullopt;
+  return TaskLauncherVersion{.major = *major, .minor = *minor, .text = std::string(text)};
+}
+
+/// A program on PATH that is a task launcher.
+struct FoundProgram {
+  std::string path;
+  TaskLauncherVersion version;
+};
+
+/// The first program on PATH that is what the name of the launcher means, whatever it is called:
+/// `mpirun` and `mpiexec` may be anybody's.
+FoundProgram find_program(TaskLauncher launcher) {
+  const Entry& entry = entry_of(launcher);
+  std::string others;
+  for (const char* const name : entry.programs) {
+    if (name == nullptr) break;
+    for (const std::string& path : all_on_path(name)) {
+      const std::string printed = answer_of({path, "--version"});
+      const auto version = task_launcher_version(printed);
+      if (version && version->launcher == launcher) return {path, *version};
+      others +=
+          fmt::format("\n  {} --version: {}", path,
+                      version ? fmt::format("{} {}", name_of(version->launcher), version->text)
+                              : printable(last_line(printed)));
+    }
   }
-  if (spoken != nullptr) return *spoken;
+  if (others.empty()) {
+    fail(ErrorCode::remote, "--launcher {}: no {} on PATH (Debian: {})", entry.name,
+         entry.programs.front(), entry.package);
+  }
+  fail(ErrorCode::remote,
+       "--launcher {}: no program on PATH says that it is {}'s:{}\n  Put the right one first on "
+       "PATH (Debian: {}), or pass --launcher ssh.",
+       entry.name, entry.name, others, entry.package);
+}
+
+void check_version(const Entry& entry, const FoundProgram& found) {
+  const TaskLauncherVersion& version = found.version;
+  if (std::pair(version.major, version.minor) >= entry.oldest) return;
   fail(ErrorCode::remote,
        "{} {} is too old for --launcher {}: install {}.{} or newer, or use --launcher ssh",
-       found.path, version.text, name_of(version.launcher), oldest->major, oldest->minor);
+       found.path, version.text, entry.name, entry.oldest.first, entry.oldest.second);
 }
 
 }  // namespace
@@ -268,12 +253,13 @@ std::optional<TaskLauncherVersion> task_launcher_version(std::string_view printe
 }
 
 TaskCommand make_task_command(const Resources& resources, const LaunchOptions& options) {
+  const Entry& entry = entry_of(*resources.task_launcher);
   const FoundProgram found = find_program(*resources.task_launcher);
-  Told told = dialect_of(found).tell({found.path, resources.plan, options.oversubscribe});
+  check_version(entry, found);
+  Told told = entry.tell({found.path, resources.plan, options.oversubscribe});
   Words& argv = told.words;
   argv.insert(argv.end(), options.launcher_args.begin(), options.launcher_args.end());
-  const Words agent{own_path(), "agent", std::string(connecting_agent),
-                    entry_of(found.version.launcher).rank_variable};
+  const Words agent{own_path(), "agent", std::string(connecting_agent), entry.rank_variable};
   argv.insert(argv.end(), agent.begin(), agent.end());
   const bool elsewhere = std::ranges::find(resources.remote, true) != resources.remote.end();
   return {.argv = std::move(argv), .host_list = std::move(told.host_list), .here_only = !elsewhere};
