@@ -17,13 +17,11 @@ namespace {
 struct Mpi {
   TaskLauncher launcher;
   const char* name;
-  std::array<const char*, 3> programs;  ///< the first is its own, the others may be another's
   const char* package;
 };
 
-constexpr std::array mpis{
-    Mpi{TaskLauncher::openmpi, "OpenMPI", {"mpirun.openmpi", "mpirun", "mpiexec"}, "openmpi-bin"},
-    Mpi{TaskLauncher::mpich, "MPICH", {"mpirun.mpich", "mpiexec.hydra", "mpiexec"}, "mpich"}};
+constexpr std::array mpis{Mpi{TaskLauncher::openmpi, "OpenMPI", "openmpi-bin"},
+                          Mpi{TaskLauncher::mpich, "MPICH", "mpich"}};
 constexpr const char* munge_socket = "/run/munge/munge.socket.2";
 constexpr const char* slurm_file = "/etc/slurm/slurm.conf";
 
@@ -83,10 +81,11 @@ void look_at_root(const Probe& probe, Findings& findings) {
 
 /// Whether one of its programs is there. They are known by what they say, not by their names.
 bool look_at_mpi(const Mpi& mpi, const Probe& probe, Findings& findings) {
-  for (const char* const program : mpi.programs) {
+  const std::vector<std::string> programs = program_names(mpi.launcher);
+  for (const std::string& program : programs) {
     if (probe.find_program(program).empty()) continue;
     const ProgramRun run = probe.run({program, "--version"});
-    if (run.status != 0 && program == mpi.programs.front()) {
+    if (run.status != 0 && program == programs.front()) {
       findings.problem(fmt::format("{} --version fails: {}", program, last_line(run.output)),
                        fmt::format("apt-get install --reinstall {}", mpi.package));
       return true;

@@ -195,8 +195,7 @@ struct FoundProgram {
 FoundProgram find_program(TaskLauncher launcher) {
   const Entry& entry = entry_of(launcher);
   std::string others;
-  for (const char* const name : entry.programs) {
-    if (name == nullptr) break;
+  for (const std::string& name : program_names(launcher)) {
     for (const std::string& path : all_on_path(name)) {
       const std::string printed = answer_of({path, "--version"});
       const auto version = task_launcher_version(printed);
@@ -229,6 +228,14 @@ void check_version(const Entry& entry, const FoundProgram& found) {
 
 std::string_view name_of(TaskLauncher launcher) {
   return entry_of(launcher).name;
+}
+
+std::vector<std::string> program_names(TaskLauncher launcher) {
+  std::vector<std::string> names;
+  for (const char* const name : entry_of(launcher).programs) {
+    if (name != nullptr) names.emplace_back(name);
+  }
+  return names;
 }
 
 std::optional<TaskLauncher> task_launcher_named(std::string_view name) {

@@ -18,6 +18,9 @@ std::string_view name_of(TaskLauncher launcher);
 /// None for the names of launchers that are no such program.
 std::optional<TaskLauncher> task_launcher_named(std::string_view name);
 
+/// The names under which its program is looked for, the least ambiguous first.
+std::vector<std::string> program_names(TaskLauncher launcher);
+
 /// Which one a program is, and of which version.
 struct TaskLauncherVersion {
   TaskLauncher launcher = TaskLauncher::slurm;
