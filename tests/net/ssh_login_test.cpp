@@ -192,6 +192,16 @@ TEST_CASE_METHOD(KnownNode, "SshLink: a key that the host does not know", "[net]
 }
 
 TEST_CASE_METHOD(KnownNode,
+                 "SshLink: a condition that libssh does not know is refused, not passed over",
+                 "[net][ssh]") {
+  user.configure("Match final all\n  ForwardAgent no\nMatch host other\n  Port 1\n");
+  CHECK(run(target("node", "echo in")).output == "in\n");
+  user.configure("Match originalhost node\n  ProxyJump gate\n");
+  CHECK_THAT(run(target("node", "cat")).reason,
+             ContainsSubstring("\"Match originalhost\"") && ContainsSubstring("--ssh_command"));
+}
+
+TEST_CASE_METHOD(KnownNode,
                  "SshLink: the configuration file and the port may be given",
                  "[net][ssh]") {
   const TempDir folder;

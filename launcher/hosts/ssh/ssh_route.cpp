@@ -58,6 +58,15 @@ bool matters(const std::string& option) {
   return std::ranges::find(known, lower) != known.end();
 }
 
+/// The condition in a line of libssh's log that says that it passes over a whole Match block, or
+/// nothing. `Match final` and `canonical`, which it skips too, are not among them: Fedora's own
+/// configuration has `Match final all` around its choice of ciphers.
+std::string_view unknown_condition(std::string_view line) {
+  std::string_view rest = text_after(line, "Unsupported Match keyword '");
+  if (!rest.ends_with("ignoring")) rest = text_after(line, "Unknown argument '");
+  return rest.substr(0, rest.find('\''));
+}
+
 /// libssh takes '%' and '~' in the names of files for more than they are.
 std::string escaped(const std::string& path) {
   std::string out = path.starts_with('~') ? "./" : "";
@@ -107,14 +116,20 @@ SshRoute read_configuration(const std::string& name, const std::string& file) {
   found.session = make_session(name);
   found.host = option_text(first_look.get(), SSH_OPTIONS_HOST);
   keep_name(found.session.get(), name);
+  std::string condition;
   {
     const LibraryLog log([&](std::string_view line) {
+      if (condition.empty()) condition = unknown_condition(line);
       const std::string_view rest = text_after(line, "Unsupported option: ");
       const std::string option(rest.substr(0, rest.find(',')));
       if (!matters(option) || found.ignored.find(option) != option.npos) return;
       found.ignored += (found.ignored.empty() ? "" : ", ") + option;
     });
     parse(found.session.get(), file);
+  }
+  if (!condition.empty()) {
+    fail(ErrorCode::remote, "libssh passes over \"Match {}\" in the configuration; {}", condition,
+         client_remedy);
   }
   const bool is_ipv6 = found.host.find(':') != found.host.npos;
   set_option(found.session.get(), SSH_OPTIONS_HOST,
