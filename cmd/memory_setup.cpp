@@ -54,6 +54,14 @@ zero::ShardedStore::Options store_options(const config::TrainSettings& settings,
           .precision = settings.precision};
 }
 
+std::vector<std::string> biases_and_norms(const model::Model& model) {
+  std::vector<std::string> names;
+  for (const model::ParameterSpec& parameter : model.parameters()) {
+    if (model::is_bias_or_norm(parameter)) names.push_back(parameter.name);
+  }
+  return names;
+}
+
 engine::FrameMode frame_mode(const config::TrainSettings& settings) {
   if (!settings.trains) return engine::FrameMode::inference;
   if (!settings.gradient_checkpointing) return engine::FrameMode::training;
@@ -65,9 +73,9 @@ engine::FrameMode frame_mode(const config::TrainSettings& settings) {
 
 MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& model, int world) {
   MemorySetup setup;
-  if (settings.trains) {  // one group of all parameters, as DeepSpeed makes of a configuration
-    setup.groups =
-        std::make_unique<optim::ParameterGroups>(optim::make_optimizer(settings.optimizer));
+  if (settings.trains) {
+    setup.groups = std::make_unique<optim::ParameterGroups>(
+        optim::make_parameter_groups(settings.optimizer, biases_and_norms(model)));
   }
   setup.engine = {
       .shape = engine::batch_shape(settings.micro_batch_size, settings.data),

@@ -109,13 +109,15 @@ std::vector<std::string> describe_alike(const TrainSetup& setup,
 /// `needs_held_out`: the option that cannot do without.
 void check_data(const TrainSetup& setup, const std::string& needs_held_out) {
   const config::DataSettings& data = setup.settings.data;
-  const bool evaluates_only = !setup.settings.trains;
   if (!needs_held_out.empty() && !setup.validation_data) {
     fail(ErrorCode::input, "{}: --split leaves no sample to evaluate, as {} asks for",
          config::describe(data.train_files), needs_held_out);
   }
-  if (!evaluates_only && setup.training_samples < setup.settings.train_batch_size) {
-    fail(ErrorCode::input, "{}: {} samples of {} tokens do not fill one batch of {}",
+  if (setup.settings.trains && data.drop_last &&
+      setup.training_samples < setup.settings.train_batch_size) {
+    fail(ErrorCode::input,
+         "{}: {} samples of {} tokens do not fill one batch of {}, and --dataloader_drop_last "
+         "leaves out what does not",
          setup.training_data->path(), setup.training_samples, data.block_size,
          setup.settings.train_batch_size);
   }

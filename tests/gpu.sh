@@ -206,7 +206,8 @@ train() {
   local name=$1 status number
   step "$name" "$2" "$tree/bin/dstrain" --device cuda --num_gpus 1 train \
     --train_file "$work/bytes.txt" --tokenizer byte --no_shuffle --block_size 1024 \
-    --per_device_train_batch_size "$3" --max_steps "$4" --logging_steps 1 --save_steps 0 \
+    --lr_scheduler_type constant --per_device_train_batch_size "$3" --max_steps "$4" \
+    --logging_steps 1 --save_steps 0 \
     --output_dir "$work/$name" "${@:5}"
   status=$?
   if [[ -s $work/$name/metrics.jsonl ]]; then

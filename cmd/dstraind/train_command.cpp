@@ -6,6 +6,7 @@
 
 #include "cmd/dstraind/commands.h"
 #include "cmd/dstraind/evaluate_model.h"
+#include "cmd/dstraind/rule_summary.h"
 #include "cmd/dstraind/stop_signals.h"
 #include "cmd/dstraind/training_rank.h"
 #include "cmd/memory_savings.h"
@@ -54,6 +55,7 @@ void announce(const TrainSetup& setup, const WorkerEnv& worker) {
   if (setup.model.device != DeviceKind::cpu) {
     log_info(fmt::format("the ranks compute on {}", name_of(setup.model.device)));
   }
+  if (settings.trains) log_info(describe_rule(setup));
   log_info(zero::describe(setup.plan, setup.formula));
 }
 

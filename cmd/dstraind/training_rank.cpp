@@ -179,6 +179,7 @@ std::int64_t TrainingRank::load() {
                                     checkpoint::directory_name(resumed.state.global_step);
   if (!std::filesystem::equivalent(resumed.checkpoint, own, ignored)) return 0;
   setup_.state.logged_step = resumed.state.logged_step;
+  setup_.state.unlogged_loss = resumed.state.unlogged_loss;
   return resumed.state.global_step;
 }
 
@@ -287,6 +288,7 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
                                    {.samples = setup_.training_samples,
                                     .global_batch = settings.train_batch_size,
                                     .shuffle = settings.data.shuffle,
+                                    .drop_last = settings.data.drop_last,
                                     .seed = settings.data.seed});
   std::optional<data::EvaluationLoader> validation;
   if (setup_.validation_data) {

@@ -14,6 +14,7 @@ struct AdamSettings {
   double weight_decay = 0;
   bool decoupled_decay = true;  ///< AdamW; false: L2 added to the gradient
   bool bias_correction = true;
+  bool decays_all = true;  ///< false: not biases and norm weights, as Hugging Face's Trainer
 };
 
 struct LambSettings {

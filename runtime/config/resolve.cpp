@@ -116,20 +116,23 @@ bool separates_documents(const TrainOptions& options) {
 void resolve_data(SettingsBuilder& builder) {
   const Flag<std::int64_t>& seed =
       builder.options().data_seed.typed() ? builder.options().data_seed : builder.options().seed;
-  builder.settings().data = {.train_files = builder.options().train_file.value,
-                             .validation_files = builder.options().validation_file.value,
-                             .split = split_weights(builder.options().split.value),
-                             .max_train_samples = builder.options().max_train_samples.value,
-                             .max_eval_samples = builder.options().max_eval_samples.value,
-                             .tokenizer = builder.options().tokenizer.value,
-                             .tokenizer_given = builder.options().tokenizer.typed(),
-                             .block_size = builder.options().block_size.value,
-                             .source_length = builder.options().max_source_length.value,
-                             .target_length = builder.options().max_target_length.value,
-                             .documents = separates_documents(builder.options()),
-                             .packing = builder.options().packing.value,
-                             .shuffle = !builder.options().no_shuffle.value,
-                             .seed = static_cast<std::uint64_t>(seed.value)};
+  builder.settings().data = {
+      .train_files = builder.options().train_file.value,
+      .validation_files = builder.options().validation_file.value,
+      .split = split_weights(builder.options().split.value),
+      .max_train_samples = builder.options().max_train_samples.value,
+      .max_eval_samples = builder.options().max_eval_samples.value,
+      .tokenizer = builder.options().tokenizer.value,
+      .tokenizer_given = builder.options().tokenizer.typed(),
+      .block_size = builder.options().block_size.value,
+      .source_length = builder.options().max_source_length.value,
+      .target_length = builder.options().max_target_length.value,
+      .documents = separates_documents(builder.options()),
+      .packing = builder.options().packing.value,
+      .shuffle = !builder.options().no_shuffle.value,
+      .drop_last =
+          builder.pick("dataloader_drop_last", builder.options().dataloader_drop_last, false),
+      .seed = static_cast<std::uint64_t>(seed.value)};
 }
 
 void resolve_rest(SettingsBuilder& builder) {

@@ -55,6 +55,7 @@ AdamSettings resolve_adam(SettingsBuilder& builder, const std::string& type) {
     builder.add_warning("optimizer.params.adam_w_mode",
                         "has no effect: type AdamW always decouples the weight decay");
   }
+  adam.decays_all = builder.config().has("optimizer");
   const Flag<std::string>& flag = builder.options().optim;
   if (flag.typed() && !adam.decoupled_decay) {
     builder.disagree("optimizer.params.adam_w_mode", "false", flag.typed_as, flag.value);

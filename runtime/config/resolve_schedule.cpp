@@ -50,13 +50,7 @@ HuggingFaceSchedule resolve_hugging_face_schedule(SettingsBuilder& builder) {
   HuggingFaceSchedule schedule{.kind = hugging_face_schedule(type.value).value(),
                                .warmup_steps = warmup_steps(builder).value_or(unknown_steps),
                                .total_steps = builder.training_steps().value_or(unknown_steps)};
-  if (warmup.typed() && !type.typed()) {
-    schedule.kind = Kind::linear;
-    builder.problems().warn(
-        {}, warmup.typed_as,
-        "the schedule is Hugging Face's default, linear: up in the warmup, then down to "
-        "0 at the last step; --lr_scheduler_type gives another");
-  } else if (warmup.value > 0 && schedule.kind == Kind::constant) {
+  if (warmup.value > 0 && schedule.kind == Kind::constant) {
     builder.problems().warn({}, warmup.typed_as,
                             fmt::format("has no effect: {} is constant", type.typed_as));
   }

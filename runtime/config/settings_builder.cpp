@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/run_length.h"
+
 namespace dstrain::config {
 
 void SettingsBuilder::decided_json(std::string_view path,
@@ -88,8 +90,9 @@ std::optional<std::int64_t> SettingsBuilder::training_steps() const {
   const std::int64_t batch = result_.settings.train_batch_size;
   const bool known = context_.train_samples > 0 && batch > 0;
   if (options_.max_steps.value <= 0 && !known) return std::nullopt;
-  return config::training_steps(options_.max_steps.value, options_.num_train_epochs.value,
-                                known ? context_.train_samples / batch : 0);
+  return dstrain::training_steps(
+      options_.max_steps.value, options_.num_train_epochs.value,
+      known ? steps_per_epoch(context_.train_samples, batch, drops_last()) : 0);
 }
 
 Resolved SettingsBuilder::finish() {

@@ -63,6 +63,12 @@ class SettingsBuilder {
                 const std::string& flag,
                 const std::string& flag_value);
 
+  /// Whether what does not fill the last global batch of an epoch is left out.
+  [[nodiscard]] bool drops_last() const {
+    return options_.dataloader_drop_last.value ||
+           config_.boolean("dataloader_drop_last").value_or(false);
+  }
+
   /// Optimizer steps of the run, once the batch is resolved. Nothing when they depend on data that
   /// are not known.
   [[nodiscard]] std::optional<std::int64_t> training_steps() const;

@@ -18,10 +18,8 @@ constexpr std::string_view tail =
     "Booleans may carry true, false, 1 or 0. The last of a repeated option counts. Several files\n"
     "are a mixture: with weights, as in --train_file 0.7 A 0.3 B, or without, each sample once an\n"
     "epoch. Schedules are constant, constant_with_warmup, linear, cosine, polynomial and\n"
-    "inverse_sqrt, as Hugging Face computes them. With neither --lr_scheduler_type nor a "
-    "scheduler\n"
-    "in the configuration the rate is constant, or linear if a warmup is given: up in the warmup,\n"
-    "then down to 0 at the end.\n"
+    "inverse_sqrt, as Hugging Face computes them; a scheduler in the configuration takes their\n"
+    "place. linear goes up in the warmup and down to 0 at the last step.\n"
     "Gradients are clipped at the configuration's gradient_clipping, else at --max_grad_norm.\n"
     "`dstrain config show FILE` tells what a configuration and the options amount to.\n";
 

@@ -34,6 +34,7 @@ struct TrainOptions {
   Flag<bool> packing{true, {}};
   Flag<bool> reset_attention_mask, reset_position_ids;  ///< both or the first alone
   Flag<bool> no_shuffle;
+  Flag<bool> dataloader_drop_last;
 
   Flag<std::int64_t> max_steps{-1, {}};  ///< not positive: num_train_epochs decides
   Flag<double> num_train_epochs{3.0, {}};
@@ -47,7 +48,7 @@ struct TrainOptions {
   Flag<double> adam_epsilon{1e-8, {}};
   Flag<std::string> optim{"adamw_torch", {}};
   Flag<double> max_grad_norm{1.0, {}};
-  Flag<std::string> lr_scheduler_type{"constant", {}};
+  Flag<std::string> lr_scheduler_type{"linear", {}};
   Flag<double> warmup_steps;  ///< below 1: a part of all steps
   Flag<double> warmup_ratio;
   Flag<std::int64_t> seed{42, {}};

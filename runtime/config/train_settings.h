@@ -1,5 +1,4 @@
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -79,6 +78,7 @@ struct DataSettings {
   bool documents = false;          ///< attention and positions begin anew with each document
   bool packing = true;             ///< several records of JSON lines in a sample
   bool shuffle = true;
+  bool drop_last = false;   ///< what does not fill the last global batch of an epoch is left out
   std::uint64_t seed = 42;  ///< of shuffling
 };
 
@@ -165,14 +165,5 @@ struct TrainSettings {
   std::string ds_config_text;         ///< the configuration as given, for the record
   std::vector<std::string> warnings;  ///< one line each, to be logged once
 };
-
-/// Optimizer steps of a run: `max_steps`, or if that is not positive those of its epochs.
-inline std::int64_t training_steps(std::int64_t max_steps,
-                                   double num_train_epochs,
-                                   std::int64_t steps_per_epoch) {
-  if (max_steps > 0) return max_steps;
-  return static_cast<std::int64_t>(
-      std::ceil(num_train_epochs * static_cast<double>(steps_per_epoch)));
-}
 
 }  // namespace dstrain::config

@@ -52,6 +52,22 @@ BatchLoader::BatchLoader(const SampleSource& source,
                 place.world, place.micro_batch);
 }
 
+std::int64_t BatchLoader::micro_steps_of(std::int64_t samples) const {
+  const std::int64_t each = place_.world * place_.micro_batch;
+  return (samples + each - 1) / each;
+}
+
+std::int64_t BatchLoader::micro_steps(std::int64_t step) const {
+  return micro_steps_of(order_.batch_size(step));
+}
+
+double BatchLoader::epochs_after(std::int64_t steps) const {
+  const std::int64_t in_epoch = steps % order_.steps_per_epoch();
+  const std::int64_t all = micro_steps_of(order_.samples_of(order_.steps_per_epoch()));
+  return static_cast<double>(order_.epoch_of(steps)) +
+         static_cast<double>(in_epoch * micro_steps_) / static_cast<double>(all);
+}
+
 std::int64_t BatchLoader::fill(std::int64_t step,
                                std::int64_t micro_step,
                                const SampleRows& rows) const {
@@ -60,8 +76,14 @@ std::int64_t BatchLoader::fill(std::int64_t step,
                 micro_steps_);
   if (micro_step == 0) check_mapped_files();
   const std::int64_t first = (micro_step * place_.world + place_.rank) * place_.micro_batch;
+  const std::int64_t size = order_.batch_size(step);
   for (std::int64_t i = 0; i < place_.micro_batch; ++i) {
-    source_.read(order_.sample(step, first + i), rows.row(i, source_.sizes()));
+    const SampleRows row = rows.row(i, source_.sizes());
+    if (first + i < size) {
+      source_.read(order_.sample(step, first + i), row);
+    } else {
+      fill_empty(row);
+    }
   }
   return first;
 }

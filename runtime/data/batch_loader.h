@@ -22,19 +22,26 @@ struct LoaderPlace {
 class BatchLoader {
  public:
   /// Of the first order.samples samples, or as many as there are if that is 0. Throws Error{input}
-  /// when the data does not hold one global batch.
+  /// as SampleOrder does.
   BatchLoader(const SampleSource& source, const LoaderPlace& place, const OrderOptions& order);
 
-  [[nodiscard]] std::int64_t steps_per_epoch() const { return order_.steps_per_epoch(); }
+  [[nodiscard]] const SampleOrder& order() const { return order_; }
+  /// Micro steps of optimizer step `step` (from 0): behind them no rank has a sample.
+  [[nodiscard]] std::int64_t micro_steps(std::int64_t step) const;
+  /// Epochs after `steps` steps, which Hugging Face counts in micro steps.
+  [[nodiscard]] double epochs_after(std::int64_t steps) const;
 
   [[nodiscard]] const SampleSizes& sizes() const { return source_.sizes(); }
 
-  /// Writes the B samples of one micro step of optimizer step `step`, both counted from 0. Returns
-  /// the place of the first one within the global batch. Throws Error{input} when a file of it
+  /// Writes the B samples of one micro step of optimizer step `step`, both counted from 0; where an
+  /// epoch's last batch has no more, labels are `ignored_label`. Returns the place of the first one
+  /// within the global batch. Throws Error{input} when a file of it
   /// has changed as check_mapped_files() says, or holds an id beyond the vocabulary.
   std::int64_t fill(std::int64_t step, std::int64_t micro_step, const SampleRows& rows) const;
 
  private:
+  [[nodiscard]] std::int64_t micro_steps_of(std::int64_t samples) const;
+
   const SampleSource& source_;
   LoaderPlace place_;
   std::int64_t micro_steps_;

@@ -103,6 +103,11 @@ std::int64_t MixtureSamples::bytes() const {
   return sum;
 }
 
+bool MixtureSamples::counts_all_labels() const {
+  return std::ranges::all_of(
+      parts_, [](const MixturePart& part) { return part.source->counts_all_labels(); });
+}
+
 bool MixtureSamples::is_text() const {
   return std::ranges::any_of(parts_,
                              [](const MixturePart& part) { return part.source->is_text(); });

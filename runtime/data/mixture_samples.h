@@ -29,6 +29,7 @@ class MixtureSamples : public SampleSource {
   [[nodiscard]] std::string mixture() const override;
   [[nodiscard]] std::int64_t bytes() const override;
   [[nodiscard]] bool is_text() const override;
+  [[nodiscard]] bool counts_all_labels() const override;
   [[nodiscard]] std::int64_t samples() const override { return order_.samples(); }
   void read(std::int64_t sample, const SampleRows& row) const override;
 

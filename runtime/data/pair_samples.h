@@ -31,6 +31,7 @@ class PairSamples : public SampleSource {
 
   [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
   [[nodiscard]] bool is_text() const override { return false; }
+  [[nodiscard]] bool counts_all_labels() const override { return false; }
   [[nodiscard]] std::int64_t samples() const override { return std::ssize(pairs_); }
   void read(std::int64_t sample, const SampleRows& row) const override;
 

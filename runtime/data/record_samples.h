@@ -48,6 +48,7 @@ class RecordSamples : public SampleSource {
 
   [[nodiscard]] std::int64_t bytes() const override { return file_.bytes; }
   [[nodiscard]] bool is_text() const override { return true; }
+  [[nodiscard]] bool counts_all_labels() const override { return false; }
   [[nodiscard]] std::int64_t samples() const override { return std::ssize(row_begins_) - 1; }
   void read(std::int64_t sample, const SampleRows& row) const override;
   /// The records of a row, in order.

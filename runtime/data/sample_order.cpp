@@ -1,10 +1,12 @@
 #include "runtime/data/sample_order.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "runtime/base/error.h"
 #include "runtime/base/philox.h"
+#include "runtime/base/run_length.h"
 
 namespace dstrain::data {
 namespace {
@@ -59,20 +61,31 @@ std::uint64_t Permutation::scramble(std::uint64_t number) const {
 
 SampleOrder::SampleOrder(const OrderOptions& options) : options_(options) {
   DSTRAIN_CHECK(options.global_batch > 0, "global batch {}", options.global_batch);
-  if (options.samples < options.global_batch) {
-    fail(ErrorCode::input,
-         "the training data holds {} samples, fewer than the {} of one step (train_batch_size); "
-         "give more text, a smaller batch or a smaller block_size",
-         options.samples, options.global_batch);
-  }
+  if (steps_per_epoch() > 0) return;
+  fail(ErrorCode::input,
+       "the training data holds {} samples, fewer than the {} of one step (train_batch_size), and "
+       "--dataloader_drop_last leaves them out; give more data or a smaller batch",
+       options.samples, options.global_batch);
 }
 
 std::int64_t SampleOrder::steps_per_epoch() const {
-  return options_.samples / options_.global_batch;
+  return dstrain::steps_per_epoch(options_.samples, options_.global_batch, options_.drop_last);
+}
+
+std::int64_t SampleOrder::batch_size(std::int64_t step) const {
+  const std::int64_t left = options_.samples - step % steps_per_epoch() * options_.global_batch;
+  return std::min(options_.global_batch, left);
+}
+
+std::int64_t SampleOrder::samples_of(std::int64_t steps) const {
+  const std::int64_t epochs = steps / steps_per_epoch();
+  const std::int64_t begun = steps % steps_per_epoch() * options_.global_batch;
+  const std::int64_t each = std::min(options_.samples, steps_per_epoch() * options_.global_batch);
+  return epochs * each + begun;
 }
 
 std::int64_t SampleOrder::sample(std::int64_t step, std::int64_t place) const {
-  DSTRAIN_CHECK(step >= 0 && place >= 0 && place < options_.global_batch, "step {}, place {}", step,
+  DSTRAIN_CHECK(step >= 0 && place >= 0 && place < batch_size(step), "step {}, place {}", step,
                 place);
   const std::int64_t epoch = epoch_of(step);
   const std::int64_t position = step % steps_per_epoch() * options_.global_batch + place;

@@ -35,6 +35,8 @@ class SampleSource {
   [[nodiscard]] virtual std::int64_t bytes() const = 0;
   /// Whether the tokens were made of text, rather than being the ids of a token file.
   [[nodiscard]] virtual bool is_text() const = 0;
+  /// Whether as many labels count in one sample as in another, but for a tail.
+  [[nodiscard]] virtual bool counts_all_labels() const { return true; }
   /// At least one.
   [[nodiscard]] virtual std::int64_t samples() const = 0;
   /// The parts that were asked for when it was opened (`SampleOptions::split`).

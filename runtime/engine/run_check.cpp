@@ -104,6 +104,10 @@ std::vector<std::string> data_differences(const TrainerState& saved,
             ? fmt::format("set --max_train_samples {}, or the --split of the run", saved.samples)
             : same_data);
   }
+  if (saved.samples % saved.train_batch_size != 0) {
+    compare(lines, "dataloader_drop_last", saved.drop_last, run.drop_last,
+            fmt::format("set --dataloader_drop_last {}", saved.drop_last));
+  }
   return lines;
 }
 

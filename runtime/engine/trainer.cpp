@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "runtime/base/log.h"
+#include "runtime/base/run_length.h"
 #include "runtime/engine/evaluation.h"
 #include "runtime/monitor/progress_line.h"
 #include "runtime/optim/schedule.h"
@@ -42,10 +43,9 @@ constexpr double step_memory = 8;  ///< steps over which their time is averaged
 Trainer::Trainer(Parts parts)
     : parts_(std::move(parts)),
       first_step_(parts_.state.global_step + 1),
-      total_steps_(config::training_steps(parts_.settings.max_steps,
-                                          parts_.settings.num_train_epochs,
-                                          parts_.training_data.steps_per_epoch())),
-      micro_batches_(static_cast<std::size_t>(parts_.settings.accumulation_steps)),
+      total_steps_(training_steps(parts_.settings.max_steps,
+                                  parts_.settings.num_train_epochs,
+                                  parts_.training_data.order().steps_per_epoch())),
       save_requests_(parts_.control,
                      parts_.checkpointer,
                      {parts_.control_group.rank(), parts_.control_group.size()}),
@@ -86,10 +86,6 @@ bool Trainer::saves_on_request(std::int64_t step) {
   return save_requests_.due(requests, step);
 }
 
-double Trainer::epoch_after(std::int64_t step) const {
-  return static_cast<double>(step) / static_cast<double>(parts_.training_data.steps_per_epoch());
-}
-
 bool Trainer::due(const config::Cadence& cadence, std::int64_t step) const {
   switch (cadence.unit) {
     case config::Cadence::Unit::never:
@@ -97,7 +93,7 @@ bool Trainer::due(const config::Cadence& cadence, std::int64_t step) const {
     case config::Cadence::Unit::steps:
       return is_nth(step, cadence.steps);
     case config::Cadence::Unit::epochs:
-      return is_nth(step, parts_.training_data.steps_per_epoch()) || step == total_steps_;
+      return is_nth(step, parts_.training_data.order().steps_per_epoch()) || step == total_steps_;
   }
   return false;
 }
@@ -127,7 +123,8 @@ void Trainer::begin_save(std::int64_t step) {
   parts_.state.global_step = step;
   parts_.state.overflow = overflow_.state();
   parts_.state.max_steps = total_steps_;
-  parts_.state.epoch = epoch_after(step);
+  parts_.state.epoch = parts_.training_data.epochs_after(step);
+  parts_.state.consumed_samples = parts_.training_data.order().samples_of(step);
   flush_metrics();
   parts_.checkpointer.begin(parts_.state);
   reports_are_old_ = true;
@@ -150,11 +147,10 @@ Trainer::Outcome Trainer::stop(std::int64_t step) {
 }
 
 data::StepBatches Trainer::empty_batches() const {
-  const std::size_t micro_steps = micro_batches_.size();
-  const std::int64_t samples =
-      static_cast<std::int64_t>(micro_steps) * parts_.settings.micro_batch_size;
-  return {data::SampleBuffer(samples, parts_.training_data.sizes()),
-          std::vector<std::int64_t>(micro_steps)};
+  const std::int64_t micro_steps = parts_.settings.accumulation_steps;
+  return {data::SampleBuffer(micro_steps * parts_.settings.micro_batch_size,
+                             parts_.training_data.sizes()),
+          std::vector<std::int64_t>(static_cast<std::size_t>(micro_steps))};
 }
 
 /// Runs on the prefetching thread; `step` counts from 0.
@@ -176,6 +172,7 @@ void Trainer::load_next(std::int64_t step, data::BatchPrefetcher& batches) {
   begin_work(parts_.progress, Work::tokens);
   data::StepBatches& loaded = batches.take(step - 1);
   const std::int64_t count = parts_.settings.micro_batch_size;
+  micro_batches_.resize(static_cast<std::size_t>(parts_.training_data.micro_steps(step - 1)));
   for (std::int64_t i = 0; i < std::ssize(micro_batches_); ++i) {
     const auto index = static_cast<std::size_t>(i);
     micro_batches_[index] =
@@ -323,17 +320,18 @@ void Trainer::tell_progress(const Launched& launched, double loss) {
 }
 
 monitor::StepMetrics Trainer::measure(std::int64_t step) {
-  const config::TrainSettings& settings = parts_.settings;
-  const model::BatchShape batch = batch_shape(settings.train_batch_size, settings.data);
-  const std::int64_t step_tokens = batch.positions();
+  const data::SampleOrder& order = parts_.training_data.order();
+  const double now = parts_.clock.now_seconds();
+  const double seconds = now - reported_at_seconds_;
+  const model::BatchShape batch =
+      batch_shape(order.samples_of(step) - order.samples_of(reported_step_), parts_.settings.data);
   monitor::StepMetrics metrics;
   metrics.step = step;
-  metrics.epoch = epoch_after(step);
-  metrics.tokens = step * step_tokens;
-  const double now = parts_.clock.now_seconds();
-  metrics.step_seconds = (now - reported_at_seconds_) / static_cast<double>(step - reported_step_);
-  metrics.tokens_per_second = static_cast<double>(step_tokens) / metrics.step_seconds;
-  metrics.model_tflops = parts_.model.flops(batch) / metrics.step_seconds / 1e12;
+  metrics.epoch = parts_.training_data.epochs_after(step);
+  metrics.tokens = batch_shape(order.samples_of(step), parts_.settings.data).positions();
+  metrics.step_seconds = seconds / static_cast<double>(step - reported_step_);
+  metrics.tokens_per_second = static_cast<double>(batch.positions()) / seconds;
+  metrics.model_tflops = parts_.model.flops(batch) / seconds / 1e12;
   metrics.planned = parts_.planned_memory;
   reported_step_ = step;
   reported_at_seconds_ = now;
@@ -363,31 +361,42 @@ bool Trainer::prints(std::int64_t step) const {
 
 void Trainer::report(const Launched& launched, const ops::StepDecision& decision) {
   const std::int64_t step = launched.step;
+  for (MeanLoss* const mean : {&parts_.state.unlogged_loss, &unprinted_loss_}) {
+    mean->add(decision.loss);
+  }
   const bool logged = logs(step);
   const bool printed = prints(step);
   if (!logged && !printed) return;
   if (logged) parts_.state.logged_step = step;
   monitor::StepMetrics metrics = measure(step);
-  metrics.loss = decision.loss;
+  metrics.step_loss = decision.loss;
   metrics.learning_rate = launched.learning_rate;
   metrics.gradient_norm = decision.gradient_norm;
   metrics.loss_scale = launched.loss_scale;
   metrics.skipped_steps = overflow_.state().skipped_steps;
   const std::string times = printed ? describe_times() : "";
-  if (parts_.metrics == nullptr) return;
-  if (logged) write(metrics);
+  if (logged) {
+    metrics.loss = std::exchange(parts_.state.unlogged_loss, {}).value_or(decision.loss);
+    if (parts_.metrics != nullptr) write(metrics);
+  }
   if (!printed) return;
+  metrics.loss = std::exchange(unprinted_loss_, {}).value_or(decision.loss);
+  if (parts_.metrics != nullptr) print(metrics, times);
+}
+
+void Trainer::print(const monitor::StepMetrics& metrics, const std::string& times) {
   const double seconds_per_step = (parts_.clock.now_seconds() - started_at_seconds_) /
-                                  static_cast<double>(step - first_step_ + 1);
-  parts_.say(monitor::to_text(monitor::ProgressLine{
-                 .step = step,
-                 .steps = total_steps_,
-                 .loss = metrics.loss,
-                 .learning_rate = metrics.learning_rate,
-                 .gradient_norm = metrics.gradient_norm,
-                 .tokens_per_second = metrics.tokens_per_second,
-                 .seconds_left = seconds_per_step * static_cast<double>(total_steps_ - step)}) +
-             times);
+                                  static_cast<double>(metrics.step - first_step_ + 1);
+  parts_.say(
+      monitor::to_text(monitor::ProgressLine{
+          .step = metrics.step,
+          .steps = total_steps_,
+          .loss = metrics.loss,
+          .learning_rate = metrics.learning_rate,
+          .gradient_norm = metrics.gradient_norm,
+          .tokens_per_second = metrics.tokens_per_second,
+          .seconds_left = seconds_per_step * static_cast<double>(total_steps_ - metrics.step)}) +
+      times);
 }
 
 /// A full disk is no reason to stop: what could not be written waits.

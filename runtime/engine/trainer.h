@@ -74,7 +74,6 @@ class Trainer {
   void end_save();
   [[nodiscard]] bool due(const config::Cadence& cadence, std::int64_t step) const;
   [[nodiscard]] bool saves_after(std::int64_t step);
-  [[nodiscard]] double epoch_after(std::int64_t step) const;
   void load_next(std::int64_t step, data::BatchPrefetcher& batches);
   [[nodiscard]] data::StepBatches empty_batches() const;
   void load(std::int64_t step, data::StepBatches& batches) const;
@@ -95,6 +94,7 @@ class Trainer {
   [[nodiscard]] bool logs(std::int64_t step) const;
   [[nodiscard]] bool prints(std::int64_t step) const;
   void report(const Launched& launched, const ops::StepDecision& decision);
+  void print(const monitor::StepMetrics& metrics, const std::string& times);
   [[nodiscard]] std::string describe_times();
   void evaluate(std::int64_t step);
   [[nodiscard]] monitor::StepMetrics measure(std::int64_t step);
@@ -112,6 +112,7 @@ class Trainer {
   SaveRequests save_requests_;
   BestTracker best_;
   OverflowPolicy overflow_;
+  MeanLoss unprinted_loss_;
   std::optional<Launched> launched_;
   double step_seconds_ = 0;  ///< of the last steps, the older the less
   double settled_at_seconds_ = 0;

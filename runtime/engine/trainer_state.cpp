@@ -9,17 +9,19 @@
 namespace dstrain::engine {
 namespace {
 
-constexpr std::int64_t version = 1;
+constexpr std::int64_t version = 2;
 
 using Json = nlohmann::ordered_json;
 
 Json optimizer_json(const config::AdamSettings& adam) {
-  return {{"type", adam.decoupled_decay ? "AdamW" : "Adam"},
-          {"lr", adam.learning_rate},
-          {"betas", {adam.beta1, adam.beta2}},
-          {"eps", adam.epsilon},
-          {"weight_decay", adam.weight_decay},
-          {"bias_correction", adam.bias_correction}};
+  Json json{{"type", adam.decoupled_decay ? "AdamW" : "Adam"},
+            {"lr", adam.learning_rate},
+            {"betas", {adam.beta1, adam.beta2}},
+            {"eps", adam.epsilon},
+            {"weight_decay", adam.weight_decay},
+            {"bias_correction", adam.bias_correction}};
+  if (adam.weight_decay > 0 && !adam.decays_all) json["no_decay"] = "biases and norm weights";
+  return json;
 }
 
 Json optimizer_json(const config::LambSettings& lamb) {
@@ -85,7 +87,7 @@ void require_counts(const TrainerState& state, const std::string& path) {
   const std::pair<const char*, std::int64_t> counts[] = {
       {"global_step", state.global_step},       {"updates", state.updates},
       {"optimizer.step", state.optimizer_step}, {"skipped_steps", state.overflow.skipped_steps},
-      {"logged_step", state.logged_step},
+      {"logged_step", state.logged_step},       {"unlogged_loss.steps", state.unlogged_loss.steps},
   };
   for (const auto& [name, count] : counts) {
     if (count < 0) fail(ErrorCode::input, "{}: {} is {}", path, name, count);
@@ -105,6 +107,7 @@ TrainerState describe_run(const config::TrainSettings& settings,
   state.documents = settings.data.documents;
   state.seed = settings.seed;
   state.shuffle = settings.data.shuffle;
+  state.drop_last = settings.data.drop_last;
   state.data_seed = settings.data.seed;
   state.train_file = data.file;
   state.train_file_bytes = data.bytes;
@@ -142,29 +145,32 @@ bool same_optimizer(const TrainerState& one, const TrainerState& other) {
 }
 
 std::string to_text(const TrainerState& state) {
-  Json json{{"version", version},
-            {"global_step", state.global_step},
-            {"updates", state.updates},
-            {"skipped_steps", state.overflow.skipped_steps},
-            {"skipped_in_row", state.overflow.skipped_in_row},
-            {"loss_scaler", scaler_json(state.overflow.loss_scaler)},
-            {"max_steps", state.max_steps},
-            {"logged_step", state.logged_step},
-            {"epoch", state.epoch},
-            {"consumed_samples", state.global_step * state.train_batch_size},
-            {"train_batch_size", state.train_batch_size},
-            {"block_size", state.block_size},
-            {"source_length", state.source_length},
-            {"reset_attention_mask", state.documents},
-            {"data",
-             {{"train_file", state.train_file},
-              {"bytes", state.train_file_bytes},
-              {"samples", state.samples},
-              {"mixture", state.mixture},
-              {"text_encoder", state.text_encoder},
-              {"shuffle", state.shuffle},
-              {"seed", state.data_seed}}},
-            {"rng", {{"generator", "philox4x32-10"}, {"seed", state.seed}}}};
+  Json json{
+      {"version", version},
+      {"global_step", state.global_step},
+      {"updates", state.updates},
+      {"skipped_steps", state.overflow.skipped_steps},
+      {"skipped_in_row", state.overflow.skipped_in_row},
+      {"loss_scaler", scaler_json(state.overflow.loss_scaler)},
+      {"max_steps", state.max_steps},
+      {"logged_step", state.logged_step},
+      {"unlogged_loss", {{"sum", state.unlogged_loss.sum}, {"steps", state.unlogged_loss.steps}}},
+      {"epoch", state.epoch},
+      {"consumed_samples", state.consumed_samples},
+      {"train_batch_size", state.train_batch_size},
+      {"block_size", state.block_size},
+      {"source_length", state.source_length},
+      {"reset_attention_mask", state.documents},
+      {"data",
+       {{"train_file", state.train_file},
+        {"bytes", state.train_file_bytes},
+        {"samples", state.samples},
+        {"mixture", state.mixture},
+        {"text_encoder", state.text_encoder},
+        {"shuffle", state.shuffle},
+        {"dataloader_drop_last", state.drop_last},
+        {"seed", state.data_seed}}},
+      {"rng", {{"generator", "philox4x32-10"}, {"seed", state.seed}}}};
   json["optimizer"] = Json::parse(state.optimizer);
   json.update(Json::parse(state.description));
   json["optimizer"]["step"] = state.optimizer_step;
@@ -208,8 +214,11 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     state.mixture = data.value("mixture", "");
     state.text_encoder = data.value("text_encoder", "");
     data.at("shuffle").get_to(state.shuffle);
+    state.drop_last = data.value("dataloader_drop_last", true);  // older runs always did
     json.at("rng").at("seed").get_to(state.seed);
     state.logged_step = json.value("logged_step", std::int64_t{0});
+    state.unlogged_loss.sum = json.value("/unlogged_loss/sum"_json_pointer, 0.0);
+    state.unlogged_loss.steps = json.value("/unlogged_loss/steps"_json_pointer, std::int64_t{0});
     state.data_seed = data.value("seed", state.seed);
     state.best = read_best(json);
     state.held_out = json.value("held_out_data", "");

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,22 @@
 
 namespace dstrain::engine {
 
+/// The mean of the losses of some steps.
+struct MeanLoss {
+  double sum = 0;
+  std::int64_t steps = 0;
+  /// Without one that is no number, of a step that was not taken.
+  void add(double loss) {
+    if (!std::isfinite(loss)) return;
+    sum += loss;
+    ++steps;
+  }
+  /// `otherwise` without any.
+  [[nodiscard]] double value_or(double otherwise) const {
+    return steps > 0 ? sum / static_cast<double>(steps) : otherwise;
+  }
+};
+
 /// Where a run stands and what it is made of, besides its tensors: trainer_state.json. The order
 /// of the samples, the learning rate and all random numbers are functions of what is here.
 struct TrainerState {
@@ -19,14 +36,17 @@ struct TrainerState {
   std::int64_t optimizer_step = 0;  ///< updates that the optimizer's states have seen: Adam's t
   OverflowPolicy::State overflow{};
   std::int64_t max_steps = 0;
-  std::int64_t logged_step = 0;  ///< the last one that metrics.jsonl tells of; 0: not known
-  double epoch = 0;              ///< share of the training samples consumed so far
+  std::int64_t logged_step = 0;       ///< the last one that metrics.jsonl tells of; 0: not known
+  MeanLoss unlogged_loss{};           ///< of the steps since then
+  double epoch = 0;                   ///< passes over the training samples so far
+  std::int64_t consumed_samples = 0;  ///< for the record
   std::int64_t train_batch_size = 0;
   std::int64_t block_size = 0;     ///< of an encoder-decoder that of its targets
   std::int64_t source_length = 0;  ///< of its sources; 0: there are none
   bool documents = false;          ///< attention and positions begin anew with each
   std::uint64_t seed = 0;
   bool shuffle = true;
+  bool drop_last = false;       ///< what does not fill an epoch's last batch is left out
   std::uint64_t data_seed = 0;  ///< of shuffling
   std::string train_file;
   std::int64_t train_file_bytes = 0;

@@ -20,4 +20,10 @@ struct ParameterSpec {
   ParameterInit init;
 };
 
+/// Whether it is a bias or a norm's weight, which Hugging Face's Trainer does not decay. It goes by
+/// names, and takes T5's (buckets, heads) `relative_attention_bias` for a bias.
+inline bool is_bias_or_norm(const ParameterSpec& parameter) {
+  return parameter.shape.rank() == 1 || parameter.name.find("bias") != parameter.name.npos;
+}
+
 }  // namespace dstrain::model

@@ -72,6 +72,7 @@ void MetricsFile::write(const StepMetrics& metrics) {
       {"step", metrics.step},
       {"epoch", metrics.epoch},
       {"loss", metrics.loss},
+      {"step_loss", metrics.step_loss},
       {"learning_rate", metrics.learning_rate},
       {"grad_norm", metrics.gradient_norm},
       {"loss_scale", metrics.loss_scale},

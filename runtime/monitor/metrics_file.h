@@ -13,8 +13,9 @@ namespace dstrain::monitor {
 /// One optimizer step, over all ranks.
 struct StepMetrics {
   std::int64_t step = 0;  ///< from 1
-  double epoch = 0;       ///< share of the training samples consumed so far
-  double loss = 0;
+  double epoch = 0;       ///< passes over the training samples so far
+  double loss = 0;        ///< mean of the steps since the row before
+  double step_loss = 0;   ///< of the step
   double learning_rate = 0;
   double gradient_norm = 0;        ///< before clipping
   double loss_scale = 1;           ///< of the step

@@ -19,4 +19,17 @@ std::unique_ptr<const Optimizer> make_optimizer(const config::OptimizerSettings&
   return std::visit([](const auto& own) { return make(own); }, settings);
 }
 
+ParameterGroups make_parameter_groups(const config::OptimizerSettings& settings,
+                                      std::vector<std::string> undecayed) {
+  const auto* const adam = std::get_if<config::AdamSettings>(&settings);
+  const bool spares = adam != nullptr && !adam->decays_all && adam->weight_decay > 0;
+  if (!spares || undecayed.empty()) return ParameterGroups(make_optimizer(settings));
+  config::AdamSettings without = *adam;
+  without.weight_decay = 0;
+  std::vector<ParameterGroup> groups;
+  groups.push_back({.optimizer = make_optimizer(settings)});
+  groups.push_back({.optimizer = make_optimizer(without), .names = std::move(undecayed)});
+  return ParameterGroups(std::move(groups));
+}
+
 }  // namespace dstrain::optim

@@ -47,11 +47,16 @@ TEST_CASE("Resolve: without configuration the defaults are those of Hugging Face
   CHECK(adam(settings).epsilon == 1e-8);
   CHECK(adam(settings).weight_decay == 0);
   CHECK(adam(settings).decoupled_decay);
+  CHECK_FALSE(adam(settings).decays_all);
+  CHECK(
+      adam(settings_of(R"({"train_batch_size": 16, "optimizer": {"type": "AdamW"}})")).decays_all);
+  CHECK_FALSE(settings.data.drop_last);
   CHECK(settings.gradient_clipping == 1);
   CHECK(settings.num_train_epochs == 3);
   CHECK(settings.max_steps == 0);
   CHECK(settings.seed == 42);
-  CHECK(schedule_json(settings.schedule) == R"({"type":"constant"})");
+  CHECK(schedule_json(settings.schedule) ==
+        R"({"type":"linear","warmup_steps":0,"total_steps":"auto"})");
   CHECK(settings.schedule.learning_rate == 5e-5);
   CHECK(settings.zero.stage == 0);
   CHECK(settings.zero.reduce_bucket_numel == 0);

@@ -70,7 +70,7 @@ TEST_CASE("BatchLoader: labels are the tokens one further on", "[data][loader]")
   const Counting counting(3 * 10 + 1);
   const data::BatchLoader loader(*counting.samples, {.micro_batch = 2},
                                  {.global_batch = 4, .shuffle = false});
-  CHECK(loader.steps_per_epoch() == 2);
+  CHECK(loader.order().steps_per_epoch() == 3);
   const Batch first = load(loader, 2, 0, 0);
   CHECK(first.tokens == Ids{0, 1, 2, 3, 4, 5});
   CHECK(first.labels == Ids{1, 2, 3, 4, 5, 6});
@@ -78,7 +78,7 @@ TEST_CASE("BatchLoader: labels are the tokens one further on", "[data][loader]")
   const Batch second = load(loader, 2, 1, 1);
   CHECK(second.tokens == Ids{18, 19, 20, 21, 22, 23});
   CHECK(second.first == 2);
-  CHECK(load(loader, 2, 2, 0).tokens == first.tokens);
+  CHECK(load(loader, 2, 3, 0).tokens == first.tokens);
 }
 
 TEST_CASE("BatchLoader: ranks and micro steps tile the global batch", "[data][loader]") {
@@ -110,9 +110,30 @@ TEST_CASE("BatchLoader: too little data is refused", "[data][loader]") {
                  "t.bin: 3 tokens are too few for one sample of block_size 3, which takes 4"));
   const Counting four(4);
   CHECK(four.samples->samples() == 1);
-  CHECK_THAT(error_of([&] { data::BatchLoader(*four.samples, place, {.global_batch = 2}); }),
+  CHECK_THAT(error_of([&] {
+               data::BatchLoader(*four.samples, place, {.global_batch = 2, .drop_last = true});
+             }),
              Catch::Matchers::StartsWith(
                  "the training data holds 1 samples, fewer than the 2 of one step"));
+}
+
+TEST_CASE("BatchLoader: behind the last sample of an epoch no label counts", "[data][loader]") {
+  const Counting counting(3 * 7 + 1);  // the second step of an epoch has the sample 6 alone
+  for (const std::int64_t rank : {0, 1}) {
+    const data::BatchLoader loader(*counting.samples, {.micro_batch = 1, .rank = rank, .world = 2},
+                                   {.global_batch = 6, .shuffle = false});
+    CHECK(loader.micro_steps(0) == 3);
+    REQUIRE(loader.micro_steps(1) == 1);
+    const Batch last = load(loader, 1, 1, 0);
+    CHECK(last.tokens == (rank == 0 ? Ids{18, 19, 20} : Ids{0, 0, 0}));
+    CHECK(last.labels == (rank == 0 ? Ids{19, 20, 21}
+                                    : Ids{dstrain::ignored_label, dstrain::ignored_label,
+                                          dstrain::ignored_label}));
+    // 4 micro steps an epoch, as Hugging Face counts: ceil(7 samples / 2 at a time).
+    CHECK(loader.epochs_after(1) == 0.75);
+    CHECK(loader.epochs_after(2) == 1);
+    CHECK(loader.epochs_after(3) == 1.75);
+  }
 }
 
 TEST_CASE("EvaluationLoader: every sample comes once and the rest is padding", "[data][loader]") {
@@ -172,8 +193,8 @@ TEST_CASE("BatchLoader: fewer samples make a shorter epoch", "[data][loader]") {
   const data::BatchLoader all(*counting.samples, place, {.global_batch = 4, .seed = 5});
   const data::BatchLoader some(*counting.samples, place,
                                {.samples = 13, .global_batch = 4, .seed = 5});
-  CHECK(all.steps_per_epoch() == 10);
-  REQUIRE(some.steps_per_epoch() == 3);
+  CHECK(all.order().steps_per_epoch() == 10);
+  REQUIRE(some.order().steps_per_epoch() == 4);
   for (std::int64_t step = 0; step < 9; ++step) {
     const Batch batch = load(some, 4, step, 0);
     CHECK(*std::max_element(batch.tokens.begin(), batch.tokens.end()) < 3 * 13);

@@ -73,7 +73,7 @@ TEST_CASE("Evaluation: strategies say when", "[e2e][evaluation]") {
   const Row row = GENERATE(values<Row>({
       {{}, 7, {7}, {7}},
       {{"--eval_strategy", "steps", "--eval_steps", "3"}, 7, {3, 6, 7}, {7}},
-      {{"--eval_strategy", "epoch", "--save_strategy", "epoch"}, 23, {10, 20, 23}, {10, 20, 23}},
+      {{"--eval_strategy", "epoch", "--save_strategy", "epoch"}, 23, {11, 22, 23}, {11, 22, 23}},
       {{"--eval_strategy", "no", "--eval_steps", "3", "--save_strategy", "no"}, 7, {7}, {}},
       {{"--do_eval", "false", "--save_steps", "0.5"}, 8, {}, {4, 8}},
   }));
@@ -311,11 +311,19 @@ TEST_CASE("Evaluation: the first samples alone", "[e2e][evaluation]") {
   const TrainRun some = train("some", {"--max_train_samples", "25"});
   CAPTURE(some.err);
   REQUIRE(some.status == 0);
-  CHECK(some.metrics.size() == 4 + 1);  // two steps of 12 in an epoch
-  CHECK(some.metrics[1].at("epoch") == 1.0);
+  CHECK(some.metrics.size() == 6 + 1);  // two steps of 12 and one of 1 in an epoch
+  CHECK(some.metrics[2].at("epoch") == 1.0);
+  CHECK(some.metrics[5].at("tokens") == 2 * 25 * 32);
+  const TrainRun whole =
+      train("whole", {"--max_train_samples", "25", "--dataloader_drop_last", "true"});
+  CHECK(whole.metrics.size() == 4 + 1);
+  CHECK(whole.metrics[1].at("epoch") == 1.0);
   const TrainRun few = train("few", {"--max_train_samples", "11"});
-  CHECK(few.status == 2);
-  CHECK(few.err.find("11 samples of 32 tokens do not fill one batch of 12") != std::string::npos);
+  CHECK(few.metrics.size() == 2 + 1);
+  CHECK(few.metrics[1].at("tokens") == 2 * 11 * 32);
+  const TrainRun none = train("none", {"--max_train_samples", "11", "--dataloader_drop_last"});
+  CHECK(none.status == 2);
+  CHECK(none.err.find("11 samples of 32 tokens do not fill one batch of 12") != std::string::npos);
 }
 
 TEST_CASE("Evaluation: the order of samples has a seed of its own", "[e2e][evaluation]") {

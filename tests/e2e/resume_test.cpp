@@ -38,9 +38,9 @@ std::vector<Row> rows() {
     run.checkpointed_activations = index % 3 == 0;
     run.ranks = index % 5 == 4 ? 3 : index % 7 == 6 ? 1 : 2;
     if (run.ranks == 3 && run.micro_batch > 0) run.micro_batch = 2;
-    // Before, at and behind the end of an epoch, which has ten steps.
-    const int first = 1 + index * 5 % 9;
-    rows.push_back({run, {first, std::max(first + 1, 9 + index % 3)}});
+    // Before, at and behind the end of an epoch, which has eleven steps.
+    const int first = 1 + index * 5 % 10;
+    rows.push_back({run, {first, std::max(first + 1, 10 + index % 3)}});
   }
   return rows;
 }
@@ -69,7 +69,7 @@ void replace_sealed(const std::filesystem::path& directory,
 
 TEST_CASE("Resume: a run cut twice has the bits of one that was not", "[e2e][resume]") {
   const Row row = GENERATE(from_range(rows()));
-  constexpr int steps = 12;
+  constexpr int steps = 13;
   CAPTURE(row.run.ranks, row.run.stage, row.run.bf16, row.run.micro_batch, row.cuts);
   const test::TempDir folder;
   const test::TrainRun whole = row.run.train(folder.path() / "whole", steps, {"--save_steps", "0"});
@@ -90,6 +90,34 @@ TEST_CASE("Resume: a run cut twice has the bits of one that was not", "[e2e][res
   }
   CHECK((test::read_bytes(output / "model.safetensors") ==
          test::read_bytes(folder.path() / "whole/model.safetensors")));
+}
+
+TEST_CASE("Resume: a row is the mean of the steps since the row before", "[e2e][resume]") {
+  constexpr int steps = 12;
+  const std::vector<std::string> options{"--logging_steps", "5", "--save_steps", "7"};
+  const test::TempDir folder;
+  const std::filesystem::path output = folder.path() / "out";
+  const ResumableRun run;
+  const test::TrainRun each = run.train(folder.path() / "each", steps, {"--save_steps", "0"});
+  const test::TrainRun whole = run.train(output, steps, options);
+  REQUIRE(whole.status == 0);
+  REQUIRE(whole.metrics.size() == 4);
+  int before = 0;
+  for (const nlohmann::json& row : whole.metrics) {
+    const int step = row.at("step");
+    double sum = 0;
+    for (int i = before; i < step; ++i) {
+      sum += each.metrics.at(static_cast<std::size_t>(i)).at("loss").get<double>();
+    }
+    CHECK(row.at("loss") == sum / (step - before));
+    CHECK(row.at("step_loss") == each.metrics.at(static_cast<std::size_t>(step - 1)).at("loss"));
+    before = step;
+  }
+  std::filesystem::remove_all(output / "checkpoint-12");
+  const test::TrainRun again = run.resume(output, steps, options);
+  CAPTURE(again.err);
+  REQUIRE(again.status == 0);
+  CHECK(results_of(again) == results_of(whole));
 }
 
 TEST_CASE("Resume: another number of ranks and another stage go on alike", "[e2e][resume]") {

@@ -56,6 +56,9 @@ TrainRun run_train(const std::vector<std::string>& launch_options,
   std::vector<std::string> command = launch_options;
   command.insert(command.end(), {"train", "--output_dir", output.string(), "--overwrite_output_dir",
                                  "--logging_steps", "1", "--save_steps", "0"});
+  if (ds_config.is_null() || !ds_config.contains("scheduler")) {
+    command.insert(command.end(), {"--lr_scheduler_type", "constant"});
+  }
   if (!ds_config.is_null()) {
     const std::filesystem::path file = output.string() + ".json";
     std::ofstream(file) << ds_config.dump();

@@ -20,8 +20,8 @@ struct TrainRun {
   std::vector<nlohmann::json> metrics;  ///< the lines of metrics.jsonl
 };
 
-/// Runs it in tests/golden, with output in `output`, every step logged, no checkpoints (unless the
-/// arguments say so) and the given configuration (none when null).
+/// Runs it in tests/golden, with output in `output`, every step logged, at a constant rate and
+/// without checkpoints (unless the arguments say so), by the given configuration (none when null).
 TrainRun run_train(int ranks,
                    const nlohmann::json& ds_config,
                    const std::filesystem::path& output,

@@ -1,6 +1,8 @@
 // Whether a run goes on with the data that it began with.
 #include "runtime/engine/run_check.h"
 
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "tests/support/catch.h"
@@ -62,6 +64,33 @@ TEST_CASE("RunCheck: other weights are refused", "[engine][resume]") {
   CHECK(differences(even, text_run("byte")).size() == 1);
 }
 
+TEST_CASE("RunCheck: what becomes of an epoch's end decides where a step is", "[engine][resume]") {
+  TrainerState keeps = text_run("byte");
+  TrainerState drops = keeps;
+  drops.drop_last = true;
+  CHECK(differences(drops, keeps).empty());  // 25 batches of 4 are all of them
+  for (TrainerState* const run : {&keeps, &drops}) run->samples = 101;
+  CHECK(differences(keeps, keeps).empty());
+  CHECK(differences(drops, keeps) ==
+        Lines{"dataloader_drop_last is true in the checkpoint and false now: set "
+              "--dataloader_drop_last true"});
+  CHECK(differences(keeps, drops).size() == 1);
+  CHECK(differences(parse_trainer_state(to_text(drops), "s"), keeps).size() == 1);
+  CHECK(differences(parse_trainer_state(to_text(keeps), "s"), keeps).empty());
+}
+
+TEST_CASE("TrainerState: the losses that no row has told of yet are kept to the bit", "[engine]") {
+  TrainerState run = text_run("byte");
+  run.unlogged_loss.add(0.1);
+  run.unlogged_loss.add(std::numeric_limits<double>::quiet_NaN());
+  run.unlogged_loss.add(1.0 / 3);
+  const TrainerState again = parse_trainer_state(to_text(run), "trainer_state.json");
+  CHECK(again.unlogged_loss.steps == 2);
+  CHECK(again.unlogged_loss.sum == 0.1 + 1.0 / 3);
+  CHECK(again.unlogged_loss.value_or(0) == (0.1 + 1.0 / 3) / 2);
+  CHECK(TrainerState{}.unlogged_loss.value_or(7) == 7);
+}
+
 TEST_CASE("TrainerState: batches and updates and steps of the optimizer are three numbers",
           "[engine]") {
   TrainerState run = text_run("byte");
@@ -110,6 +139,7 @@ TEST_CASE("RunCheck: a state that says neither is gone on from", "[engine][resum
   CHECK(old.text_encoder.empty());
   CHECK(old.updates == 3);
   CHECK(old.optimizer_step == 3);
+  CHECK(old.drop_last);
   CHECK(differences(old, run).empty());
   const TrainerState again = parse_trainer_state(to_text(run), "trainer_state.json");
   CHECK(again.text_encoder == "c0de");

@@ -242,6 +242,9 @@ def case(name, decay=0.0, **more):
     return name, {"train_batch_size": BATCH, "optimizer": optimizer, "gradient_clipping": 0} | more
 
 
+# Of dstrain: whole batches in the order of the file, and one rate.
+IN_ORDER = ["--no_shuffle", "--dataloader_drop_last"]
+CONSTANT = ["--lr_scheduler_type", "constant"]
 WARMUP = {"type": "WarmupLR", "params": {"warmup_min_lr": 1e-4, "warmup_max_lr": 2e-3,
                                          "warmup_num_steps": 8, "warmup_type": "log"}}
 ONE_CYCLE = {"type": "OneCycle", "params": {
@@ -291,7 +294,8 @@ def write_case(name, config, parameters, tokens):
         print(f"  {precision or 'float32'} is apart by {loss:.1e} and {norm:.1e}")
         assert loss < loss_bound and norm < norm_bound
     arguments = ["--model_name_or_path", "model", "--train_file", "tokens.bin", "--block_size",
-                 str(BLOCK), "--no_shuffle", "--max_steps", str(STEPS)]
+                 str(BLOCK), *IN_ORDER, *([] if "scheduler" in config else CONSTANT),
+                 "--max_steps", str(STEPS)]
     head = {"name": name, "ds_config": config, "arguments": arguments}
     lines = ",\n".join("    " + json.dumps(record) for record in truth)
     text = json.dumps(head, indent=2)[:-2] + ',\n  "steps": [\n' + lines + "\n  ]\n}\n"

@@ -102,8 +102,8 @@ def main():
                   "optimizer": {"type": "AdamW", "params": {
                       "lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.0}}}
         arguments = ["--model_name_or_path", FOLDER, "--train_file", "records.jsonl",
-                     "--block_size", str(BLOCK), "--packing", str(packing).lower(), "--no_shuffle",
-                     "--max_steps", str(STEPS)]
+                     "--block_size", str(BLOCK), "--packing", str(packing).lower(),
+                     *golden.IN_ORDER, *golden.CONSTANT, "--max_steps", str(STEPS)]
         (HERE / f"records_{name}.json").write_text(json.dumps(
             {"name": f"records_{name}", "ds_config": config, "arguments": arguments,
              "rows": len(inputs), "steps": steps}, indent=1) + "\n")

@@ -1,6 +1,7 @@
 #include "runtime/optim/parameter_groups.h"
 
 #include "runtime/optim/adamw.h"
+#include "runtime/optim/make_optimizer.h"
 #include "tests/support/catch.h"
 
 namespace dstrain {
@@ -55,6 +56,25 @@ TEST_CASE("Parameter groups: a rule sees the rate of its group", "[optim][groups
   REQUIRE(scalars.size() == 3);
   CHECK(scalars[0] == adamw(0.1)->scalars({.step = 3, .learning_rate = 0.0025}));
   CHECK(scalars[2] == adamw(0.1)->scalars({.step = 3, .learning_rate = 0.01}));
+}
+
+TEST_CASE("Parameter groups: biases and norms are spared where the settings say so",
+          "[optim][groups]") {
+  config::AdamSettings adam{.weight_decay = 0.1, .decays_all = false};
+  const ParameterGroups groups = optim::make_parameter_groups(adam, {"b"});
+  REQUIRE(groups.count() == 2);
+  const auto scalars = groups.scalars({.step = 3, .learning_rate = 0.01});
+  CHECK(scalars[static_cast<std::size_t>(groups.group_of("w"))] ==
+        adamw(0.1)->scalars({.step = 3, .learning_rate = 0.01}));
+  CHECK(scalars[static_cast<std::size_t>(groups.group_of("b"))] ==
+        adamw(0)->scalars({.step = 3, .learning_rate = 0.01}));
+  CHECK(optim::make_parameter_groups(adam, {}).count() == 1);
+  adam.decays_all = true;
+  CHECK(optim::make_parameter_groups(adam, {"b"}).count() == 1);
+  adam = {.decays_all = false};  // there is nothing to spare anything from
+  CHECK(optim::make_parameter_groups(adam, {"b"}).count() == 1);
+  CHECK(optim::make_parameter_groups(config::LambSettings{.weight_decay = 0.1}, {"b"}).count() ==
+        1);
 }
 
 TEST_CASE("Parameter groups: what is ambiguous is refused", "[optim][groups]") {
