@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/base/control_groups.h"
+
 namespace dstrain::launcher {
 namespace {
 
@@ -19,23 +21,12 @@ long long counter(const std::string& path, std::string_view key) {
 
 /// Kills counted for this process's memory control group, of version 2 or 1.
 long long group_kills() {
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const std::size_t path_start = line.find(':', line.find(':') + 1);
-    if (path_start == line.npos) continue;
-    const std::string path = line.substr(path_start + 1);
-    if (line.find(":memory:") != line.npos) {
-      // Within a container the path is often the host's, and the group is mounted as the root.
-      for (const std::string& group : {path, std::string()}) {
-        const long long kills =
-            counter("/sys/fs/cgroup/memory" + group + "/memory.oom_control", "oom_kill");
-        if (kills >= 0) return kills;
-      }
-    }
-    if (line.starts_with("0::")) {
-      const long long kills = counter("/sys/fs/cgroup" + path + "/memory.events", "oom_kill");
-      if (kills >= 0) return kills;
-    }
+  const ControlGroups groups =
+      control_groups("memory", [](const std::string& path) { return kernel_text(path); });
+  const char* const file = groups.version_1 ? "/memory.oom_control" : "/memory.events";
+  for (const std::string& directory : groups.directories) {
+    const long long kills = counter(directory + file, "oom_kill");
+    if (kills >= 0) return kills;
   }
   return 0;
 }

@@ -13,6 +13,7 @@
 #include "launcher/doctor/host_messages.h"
 #include "launcher/doctor/reach.h"
 #include "launcher/doctor/texts.h"
+#include "runtime/base/available_memory.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/base/number.h"

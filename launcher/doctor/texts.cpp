@@ -62,16 +62,6 @@ Processor processor_of(std::string_view cpuinfo) {
   return processor;
 }
 
-std::optional<Bytes> memory_row(std::string_view meminfo, std::string_view row) {
-  for (const std::string& line : lines_of(meminfo)) {
-    const auto value = value_of(line, row);
-    if (!value) continue;
-    const auto kibibytes = parse_number<Bytes>(value->substr(0, value->find(' ')));
-    if (kibibytes) return *kibibytes * kibibyte;
-  }
-  return std::nullopt;
-}
-
 std::string chosen(std::string_view choices) {
   const std::size_t open = choices.find('[');
   const std::size_t close = choices.find(']', open);

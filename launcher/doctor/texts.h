@@ -30,9 +30,6 @@ struct Processor {
 };
 Processor processor_of(std::string_view cpuinfo);
 
-/// A row of /proc/meminfo, "MemTotal"; none when it is not there.
-std::optional<Bytes> memory_row(std::string_view meminfo, std::string_view row);
-
 /// The choice in brackets of "always [madvise] never"; empty when there is none.
 std::string chosen(std::string_view choices);
 

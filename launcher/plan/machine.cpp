@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <numeric>
 
@@ -13,7 +12,7 @@
 
 #include <climits>
 
-#include "launcher/process/text.h"
+#include "runtime/base/control_groups.h"
 #include "runtime/base/error.h"
 #include "runtime/base/gpu_files.h"
 #include "runtime/base/visible_gpus.h"
@@ -32,32 +31,7 @@ int affinity_cores() {
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-/// The quota of this control group, in the form of cpu.max, for version 2 and 1.
-std::string cpu_quota() {
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    if (line.starts_with("0::")) {
-      std::string text = first_line_of_file("/sys/fs/cgroup" + line.substr(3) + "/cpu.max");
-      if (!text.empty()) return text;
-    }
-  }
-  const std::string quota = first_line_of_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  return quota + " " + first_line_of_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-}
-
 }  // namespace
-
-std::optional<int> cores_of_quota(std::string_view cpu_max) {
-  long long quota = 0;
-  long long period = 0;
-  const char* const end = cpu_max.data() + cpu_max.size();
-  const auto first = std::from_chars(cpu_max.data(), end, quota);
-  if (first.ec != std::errc{} || first.ptr == end || *first.ptr != ' ') return std::nullopt;
-  const auto second = std::from_chars(first.ptr + 1, end, period);
-  if (second.ec != std::errc{} || quota <= 0 || period <= 0) return std::nullopt;
-  const long long cores = quota / period + (quota % period != 0 ? 1 : 0);
-  return static_cast<int>(std::min<long long>(cores, INT_MAX));
-}
 
 int usable_gpus(const Machine& machine) {
   const bool hidden = machine.visible_gpus && hides_all_gpus(*machine.visible_gpus);
@@ -100,8 +74,9 @@ std::string unusable_gpus(std::string_view place, int gpus) {
 }
 
 int usable_cores() {
-  const int cores = std::max(1, affinity_cores());
-  return std::min(cores, cores_of_quota(cpu_quota()).value_or(cores));
+  const double cores = std::max(1, affinity_cores());
+  const auto quota = quota_cores([](const std::string& path) { return kernel_text(path); });
+  return static_cast<int>(std::min(cores, std::ceil(quota.value_or(cores))));
 }
 
 int cores_per_rank(int cores, int local_size) {

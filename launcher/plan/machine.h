@@ -43,12 +43,9 @@ void check_gpu_slots(const std::vector<int>& slots, int gpus);
 /// Why slots of `place`, which has `gpus`, cannot be its GPUs: "w1 has 4 GPUs, which ...".
 std::string unusable_gpus(std::string_view place, int gpus);
 
-/// Cores this process may use: its affinity, and no more than the control group's quota allows.
+/// Cores this process may use: its affinity, and no more than the quotas of its control groups
+/// allow, rounded up.
 int usable_cores();
-
-/// Cores that a CPU quota stands for, rounded up; none for "max" or an unreadable text.
-/// `cpu_max` is "QUOTA PERIOD" in microseconds, as in cpu.max.
-std::optional<int> cores_of_quota(std::string_view cpu_max);
 
 /// The rank's share of `cores` when `local_size` ranks divide them: at least 1.
 int cores_per_rank(int cores, int local_size);

@@ -242,15 +242,7 @@ TEST_CASE("Placement: a job has at most as many ranks as a rank can be told of",
   CHECK_THROWS_AS(HostPlan(hosts), Error);
 }
 
-TEST_CASE("Machine: cores of a quota and the share of a rank", "[launcher]") {
-  CHECK(launcher::cores_of_quota("max 100000") == std::nullopt);
-  CHECK(launcher::cores_of_quota("200000 100000") == 2);
-  CHECK(launcher::cores_of_quota("150000 100000") == 2);
-  CHECK(launcher::cores_of_quota("5000 100000") == 1);
-  CHECK(launcher::cores_of_quota("-1 100000") == std::nullopt);
-  CHECK(launcher::cores_of_quota("100 0") == std::nullopt);
-  CHECK(launcher::cores_of_quota("") == std::nullopt);
-  CHECK(launcher::cores_of_quota("5") == std::nullopt);
+TEST_CASE("Machine: the share of a rank in the cores", "[launcher]") {
   CHECK(launcher::cores_per_rank(8, 3) == 2);
   CHECK(launcher::cores_per_rank(2, 8) == 1);
   CHECK(launcher::usable_cores() >= 1);
