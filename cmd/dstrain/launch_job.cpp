@@ -39,7 +39,7 @@ launcher::JobSpec common_spec(const LaunchOptions& options,
   spec.venv_script = options.venv_script;
   spec.env = launcher::job_environment(options, resources.plan, identity);
   spec.use_gpus = options.device == "cuda" || (options.device != "cpu" && !command.daemon);
-  spec.slots_of_shown = resources.gpu_numbering() == launcher::GpuNumbering::of_shown;
+  spec.tasks_have_gpus = resources.tasks_have_gpus();
   spec.oversubscribe = options.oversubscribe;
   spec.bind_cores = options.bind_cores;
   spec.core_list = options.core_list;

@@ -27,11 +27,9 @@ constexpr const char* source_and_become = "script=$1; shift; . \"$script\" && ex
 /// SLURM shows a single GPU has been given its own.
 void assign_gpus(JobSpec& job, const Machine& machine) {
   if (!job.use_gpus || usable_gpus(machine) == 0) return;
-  const GpuNumbering numbering =
-      job.slots_of_shown ? GpuNumbering::of_shown : GpuNumbering::of_machine;
-  const std::vector<std::string> names = gpu_slots(machine, numbering).names;
-  const bool own = job.slots_of_shown && names.size() == 1 && job.ranks.size() == 1;
-  if (!job.oversubscribe && !own) check_gpu_slots(job.slots, static_cast<int>(names.size()));
+  const std::vector<std::string> names = gpu_slots(machine);
+  const bool own = job.tasks_have_gpus && names.size() == 1;
+  if (!job.oversubscribe && !own) check_gpu_slots(job.slots, machine);
   std::vector<std::string> shown;
   for (const int slot : job.slots) {
     const std::string& name = names[static_cast<std::size_t>(slot) % names.size()];

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
-#include <numeric>
+#include <utility>
 
 #include <sched.h>
 #include <unistd.h>
@@ -38,33 +38,28 @@ int usable_gpus(const Machine& machine) {
   return hidden ? 0 : machine.gpus;
 }
 
-GpuSlots gpu_slots(const Machine& machine, GpuNumbering numbering) {
-  GpuSlots slots;
-  for (int gpu = 0; gpu < machine.gpus; ++gpu) {
-    slots.names.push_back(std::to_string(gpu));
-    slots.shown.push_back(gpu);
+std::vector<std::string> gpu_slots(const Machine& machine) {
+  if (machine.visible_gpus) {
+    Result<std::vector<std::string>> listed = visible_gpus(*machine.visible_gpus, machine.gpus);
+    if (!listed.ok()) fail(ErrorCode::usage, "{}", listed.error());
+    return std::move(listed.value());
   }
-  if (!machine.visible_gpus) return slots;
-  const Result<std::vector<std::string>> listed = visible_gpus(*machine.visible_gpus, machine.gpus);
-  if (!listed.ok()) fail(ErrorCode::usage, "{}", listed.error());
-  slots.shown.clear();
-  if (numbering == GpuNumbering::of_shown || std::ranges::any_of(listed.value(), is_gpu_uuid)) {
-    slots.names = listed.value();
-    slots.shown.resize(slots.names.size());
-    std::iota(slots.shown.begin(), slots.shown.end(), 0);
-    slots.numbering = GpuNumbering::of_shown;
-  } else {
-    for (const std::string& entry : listed.value()) slots.shown.push_back(std::stoi(entry));
-    std::ranges::sort(slots.shown);
-  }
-  return slots;
+  std::vector<std::string> names;
+  for (int gpu = 0; gpu < machine.gpus; ++gpu) names.push_back(std::to_string(gpu));
+  return names;
 }
 
-void check_gpu_slots(const std::vector<int>& slots, int gpus) {
+void check_gpu_slots(const std::vector<int>& slots, const Machine& machine) {
+  const auto gpus = static_cast<int>(gpu_slots(machine).size());
   if (slots.back() < gpus) return;
-  fail(ErrorCode::usage,
-       "slot {}: {} devices are present (--oversubscribe runs more ranks than devices)",
-       slots.back(), gpus);
+  const std::string present =
+      machine.visible_gpus
+          ? fmt::format(
+                "CUDA_VISIBLE_DEVICES={} shows {} GPUs, and slot k is entry k of it, from 0",
+                *machine.visible_gpus, gpus)
+          : fmt::format("{} devices are present", gpus);
+  fail(ErrorCode::usage, "slot {}: {} (--oversubscribe runs more ranks than devices)", slots.back(),
+       present);
 }
 
 std::string unusable_gpus(std::string_view place, int gpus) {

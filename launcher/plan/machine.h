@@ -21,24 +21,13 @@ Machine this_machine();
 /// How many GPUs it has; 0 when CUDA_VISIBLE_DEVICES hides them all.
 int usable_gpus(const Machine& machine);
 
-/// Which GPU slot k is.
-enum class GpuNumbering {
-  of_machine,  ///< the machine's GPU k, of which CUDA_VISIBLE_DEVICES shows some
-  of_shown     ///< entry k of CUDA_VISIBLE_DEVICES, as where SLURM has set it
-};
+/// The GPUs that are its slots, by slot and as CUDA_VISIBLE_DEVICES names them: slot k is entry k
+/// of CUDA_VISIBLE_DEVICES or, where that is not set, GPU k. Throws Error{usage} for a list that is
+/// wrong (visible_gpus.h).
+std::vector<std::string> gpu_slots(const Machine& machine);
 
-/// Slots that are a machine's GPUs.
-struct GpuSlots {
-  std::vector<std::string> names;  ///< by slot, as CUDA_VISIBLE_DEVICES names its GPU
-  std::vector<int> shown;          ///< those that CUDA_VISIBLE_DEVICES shows, ascending
-  GpuNumbering numbering = GpuNumbering::of_machine;
-};
-/// Where CUDA_VISIBLE_DEVICES has a UUID, numbering is of_shown in any case. Throws Error{usage}
-/// for a list that is wrong (visible_gpus.h).
-GpuSlots gpu_slots(const Machine& machine, GpuNumbering numbering);
-
-/// Throws Error{usage} when one of `slots`, ascending, is no GPU of a machine that has `gpus`.
-void check_gpu_slots(const std::vector<int>& slots, int gpus);
+/// Throws what gpu_slots() throws, and Error{usage} when one of `slots`, ascending, has no GPU.
+void check_gpu_slots(const std::vector<int>& slots, const Machine& machine);
 
 /// Why slots of `place`, which has `gpus`, cannot be its GPUs: "w1 has 4 GPUs, which ...".
 std::string unusable_gpus(std::string_view place, int gpus);

@@ -39,8 +39,9 @@ void add_placement(CLI::App& app, LaunchOptions& o, RawOptions& raw) {
   group.option("-i,--include", o.include, "NODE[:SLOT,SLOT...][@NODE...], nothing else");
   group.option("-e,--exclude", o.exclude, "the same grammar: everything but these");
   group.option("--num_nodes", raw.num_nodes, "the first N hosts of the hostfile");
-  group.option("--num_gpus,--num_accelerators", raw.num_gpus,
-               "slots 0..N-1 of every node: GPUs where there are some, else CPU ranks");
+  group.option(
+      "--num_gpus,--num_accelerators", raw.num_gpus,
+      "slots 0..N-1 of every node: the GPUs of CUDA_VISIBLE_DEVICES there, else CPU ranks");
   group.option("--master_addr", o.master_addr,
                "where rank 0 listens (default: the address that the other hosts reach it by)");
   group.option("--master_port", o.master_port, "default 29500, or the next free port");

@@ -5,9 +5,12 @@
 #include <filesystem>
 #include <numeric>
 
+#include <fmt/ranges.h>
+
 #include "launcher/plan/host_name.h"
 #include "launcher/plan/selection.h"
 #include "runtime/base/error.h"
+#include "runtime/base/visible_gpus.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -82,21 +85,18 @@ void check_in_allocation(const std::vector<HostSlots>& hosts, const Allocation& 
 
 std::vector<HostSlots> hosts_of_machine(const LaunchOptions& options,
                                         const Machine& machine,
-                                        bool gpus,
-                                        std::vector<std::string>& warnings) {
-  const GpuSlots own = gpus ? gpu_slots(machine, GpuNumbering::of_machine) : GpuSlots();
-  if (gpus && machine.visible_gpus) {
-    if (!options.num_gpus && !selects(options)) return {{"localhost", own.shown}};
-    if (own.numbering == GpuNumbering::of_machine) {
-      warnings.emplace_back(
-          "CUDA_VISIBLE_DEVICES is set, but --num_gpus, --include or --exclude decide");
-    }
-  }
+                                        bool gpus) {
   if (options.num_gpus) return {{"localhost", first_slots(*options.num_gpus)}};
   // One CPU rank unless someone asks; who names slots may name one per core.
-  const auto gpu_count = static_cast<int>(own.names.size());
-  const int slots = gpus ? gpu_count : selects(options) ? machine.cores : 1;
-  return select_slots({{"localhost", first_slots(slots)}}, {options.include, options.exclude});
+  const int slots = gpus               ? static_cast<int>(gpu_slots(machine).size())
+                    : selects(options) ? machine.cores
+                                       : 1;
+  SelectionText text{options.include, options.exclude};
+  if (gpus && machine.visible_gpus) {
+    text.numbering =
+        fmt::format("slot k is entry k of CUDA_VISIBLE_DEVICES={}, from 0", *machine.visible_gpus);
+  }
+  return select_slots({{"localhost", first_slots(slots)}}, text);
 }
 
 /// --no_ssh without a hostfile: every node is like this one.
@@ -159,13 +159,12 @@ std::vector<bool> find_elsewhere(const std::vector<HostSlots>& hosts, const Mach
 std::vector<HostSlots> find_hosts(const LaunchOptions& options,
                                   const Machine& machine,
                                   bool gpus,
-                                  const HostOffers& offers,
-                                  std::vector<std::string>& warnings) {
+                                  const HostOffers& offers) {
   if (offers.hostfile) return hosts_of_file(options, *offers.hostfile);
   if (offers.allocation && find_task_launcher(options, offers)) {
     return hosts_of_allocation(options, *offers.allocation, gpus);
   }
-  std::vector<HostSlots> here = hosts_of_machine(options, machine, gpus, warnings);
+  std::vector<HostSlots> here = hosts_of_machine(options, machine, gpus);
   const int nodes = options.num_nodes.value_or(1);
   if (options.no_ssh && !here.empty()) return like_nodes(here.front(), options);
   if (nodes > 1) {
@@ -221,6 +220,24 @@ void check_idle_gpus(const std::string& typed, int gpus, std::vector<std::string
       "the GPUs of this machine ({}) are not used: libdstrain_cuda.so is not installed, "
       "and one CPU rank runs (--device cpu says that this is meant)",
       gpus));
+}
+
+/// Someone who selects slots may mean the machine's numbers, which DeepSpeed takes them for.
+void note_other_numbers(const std::vector<int>& slots,
+                        const Machine& machine,
+                        std::vector<std::string>& warnings) {
+  const std::vector<std::string> names = gpu_slots(machine);
+  std::vector<std::string> used;
+  bool differ = false;
+  for (const int slot : slots) {
+    const std::string& name = used.emplace_back(names[static_cast<std::size_t>(slot)]);
+    differ = differ || (!is_gpu_uuid(name) && name != std::to_string(slot));
+  }
+  if (!differ) return;
+  warnings.push_back(
+      fmt::format("--include and --exclude count the entries of CUDA_VISIBLE_DEVICES={}: the ranks "
+                  "here use GPU {}",
+                  *machine.visible_gpus, fmt::join(used, ",")));
 }
 
 /// --no_ssh: checks that the node is one of the plan's.
@@ -280,15 +297,11 @@ Resources resolve_resources(const LaunchOptions& options,
                             const HostOffers& offers,
                             RankDevice rank_device) {
   check_conflicts(options);
-  std::vector<std::string> warnings;
   const bool has_gpus = options.device != "cpu" && usable_gpus(machine) > 0;
   const bool gpus = has_gpus && rank_device == RankDevice::any;
-  HostPlan plan(find_hosts(options, machine, gpus, offers, warnings));
-  Resources resources{std::move(plan),
-                      {},
-                      options.node_rank,
-                      find_task_launcher(options, offers),
-                      std::move(warnings)};
+  HostPlan plan(find_hosts(options, machine, gpus, offers));
+  Resources resources{
+      std::move(plan), {}, options.node_rank, find_task_launcher(options, offers), {}};
   const std::vector<HostSlots>& hosts = resources.plan.hosts();
   if (resources.node_rank) {
     check_node_rank(*resources.node_rank, static_cast<int>(hosts.size()));
@@ -308,14 +321,10 @@ Resources resolve_resources(const LaunchOptions& options,
                     resources.warnings);
     return resources;
   }
-  const auto gpu_count =
-      static_cast<int>(gpu_slots(machine, resources.gpu_numbering()).names.size());
-  if (!options.oversubscribe) check_gpu_slots(*own, gpu_count);
+  if (options.oversubscribe) return resources;
+  check_gpu_slots(*own, machine);
+  if (selects(options)) note_other_numbers(*own, machine, resources.warnings);
   return resources;
-}
-
-GpuNumbering Resources::gpu_numbering() const {
-  return task_launcher == TaskLauncher::slurm ? GpuNumbering::of_shown : GpuNumbering::of_machine;
 }
 
 std::string Resources::launcher() const {

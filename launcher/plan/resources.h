@@ -48,8 +48,8 @@ struct Resources {
   std::optional<TaskLauncher> task_launcher;  ///< what starts a task per rank, when it is one
   std::vector<std::string> warnings;
 
-  /// SLURM says on each node by CUDA_VISIBLE_DEVICES which of its GPUs are the job's.
-  [[nodiscard]] GpuNumbering gpu_numbering() const;
+  /// Whether a task may be shown GPUs of its own instead of its node's, as by SLURM.
+  [[nodiscard]] bool tasks_have_gpus() const { return task_launcher == TaskLauncher::slurm; }
   /// As --launcher names it.
   [[nodiscard]] std::string launcher() const;
 };

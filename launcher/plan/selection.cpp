@@ -62,11 +62,14 @@ SlotsByHost parse_nodes(const std::vector<HostSlots>& pool,
   return nodes;
 }
 
-void check_slots(const HostSlots& host, const std::vector<int>& named, std::string_view option) {
+void check_slots(const HostSlots& host,
+                 const std::vector<int>& named,
+                 std::string_view option,
+                 const std::string& numbering) {
   for (const int slot : named) {
     if (!std::binary_search(host.slots.begin(), host.slots.end(), slot)) {
-      fail(ErrorCode::usage, "{}: no slot {} on host \"{}\"; it has {} slots", option, slot,
-           host.host, host.slots.size());
+      fail(ErrorCode::usage, "{}: no slot {} on host \"{}\"; it has {} slots{}", option, slot,
+           host.host, host.slots.size(), numbering.empty() ? "" : ", and " + numbering);
     }
   }
 }
@@ -103,7 +106,7 @@ std::vector<HostSlots> select_slots(const std::vector<HostSlots>& pool, const Se
   for (const HostSlots& host : pool) {
     const auto named = nodes.find(host.host);
     HostSlots kept{host.host, {}};
-    if (named != nodes.end()) check_slots(host, named->second, option);
+    if (named != nodes.end()) check_slots(host, named->second, option, text.numbering);
     for (const int slot : host.slots) {
       const bool listed = named != nodes.end() &&
                           (named->second.empty() ||

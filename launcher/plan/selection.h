@@ -18,6 +18,7 @@ struct SelectionText {
   std::string include;
   std::string exclude;
   std::string pool = "the hostfile";  ///< where the hosts come from, for messages
+  std::string numbering{};            ///< which slot is what, for messages, if that needs words
 };
 
 /// Applies NODE[:SLOT,SLOT...][@NODE...] to the pool. A bare NODE means all its slots, unless slots

@@ -122,7 +122,7 @@ std::string encode_job(const JobSpec& job) {
   for (const int slot : job.slots) out.i32(slot);
   out.u8(job.reports_progress ? 1 : 0);
   out.u8(job.use_gpus ? 1 : 0);
-  out.u8(job.slots_of_shown ? 1 : 0);
+  out.u8(job.tasks_have_gpus ? 1 : 0);
   out.u8(job.oversubscribe ? 1 : 0);
   out.u8(job.bind_cores ? 1 : 0);
   out.count(job.core_list.size());
@@ -154,7 +154,7 @@ JobSpec decode_job(std::string_view payload) {
   for (int& slot : job.slots) slot = in.i32();
   job.reports_progress = in.u8() != 0;
   job.use_gpus = in.u8() != 0;
-  job.slots_of_shown = in.u8() != 0;
+  job.tasks_have_gpus = in.u8() != 0;
   job.oversubscribe = in.u8() != 0;
   job.bind_cores = in.u8() != 0;
   job.core_list.resize(in.count(4));

@@ -157,7 +157,7 @@ struct JobSpec {
   std::vector<std::string> log_files;   ///< one per rank, or none at all
   std::vector<int> slots;               ///< of the node's ranks, all of them, by local rank
   bool use_gpus = true;                 ///< slots are GPUs where the node has some
-  bool slots_of_shown = false;          ///< those of its CUDA_VISIBLE_DEVICES (GpuNumbering)
+  bool tasks_have_gpus = false;         ///< a task that is shown a single GPU has its own
   bool reports_progress = false;        ///< its first rank does, at each step
   std::uint32_t look_milliseconds = 0;  ///< between two looks at where its ranks are; 0: none
   bool bind_cores = false;              ///< each rank to cores of its own

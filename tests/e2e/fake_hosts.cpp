@@ -40,6 +40,8 @@ case $host in
   gpus*) clean env DSTRAIN_GPU_DIRECTORY="$folder" sh -c "$command" ;;
   blind*) # Has a GPU, and shows another.
     clean env DSTRAIN_GPU_DIRECTORY="$folder" CUDA_VISIBLE_DEVICES=7 sh -c "$command" ;;
+  some*) # Shows some of its GPUs, not in the order of their numbers.
+    clean env DSTRAIN_GPU_DIRECTORY="$folder" CUDA_VISIBLE_DEVICES=3,2 sh -c "$command" ;;
   bash*) clean bash -c "$command" ;;
   zsh*) clean zsh -c "$command" ;;
   addressed*) # As sshd tells who is connected to whom; the process that is the host can be killed.

@@ -128,25 +128,34 @@ TEST_CASE("GPUs: those that are shown must be there", "[e2e][gpus]") {
   CHECK(cpu.wait() == 0);
 }
 
-TEST_CASE("GPUs: ranks see those that are shown", "[e2e][gpus]") {
+TEST_CASE("GPUs: ranks see those that are shown in their order", "[e2e][gpus]") {
   const test::TempDir folder;
+  std::ofstream(folder.path() / "nvidia2") << "";
+  std::ofstream(folder.path() / "nvidia3") << "";
+  std::ofstream(folder.path() / "hosts") << "localhost slots=2\n";
   struct Row {
     const char* list;
     Words words;
     const char* ranks;
     const char* uses;
+    bool hostfile = false;
   };
-  const Row row = GENERATE(Row{"1", {}, "1", "1"}, Row{"1,0", {}, "2", "0,1"},
-                           Row{"GPU-5f,MIG-7/1/0", {}, "2", "GPU-5f,MIG-7/1/0"},
-                           Row{"GPU-5f,MIG-7/1/0", {"--num_gpus", "1"}, "1", "GPU-5f"},
-                           Row{"", {}, "1", ""}, Row{"-1", {}, "1", "-1"},
-                           Row{"0", {"--oversubscribe", "--num_gpus", "3"}, "3", "0,1"});
-  CAPTURE(row.list, row.words);
+  const Row row = GENERATE(
+      Row{"1", {}, "1", "1"}, Row{"1,0", {}, "2", "1,0"},
+      Row{"2,3", {"--num_gpus", "2"}, "2", "2,3"}, Row{"3,1,2", {"--num_gpus", "2"}, "2", "3,1"},
+      Row{"2,3", {"-i", "localhost:1"}, "1", "3"}, Row{"2,3", {"-e", "localhost:1"}, "1", "2"},
+      Row{"2,3", {}, "2", "2,3", true}, Row{"3,2,1", {"--num_gpus", "1"}, "1", "3", true},
+      Row{"0,3,2", {"-i", "localhost:0,1"}, "2", "0,3", true},
+      Row{"GPU-5f,MIG-7/1/0", {}, "2", "GPU-5f,MIG-7/1/0"},
+      Row{"GPU-5f,MIG-7/1/0", {"--num_gpus", "1"}, "1", "GPU-5f"}, Row{"", {}, "1", ""},
+      Row{"-1", {}, "1", "-1"}, Row{"0", {"--oversubscribe", "--num_gpus", "3"}, "3", "0"});
+  CAPTURE(row.list, row.words, row.hostfile);
   Launch::Options options = two_gpus(folder.path());
   options.env.push_back({"CUDA_VISIBLE_DEVICES", row.list});
-  Launch launch(
-      row.words + Words{"sh", "-c", "echo $WORLD_SIZE ranks use \"$CUDA_VISIBLE_DEVICES\"."},
-      options);
+  const Words hostfile{"-H", (folder.path() / "hosts").string()};
+  Launch launch((row.hostfile ? hostfile : Words{}) + row.words +
+                    Words{"sh", "-c", "echo $WORLD_SIZE ranks use \"$CUDA_VISIBLE_DEVICES\"."},
+                options);
   CHECK(launch.wait() == 0);
   CHECK_THAT(launch.out(),
              ContainsSubstring(std::string(row.ranks) + " ranks use " + row.uses + ".\n"));
@@ -165,6 +174,27 @@ TEST_CASE("GPUs: another host that shows others than its own is named", "[e2e][g
   CHECK(refused.nothing_left());
   Launch cpu(hosts.words({"--device", "cpu", "true"}));
   CHECK(cpu.wait() == 0);
+}
+
+TEST_CASE("GPUs: each host's own list says which are its slots", "[e2e][gpus]") {
+  const test::FakeHosts hosts("some1 slots=2\nsome2 slots=1\n");
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia2", "nvidia3"}) {
+    std::ofstream(hosts.folder() / name) << "";
+  }
+  Launch::Options options;  // the launcher's list is about its own machine
+  options.env = {{"CUDA_VISIBLE_DEVICES", "0,1"},
+                 {"DSTRAIN_GPU_DIRECTORY", hosts.folder().string()}};
+  Launch launch(hosts.shell("echo $RANK uses $CUDA_VISIBLE_DEVICES."), options);
+  CHECK(launch.wait() == 0);
+  CHECK_THAT(launch.out(), ContainsSubstring("0 uses 3,2.") && ContainsSubstring("1 uses 3,2.") &&
+                               ContainsSubstring("2 uses 3."));
+  const test::FakeHosts more("some1 slots=3\n");
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia2", "nvidia3"}) {
+    std::ofstream(more.folder() / name) << "";
+  }
+  Launch refused(more.shell("true"));
+  CHECK(refused.wait() == 3);
+  CHECK_THAT(refused.err(), ContainsSubstring("CUDA_VISIBLE_DEVICES=3,2 shows 2 GPUs"));
 }
 
 TEST_CASE("GPUs: another host with some is named and nothing runs", "[e2e][gpus]") {

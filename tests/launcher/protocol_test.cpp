@@ -20,7 +20,7 @@ JobSpec sample_job() {
   job.venv_script = "/venv/bin/activate";
   job.reports_progress = true;
   job.use_gpus = false;
-  job.slots_of_shown = true;
+  job.tasks_have_gpus = true;
   job.oversubscribe = true;
   job.output_window_bytes = 77;
   return job;
@@ -73,7 +73,7 @@ TEST_CASE("Protocol: a job arrives byte for byte", "[launcher]") {
   CHECK(back.command.daemon);
   CHECK(back.reports_progress);
   CHECK_FALSE(back.use_gpus);
-  CHECK(back.slots_of_shown);
+  CHECK(back.tasks_have_gpus);
   CHECK(back.oversubscribe);
   CHECK(back.output_window_bytes == 77);
   CHECK(arguments_of(back.command, 3)[1] == "--local_rank=3");

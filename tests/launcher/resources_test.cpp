@@ -8,6 +8,8 @@
 
 using namespace dstrain;
 using launcher::HostEntry;
+using launcher::HostPlan;
+using launcher::HostSlots;
 using launcher::LaunchOptions;
 using launcher::Machine;
 
@@ -62,15 +64,46 @@ TEST_CASE("Resources: slots of this machine without a hostfile", "[launcher]") {
   CHECK(hosts({"--num_nodes", "1"}, gpu_box) == AllSlots{{"localhost", {0, 1, 2, 3}}});
 }
 
-TEST_CASE("Resources: CUDA_VISIBLE_DEVICES chooses unless options do", "[launcher]") {
+TEST_CASE("Resources: slots are the entries of CUDA_VISIBLE_DEVICES", "[launcher]") {
+  using Catch::Matchers::ContainsSubstring;
   Machine machine = gpu_box;
   machine.visible_gpus = "3,2";
-  CHECK(hosts({}, machine) == AllSlots{{"localhost", {2, 3}}});
-  const auto chosen = resolve(typed({"-i", "localhost:0"}), machine, {});
-  CHECK(chosen.plan.hosts() == AllSlots{{"localhost", {0}}});
-  CHECK(chosen.warnings.size() == 1);
+  CHECK(launcher::gpu_slots(machine) == Words{"3", "2"});
+  CHECK(launcher::gpu_slots(gpu_box) == Words{"0", "1", "2", "3"});
+  const AllSlots both{{"localhost", {0, 1}}};
+  CHECK(hosts({}, machine) == both);
+  CHECK(hosts({"--num_gpus", "2"}, machine) == both);
+  CHECK(hosts({"-i", "localhost"}, machine) == both);
+  CHECK(hosts({"-e", "localhost:1"}, machine) == AllSlots{{"localhost", {0}}});
+  const std::vector<HostEntry> file{{"box", 2}, {"w1", 4}};
+  CHECK(resolve(typed({}), machine, file).warnings.empty());
+  const Words words = GENERATE(Words{"--num_gpus", "3"}, Words{"-H", "f"});
+  const std::vector<HostEntry> three{{"localhost", 3}};
+  CHECK_THAT(error_of(words, machine, words.front() == "-H" ? std::optional(three) : std::nullopt),
+             ContainsSubstring("slot 2: CUDA_VISIBLE_DEVICES=3,2 shows 2 GPUs, and slot k is entry "
+                               "k of it, from 0"));
   machine.visible_gpus = GENERATE("", "-1", "-1,0");
   CHECK(hosts({}, machine) == AllSlots{{"localhost", {0}}});
+}
+
+TEST_CASE("Resources: selected slots are not taken for the machine's numbers", "[launcher]") {
+  using Catch::Matchers::ContainsSubstring;
+  Machine machine = gpu_box;
+  machine.visible_gpus = "1,2,3";
+  CHECK_THAT(error_of({"-i", "localhost:3"}, machine),
+             ContainsSubstring("no slot 3 on host \"localhost\"; it has 3 slots, and slot k is "
+                               "entry k of CUDA_VISIBLE_DEVICES=1,2,3, from 0"));
+  const auto warnings = [&](const Words& words) {
+    return resolve(typed(words), machine, {}).warnings;
+  };
+  const std::vector<std::string> selected =
+      GENERATE(Words{"-i", "localhost:1,2"}, Words{"-e", "localhost:0"});
+  REQUIRE(warnings(selected).size() == 1);
+  CHECK_THAT(warnings(selected).front(),
+             ContainsSubstring("CUDA_VISIBLE_DEVICES=1,2,3: the ranks here use GPU 2,3"));
+  CHECK(warnings({"--num_gpus", "2"}).empty());
+  machine.visible_gpus = "0,1,2";
+  CHECK(warnings(selected).empty());
 }
 
 TEST_CASE("Resources: UUIDs in CUDA_VISIBLE_DEVICES are the slots", "[launcher]") {
@@ -82,7 +115,8 @@ TEST_CASE("Resources: UUIDs in CUDA_VISIBLE_DEVICES are the slots", "[launcher]"
   CHECK(two.plan.hosts() == AllSlots{{"localhost", {0, 1}}});
   CHECK(two.warnings.empty());
   CHECK_THAT(error_of({"--num_gpus", "4"}, machine),
-             Catch::Matchers::ContainsSubstring("3 devices are present"));
+             Catch::Matchers::ContainsSubstring("shows 3 GPUs"));
+  CHECK(resolve(typed({"-i", "localhost:1"}), machine, {}).warnings.empty());
 }
 
 TEST_CASE("Resources: CUDA_VISIBLE_DEVICES must show what is there", "[launcher]") {
