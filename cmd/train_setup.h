@@ -36,6 +36,7 @@ struct TrainPlace {
   Bytes device_memory = 0;  ///< budget per rank; 0: none
   Bytes device_free = 0;    ///< what a rank finds free on its device; 0: not known
   int ranks_here = 0;       ///< that shall start on this machine; 0: they have begun to
+  int first_slot = 0;       ///< of the first of these: which of the visible devices it has
   bool starts = true;       ///< false: nothing is to be written, and warnings are told at once
   /// Of an elastic job.
   std::optional<config::KeptBatch> kept_batch = std::nullopt;

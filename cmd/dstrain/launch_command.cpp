@@ -57,15 +57,16 @@ bool files_are_here(const launcher::Resources& resources) {
   return std::find(remote.begin(), remote.end(), false) != remote.end();
 }
 
-int ranks_here(const launcher::Resources& resources) {
+/// The slots of the ranks on this machine.
+std::vector<int> slots_here(const launcher::Resources& resources) {
   const std::vector<launcher::HostSlots>& hosts = resources.plan.hosts();
-  std::size_t ranks = 0;
+  std::vector<int> slots;
   for (std::size_t host = 0; host < hosts.size(); ++host) {
     const bool here = resources.node_rank ? static_cast<std::size_t>(*resources.node_rank) == host
                                           : !resources.remote[host];
-    if (here) ranks += hosts[host].slots.size();
+    if (here) slots.insert(slots.end(), hosts[host].slots.begin(), hosts[host].slots.end());
   }
-  return static_cast<int>(ranks);
+  return slots;
 }
 
 /// Where the ranks would meet, as far as that is known before any host is reached.
@@ -219,6 +220,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
                  .files_checked = ours && files_are_here(resources),
                  .elastic = make_elastic(line, resources, training)};
   const launcher::Resources first = first_resources(maker);
+  const std::vector<int> here = slots_here(first);
   std::unique_ptr<OutputLock> output_lock;
   if (device && maker.files_checked) {
     output_lock = check_command_here(
@@ -226,7 +228,8 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
         {.world_size = first.plan.world_size(),
          .device = *device,
          .device_memory = options.device_memory_bytes,
-         .ranks_here = ranks_here(first),
+         .ranks_here = static_cast<int>(here.size()),
+         .first_slot = here.empty() ? 0 : here.front(),
          .starts = !options.dry_run,
          .kept_batch = maker.elastic ? maker.elastic->kept_batch() : std::nullopt},
         maker.identity.id);

@@ -52,13 +52,13 @@ void check_samples(const data::SampleSource& source) {
   }
 }
 
-/// Starts the device where ranks run on this machine. What each of them finds free there; 0: not
-/// known.
+/// Starts the device of the first of the ranks on this machine, and not one that they do not use.
+/// What each of them finds free there; 0: not known.
 Bytes check_device(const TrainPlace& place) {
   if (place.ranks_here == 0 || place.device == DeviceKind::cpu) return 0;
   const int devices = std::max(count_visible_gpu_files(), 1);
   const int sharing = (place.ranks_here + devices - 1) / devices;
-  return open_backend({.kind = place.device})->free_memory() / sharing;
+  return open_backend({place.device, place.first_slot})->free_memory() / sharing;
 }
 
 }  // namespace

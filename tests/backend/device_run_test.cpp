@@ -198,6 +198,19 @@ TEST_CASE("Device: one that cannot be used is refused before anything starts", "
   CHECK_THAT(rank.err, ContainsSubstring("--device cuda: " + reason));
 }
 
+TEST_CASE("Device: the launcher looks at a device that the ranks use", "[e2e][backend]") {
+  const test::TempDir folder;
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia2"})
+    std::ofstream(folder.path() / name) << "";
+  Words command = test::train_command(folder.path() / "out");
+  command.insert(command.begin(), {"--device", "cuda", "--include", "localhost:2"});
+  const test::Outcome refused = test::run_command(
+      command, {.env = {{"DSTRAIN_GPU_DIRECTORY", folder.path().string()}, plug_ins("failing")},
+                .directory = test::golden_folder.string()});
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, ContainsSubstring("--device cuda: device 2: no driver is loaded"));
+}
+
 TEST_CASE("Device: bench measures CPUs alone", "[e2e][backend]") {
   const test::Outcome refused = test::run_command({"--device", "cuda", "bench", "gemm"},
                                                   {.env = {plug_ins("deferred")}, .directory = {}});
