@@ -14,17 +14,21 @@ namespace {
 
 using nlohmann::json;
 
-/// A change of a run by which it takes less device memory.
+/// A change of a run by which it takes less memory.
 struct MemorySaving {
   std::string change;  ///< as the user would make it
-  Bytes needs = 0;     ///< device memory of a rank then
+  Bytes needs = 0;     ///< memory then
 };
 
-/// A run of which one thing is changed at a time.
+/// A run of which one thing is changed at a time. What is to be less: device memory of a rank, or
+/// with `node_ranks` what so many take of their machine's.
 class Savings {
  public:
-  explicit Savings(const TrainSetup& setup)
-      : setup_(setup), settings_(setup.settings), now_(needed(setup.settings)) {}
+  Savings(const TrainSetup& setup, int node_ranks)
+      : setup_(setup),
+        settings_(setup.settings),
+        node_ranks_(node_ranks),
+        now_(needed(setup.settings)) {}
 
   /// With `change` merged into the configuration. Nothing where other options forbid it.
   void try_config(const std::string& name, const json& change) {
@@ -57,19 +61,33 @@ class Savings {
  private:
   [[nodiscard]] Bytes needed(config::TrainSettings settings) const {
     const auto ranks = static_cast<int>(setup_.context.world_size);
-    return set_up_memory(settings, setup_.model, ranks).plan.total();
+    const zero::MemoryPlan plan = set_up_memory(settings, setup_.model, ranks).plan;
+    return node_ranks_ > 0 ? node_ranks_ * plan.machine_total() : plan.total();
   }
 
   const TrainSetup& setup_;
   const config::TrainSettings& settings_;
+  int node_ranks_;
   Bytes now_;
   std::vector<MemorySaving> found_;
 };
 
-/// Best first; at most three.
-std::vector<MemorySaving> best_savings(const TrainSetup& setup) {
+/// What is held elsewhere than on the device.
+void try_offload(const config::TrainSettings& settings, Savings& savings, const json& target) {
+  const std::string device = target.at("device");
+  const int offloading = device == "nvme" ? 3 : std::max(settings.zero.stage, 1);
+  savings.try_config(
+      fmt::format("offload_optimizer to {} in stage {}", device, offloading),
+      {{"zero_optimization", {{"stage", offloading}, {"offload_optimizer", target}}}});
+  savings.try_config(fmt::format("offload_optimizer and offload_param to {} in stage 3", device),
+                     {{"zero_optimization",
+                       {{"stage", 3}, {"offload_optimizer", target}, {"offload_param", target}}}});
+}
+
+/// Best first; at most three. `node_ranks`: as of Savings.
+std::vector<MemorySaving> best_savings(const TrainSetup& setup, int node_ranks) {
   const config::TrainSettings& settings = setup.settings;
-  Savings savings(setup);
+  Savings savings(setup, node_ranks);
   if (settings.trains && !settings.gradient_checkpointing) {
     config::TrainSettings changed = settings;
     changed.gradient_checkpointing = true;
@@ -84,24 +102,32 @@ std::vector<MemorySaving> best_savings(const TrainSetup& setup) {
     savings.try_config(fmt::format("ZeRO stage {}", stage),
                        {{"zero_optimization", {{"stage", stage}}}});
   }
-  const json host{{"device", "cpu"}};
-  const int offloading = std::max(settings.zero.stage, 1);
-  savings.try_config(fmt::format("offload_optimizer to cpu in stage {}", offloading),
-                     {{"zero_optimization", {{"stage", offloading}, {"offload_optimizer", host}}}});
-  savings.try_config("offload_optimizer and offload_param to cpu in stage 3",
-                     {{"zero_optimization",
-                       {{"stage", 3}, {"offload_optimizer", host}, {"offload_param", host}}}});
+  if (node_ranks > 0) {
+    try_offload(settings, savings, {{"device", "nvme"}, {"nvme_path", "/local_nvme"}});
+  } else {
+    try_offload(settings, savings, {{"device", "cpu"}});
+  }
   return savings.best();
+}
+
+/// `others`: changes that are not tried.
+std::string describe(const std::vector<MemorySaving>& savings, const std::string& others) {
+  std::string text = "it would need less with ";
+  for (const MemorySaving& saving : savings) {
+    text += fmt::format("{} ({}), ", saving.change, format_bytes(saving.needs));
+  }
+  return text + others + " or --tiled_linear_in_splits (dstrain plan searches)";
 }
 
 }  // namespace
 
 std::string describe_savings(const TrainSetup& setup) {
-  std::string text = "it would need less with ";
-  for (const MemorySaving& saving : best_savings(setup)) {
-    text += fmt::format("{} ({}), ", saving.change, format_bytes(saving.needs));
-  }
-  return text + "more ranks or --tiled_linear_in_splits (dstrain plan searches)";
+  return describe(best_savings(setup, 0), "more ranks");
+}
+
+std::string describe_node_savings(const TrainSetup& setup, int ranks) {
+  return describe(best_savings(setup, ranks),
+                  ranks > 1 ? "fewer ranks on a machine, more machines" : "more machines");
 }
 
 }  // namespace dstrain::cmd

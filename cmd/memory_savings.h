@@ -10,4 +10,7 @@ namespace dstrain::cmd {
 /// three that save most, and what is not tried.
 std::string describe_savings(const TrainSetup& setup);
 
+/// The same for the memory of a machine of which `ranks` ranks take their part.
+std::string describe_node_savings(const TrainSetup& setup, int ranks);
+
 }  // namespace dstrain::cmd

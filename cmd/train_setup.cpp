@@ -8,6 +8,7 @@
 
 #include "cmd/memory_savings.h"
 #include "cmd/model_loading.h"
+#include "cmd/node_memory.h"
 #include "cmd/offload_disks.h"
 #include "runtime/config/resolve.h"
 #include "runtime/data/hugging_face_encoder.h"
@@ -171,6 +172,18 @@ void check_budget(const TrainSetup& setup, const TrainPlace& place) {
        describe_savings(setup));
 }
 
+/// What all ranks of the machine need together.
+void check_machine(const TrainSetup& setup, const TrainPlace& place) {
+  if (place.node_ranks == 0) return;
+  const std::string exceeded = exceeded_memory(setup.plan, place.node_ranks, place.host_memory);
+  if (exceeded.empty()) return;
+  fail(ErrorCode::config, "{} ({}); {}{}", exceeded, zero::describe(setup.plan, setup.formula),
+       describe_node_savings(setup, place.node_ranks),
+       place.host_memory > 0
+           ? ""
+           : "; --host_memory SIZE overrides it, as does DSTRAIN_HOST_MEMORY in bytes");
+}
+
 }  // namespace
 
 TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace& place) {
@@ -216,6 +229,7 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   MemorySetup& memory = setup;
   memory = set_up_memory(setup.settings, setup.model, place.world_size);
   check_budget(setup, place);
+  check_machine(setup, place);
   refuse(full_disks(setup.settings.zero, memory.plan, place.ranks_here));
   return setup;
 }

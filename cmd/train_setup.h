@@ -35,6 +35,8 @@ struct TrainPlace {
   DeviceKind device = DeviceKind::cpu;
   Bytes device_memory = 0;  ///< budget per rank; 0: none
   Bytes device_free = 0;    ///< what a rank finds free on its device; 0: not known
+  Bytes host_memory = 0;    ///< budget of the ranks of this machine; 0: what is available
+  int node_ranks = 0;       ///< of this machine, none of which has allocated; 0: not looked at
   int ranks_here = 0;       ///< that shall start on this machine; 0: they have begun to
   int first_slot = 0;       ///< of the first of these: which of the visible devices it has
   bool starts = true;       ///< false: nothing is to be written, and warnings are told at once

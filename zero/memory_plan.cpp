@@ -21,6 +21,11 @@ Bytes MemoryPlan::total(MemoryTier tier) const {
   return std::accumulate(categories.begin(), categories.end(), Bytes{0});
 }
 
+Bytes MemoryPlan::machine_total() const {
+  const Bytes host = total(MemoryTier::host) + total(MemoryTier::pinned);
+  return host + (shares_host_memory(device) ? total() : 0);
+}
+
 Bytes MemoryPlan::model_states() const {
   Bytes sum = 0;
   for (const CategoryBytes& tier : bytes) {

@@ -30,6 +30,8 @@ struct MemoryPlan {
   }
   [[nodiscard]] Bytes of(MemoryCategory category) const { return of(MemoryTier::device, category); }
   [[nodiscard]] Bytes total(MemoryTier tier = MemoryTier::device) const;
+  /// What it takes of the machine's memory: the host's, and the device's where that is the same.
+  [[nodiscard]] Bytes machine_total() const;
   /// Parameters, gradients and optimizer states on all tiers: what the ZeRO stage divides.
   [[nodiscard]] Bytes model_states() const;
 };

@@ -10,6 +10,7 @@
 #include "cmd/dstrain/commands.h"
 #include "cmd/memory_setup.h"
 #include "cmd/model_loading.h"
+#include "cmd/node_memory.h"
 #include "cmd/offload_disks.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
@@ -27,8 +28,9 @@ constexpr std::string_view config_usage =
     "    Reports every problem of a DeepSpeed configuration at once; status 2 when there are any.\n"
     "    --num_gpus: the batch sizes must fit N ranks, not just some number of them.\n"
     "    With options that name a model (--model_name_or_path, --config_name) also the memory of\n"
-    "    a rank, the only one unless --num_gpus. --device: on auto (what is used here), cpu or\n"
-    "    cuda, which need not be here.\n"
+    "    a rank, the only one unless --num_gpus; a warning says when this machine has too\n"
+    "    little for all of them. --device: on auto (what is used here), cpu or cuda, which need\n"
+    "    not be here.\n"
     "dstrain config show FILE [--num_gpus N] [training options]\n"
     "    Prints what the configuration and the options amount to, and where each value comes\n"
     "    from: the file, a flag, a default, or derived from others. One rank unless --num_gpus;\n"
@@ -111,7 +113,12 @@ std::string describe_memory(config::TrainSettings& settings,
   const model::Model model =
       model_config(settings.model)->make({settings.dtype, settings.model.in_splits, device});
   settle_lengths(settings.data, model);
-  const MemorySetup memory = set_up_memory(settings, model, static_cast<int>(world));
+  const auto ranks = static_cast<int>(world);
+  const MemorySetup memory = set_up_memory(settings, model, ranks);
+  // The ranks may run on other machines.
+  if (const std::string exceeded = exceeded_memory(memory.plan, ranks, 0); !exceeded.empty()) {
+    settings.warnings.push_back("dstrain train would refuse it here: " + exceeded);
+  }
   return fmt::format("on {}, {} rank(s): {}\n", name_of(device), world,
                      zero::describe(memory.plan, memory.formula));
 }

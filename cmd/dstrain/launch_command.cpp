@@ -228,6 +228,9 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
         {.world_size = first.plan.world_size(),
          .device = *device,
          .device_memory = options.device_memory_bytes,
+         .host_memory =
+             options.host_memory_bytes > 0 ? options.host_memory_bytes : read_host_memory(),
+         .node_ranks = static_cast<int>(here.size()),
          .ranks_here = static_cast<int>(here.size()),
          .first_slot = here.empty() ? 0 : here.front(),
          .starts = !options.dry_run,

@@ -98,6 +98,26 @@ std::optional<config::KeptBatch> read_kept_batch() {
   return kept.value();
 }
 
+/// One rank of a node looks at its memory for all: none takes its part before they have met.
+int ranks_to_check(const WorkerEnv& worker) {
+  return worker.local_rank == 0 ? worker.local_world_size : 0;
+}
+
+/// Adds to "no memory" of the device or the machine what would help; other errors go on.
+[[noreturn]] void advise(const Error& error, const TrainSetup& setup, const WorkerEnv& worker) {
+  if (error.code() == ErrorCode::out_of_device_memory) {
+    fail(error.code(), "{}. The run needs {} of device memory per rank; {}", error.what(),
+         format_bytes(setup.plan.total()), describe_savings(setup));
+  }
+  if (error.code() == ErrorCode::out_of_memory) {
+    const int ranks = worker.local_world_size;
+    fail(error.code(), "{}. The {} rank(s) of this machine need {} of its memory; {}", error.what(),
+         ranks, format_bytes(ranks * setup.plan.machine_total()),
+         describe_node_savings(setup, ranks));
+  }
+  throw;
+}
+
 /// Trains as one rank. Returns the exit status.
 int train(TrainSetup& setup,
           const WorkerEnv& worker,
@@ -135,6 +155,8 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
   TrainSetup setup = set_up_training(options, {.world_size = worker.world_size,
                                                .device = resolve_device(worker.device),
                                                .device_memory = worker.device_memory_bytes,
+                                               .host_memory = worker.host_memory_bytes,
+                                               .node_ranks = ranks_to_check(worker),
                                                .kept_batch = read_kept_batch()});
   if (looks) {
     refuse_output_in_checkpoint(setup.settings);
@@ -154,9 +176,7 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
     return setup.settings.trains ? train(setup, worker, progress, signals, lock)
                                  : evaluate_model(setup, worker, progress);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::out_of_device_memory) throw;
-    fail(error.code(), "{}. The run needs {} of device memory per rank; {}", error.what(),
-         format_bytes(setup.plan.total()), describe_savings(setup));
+    advise(error, setup, worker);
   }
 }
 

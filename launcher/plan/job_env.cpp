@@ -171,6 +171,9 @@ std::vector<EnvVar> job_environment(const LaunchOptions& options,
   if (options.device_memory_bytes > 0) {
     set_env(variables, env::device_memory, std::to_string(options.device_memory_bytes));
   }
+  if (options.host_memory_bytes > 0) {
+    set_env(variables, env::host_memory, std::to_string(options.host_memory_bytes));
+  }
   return variables;
 }
 

@@ -158,6 +158,13 @@ void check_elastic(LaunchOptions& o, const RawOptions& raw) {
   o.elastic = nodes;
 }
 
+Bytes parse_budget(const char* option, const std::string& text) {
+  const Result<Bytes> bytes = parse_bytes(text);
+  if (!bytes.ok()) fail(ErrorCode::usage, "{}: {}", option, bytes.error());
+  if (bytes.value() < 1) fail(ErrorCode::usage, "{}: must be more than 0", option);
+  return bytes.value();
+}
+
 }  // namespace
 
 void check_options(LaunchOptions& o, const RawOptions& raw) {
@@ -193,11 +200,9 @@ void check_options(LaunchOptions& o, const RawOptions& raw) {
   if (raw.core_list) o.core_list = parse_core_list(*raw.core_list);
   o.bind_cores |= !o.core_list.empty();
   if (o.bind_cores) check_can_bind_cores();
-  if (!raw.device_memory) return;
-  const Result<Bytes> bytes = parse_bytes(*raw.device_memory);
-  if (!bytes.ok()) fail(ErrorCode::usage, "--device_memory: {}", bytes.error());
-  if (bytes.value() < 1) fail(ErrorCode::usage, "--device_memory: must be more than 0");
-  o.device_memory_bytes = bytes.value();
+  if (raw.device_memory)
+    o.device_memory_bytes = parse_budget("--device_memory", *raw.device_memory);
+  if (raw.host_memory) o.host_memory_bytes = parse_budget("--host_memory", *raw.host_memory);
 }
 
 }  // namespace dstrain::launcher

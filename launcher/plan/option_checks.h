@@ -16,6 +16,7 @@ struct RawOptions {
   std::string launcher_args;
   bool no_ssh_check = false;  ///< every connection is a check
   std::optional<std::string> device_memory;
+  std::optional<std::string> host_memory;
   std::optional<std::string> core_list;
   bool quiet = false;
   std::optional<int> max_restarts;

@@ -69,6 +69,9 @@ void add_placement(CLI::App& app, LaunchOptions& o, RawOptions& raw) {
                "auto, cuda or cpu: what train and generate compute on; auto is cuda where GPUs and "
                "libdstrain_cuda.so are; cpu says that slots are CPU ranks");
   group.option("--device_memory", raw.device_memory, "budget per rank, for example 2GiB");
+  group.option("--host_memory", raw.host_memory,
+               "what the ranks of a node may take together of its memory, for example 64GiB "
+               "(default: what is available there)");
   group.flag("--oversubscribe", o.oversubscribe, "more ranks than devices or cores");
   group.flag(
       "--bind_cores_to_rank", o.bind_cores,

@@ -44,6 +44,7 @@ struct LaunchOptions {
   std::string log_level = "info";
   std::optional<std::string> device;
   std::int64_t device_memory_bytes = 0;  ///< 0: no budget
+  std::int64_t host_memory_bytes = 0;    ///< likewise
   bool oversubscribe = false;
   bool bind_cores = false;
   std::vector<int> core_list;  ///< to be shared by the ranks of a node; empty: all cores

@@ -220,6 +220,10 @@ DeviceChoice read_device_choice(const std::optional<std::string>& typed) {
   fail(ErrorCode::usage, "{}={}: use auto, cpu or cuda", typed ? "--device" : env::device, name);
 }
 
+std::int64_t read_host_memory() {
+  return integer_from_env(env::host_memory, 0, std::numeric_limits<std::int64_t>::max());
+}
+
 WorkerEnv read_worker_env() {
   WorkerEnv worker;
   std::optional<StartedTask> task = find_started_task();
@@ -238,6 +242,7 @@ WorkerEnv read_worker_env() {
   worker.timeout_seconds = int_from_env(env::timeout, 600);
   worker.device_memory_bytes =
       integer_from_env(env::device_memory, 0, std::numeric_limits<std::int64_t>::max());
+  worker.host_memory_bytes = read_host_memory();
   if (const char* address = std::getenv(env::master_addr)) worker.master_addr = address;
   if (const char* token = std::getenv(env::token)) worker.token = token;
   worker.loopback_only = worker.token.empty();

@@ -44,6 +44,7 @@ inline constexpr const char* gpu_directory = "DSTRAIN_GPU_DIRECTORY";
 inline constexpr const char* log_level = "DSTRAIN_LOG_LEVEL";          ///< as --log_level
 inline constexpr const char* device = "DSTRAIN_DEVICE";                ///< auto, cpu or cuda
 inline constexpr const char* device_memory = "DSTRAIN_DEVICE_MEMORY";  ///< bytes per rank
+inline constexpr const char* host_memory = "DSTRAIN_HOST_MEMORY";      ///< bytes per node
 }  // namespace env
 
 namespace status {
@@ -110,10 +111,14 @@ struct WorkerEnv {
   double timeout_seconds = 600;
   RankNodes nodes{};                     ///< of all ranks, for messages
   std::int64_t device_memory_bytes = 0;  ///< 0: no budget
+  std::int64_t host_memory_bytes = 0;    ///< of all ranks of the node; 0: what is available
 };
 
 /// As --device says, where it was typed, else as DSTRAIN_DEVICE does. Throws Error{usage}.
 DeviceChoice read_device_choice(const std::optional<std::string>& typed = std::nullopt);
+
+/// DSTRAIN_HOST_MEMORY, 0 where it is not set. Throws Error{usage}.
+std::int64_t read_host_memory();
 
 /// Reads the variables above; who this rank is also from those of mpirun, srun and torchrun
 /// (starter.h). Throws Error{usage} that names a variable that is no number or out of range, a set

@@ -43,6 +43,7 @@ class RankEnvironment {
                                     env::timeout,
                                     env::device,
                                     env::device_memory,
+                                    env::host_memory,
                                     env::cross_rank,
                                     env::comm,
                                     env::io,

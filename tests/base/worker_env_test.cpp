@@ -23,6 +23,7 @@ TEST_CASE("WorkerEnv: a process started by hand is rank 0 of 1", "[base][worker_
   CHECK(worker.token.empty());
   CHECK(worker.timeout_seconds == 600);
   CHECK(worker.device_memory_bytes == 0);
+  CHECK(worker.host_memory_bytes == 0);
   CHECK(worker.node_rank == -1);
   CHECK(worker.mpi == MpiKind::none);
   CHECK(worker.loopback_only);
@@ -44,7 +45,8 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
                                               {"MASTER_PORT", "65535"},
                                               {"DSTRAIN_TOKEN", "secret"},
                                               {"DSTRAIN_TIMEOUT", "30"},
-                                              {"DSTRAIN_DEVICE_MEMORY", "8589934592"}});
+                                              {"DSTRAIN_DEVICE_MEMORY", "8589934592"},
+                                              {"DSTRAIN_HOST_MEMORY", "68719476736"}});
   const WorkerEnv worker = read_worker_env();
   CHECK(worker.rank == 5);
   CHECK(worker.world_size == 8);
@@ -62,6 +64,7 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
   CHECK_FALSE(worker.loopback_only);
   CHECK(worker.timeout_seconds == 30);
   CHECK(worker.device_memory_bytes == 8589934592);
+  CHECK(worker.host_memory_bytes == 68719476736);
 }
 
 TEST_CASE("WorkerEnv: nodes are those of the launcher or alike where that can be",
@@ -102,7 +105,8 @@ TEST_CASE("WorkerEnv: a variable that is no number in range is named", "[base][w
        {"CROSS_RANK", "a", "1048576"},
        {"MASTER_PORT", "65536", "65535"},
        {"DSTRAIN_TIMEOUT", "10s", "1048576"},
-       {"DSTRAIN_DEVICE_MEMORY", "2GiB", "9223372036854775807"}}));
+       {"DSTRAIN_DEVICE_MEMORY", "2GiB", "9223372036854775807"},
+       {"DSTRAIN_HOST_MEMORY", "64GiB", "9223372036854775807"}}));
   const RankEnvironment environment(Variables{{name, value}});
   CHECK_THROWS_WITH(read_worker_env(), std::string("environment variable ") + name +
                                            " must be a number from 0 to " + most + ", got \"" +

@@ -1,16 +1,22 @@
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/file.h"
 #include "runtime/base/units.h"
 #include "tests/e2e/train_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/test_tree.h"
 
 using namespace dstrain;
+using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
+using test::run_command;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -274,6 +280,81 @@ TEST_CASE("train: a device memory budget is kept or refused", "[e2e][train]") {
     CHECK(status == 2);
     CHECK(message.find("--device_memory allows 200 KiB") != std::string::npos);
   }
+}
+
+TEST_CASE("train: ranks that need more than the machine's memory are refused", "[e2e][train]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const std::string text = write_text(folder.path()).string();
+  const auto run = [&](std::vector<std::string> launch, const std::vector<std::string>& more) {
+    launch.insert(launch.end(), {"--device", "cpu", "train", "--output_dir", output.string(),
+                                 "--train_file", text, "--max_steps", "1"});
+    return run_command(with(with(launch, tiny_model), more));
+  };
+  const std::vector<std::string> two{"--num_gpus", "2"};
+  const auto refused = run(with(two, {"--host_memory", "900KiB"}), {});
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err,
+             ContainsSubstring("2 rank(s) of this machine need ") &&
+                 ContainsSubstring("of its memory, and --host_memory allows 900 KiB") &&
+                 ContainsSubstring("it would need less with ") &&
+                 ContainsSubstring("a micro batch of 2 (") &&
+                 ContainsSubstring("fewer ranks on a machine"));
+  CHECK(run(with(two, {"--dry_run", "--host_memory", "900KiB"}), {}).status == 2);
+  CHECK_FALSE(fs::exists(output));
+  CHECK(run(with(two, {"--host_memory", "64MiB"}), {}).status == 0);
+  // A rank that no launcher has looked after finds it itself, before it allocates.
+  test::Launch::Options little;
+  little.env = {{"DSTRAIN_HOST_MEMORY", "460800"}};
+  const std::string daemon = (test::dstrain_program().parent_path() / "dstraind").string();
+  const auto alone =
+      run_command(with({"-q", "--num_gpus", "2", daemon, "train", "--output_dir", output.string(),
+                        "--overwrite_output_dir", "--train_file", text, "--max_steps", "1"},
+                       tiny_model),
+                  little);
+  CHECK(alone.status == 2);
+  CHECK_THAT(alone.err, ContainsSubstring("2 rank(s) of this machine need ") &&
+                            ContainsSubstring("--host_memory allows 450 KiB"));
+}
+
+TEST_CASE("train: a model that no machine holds is refused before step 0", "[e2e][train]") {
+  const test::TempDir folder;
+  const std::string text = write_text(folder.path()).string();
+  // 1.3 PB of model states, more than the addresses of a process.
+  const std::vector<std::string> huge{
+      "--config_name",
+      "gpt2",
+      "--config_overrides",
+      "n_layer=100,n_embd=262144,n_head=2048,vocab_size=256,n_positions=8",
+      "--block_size",
+      "8",
+      "--per_device_train_batch_size",
+      "4"};
+  const std::vector<std::string> train{"train",
+                                       "--output_dir",
+                                       (folder.path() / "out").string(),
+                                       "--train_file",
+                                       text,
+                                       "--max_steps",
+                                       "1"};
+  const auto measured = run_command(with(with({"--device", "cpu"}, train), huge));
+  CHECK(measured.status == 2);
+  CHECK_THAT(measured.err, ContainsSubstring("1 rank(s) of this machine need ") &&
+                               ContainsSubstring("offload_optimizer and offload_param to nvme") &&
+                               ContainsSubstring("--host_memory SIZE overrides it"));
+  // By whom it is overruled the allocation fails, with the same advice.
+  const auto overruled =
+      run_command(with(with({"--device", "cpu", "--host_memory", "4000000TiB"}, train), huge));
+  CHECK(overruled.status == 1);
+  CHECK_THAT(overruled.err,
+             ContainsSubstring("of memory left") && ContainsSubstring("it would need less with "));
+  // The ranks may run on another machine.
+  write_text_file(folder.path() / "ds.json", "{}");
+  const auto checked = run_command(
+      with({"config", "check", (folder.path() / "ds.json").string(), "--device", "cpu"}, huge));
+  CHECK(checked.status == 0);
+  CHECK_THAT(checked.out,
+             ContainsSubstring("warning: dstrain train would refuse it here: 1 rank(s)"));
 }
 
 TEST_CASE("train: a refused budget names changes that take what it says", "[e2e][train]") {

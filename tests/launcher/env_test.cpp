@@ -58,8 +58,9 @@ TEST_CASE("JobEnv: ranks are told the hosts of several nodes as far as they have
 
 TEST_CASE("JobEnv: the job's own variables win", "[launcher]") {
   const HostPlan plan({{"localhost", {0, 1}}});
-  const std::vector<std::string> words{"--env", "WORLD_SIZE=1",    "--env", "X=y=z", "--timeout",
-                                       "5",     "--device_memory", "1KiB",  "p"};
+  const std::vector<std::string> words{
+      "--env",           "WORLD_SIZE=1", "--env",         "X=y=z", "--timeout", "5",
+      "--device_memory", "1KiB",         "--host_memory", "2KiB",  "p"};
   const auto options = parse_command_line(words).options;
   const auto env = job_environment(options, plan, {"job", "token"});
   const auto value = [&](std::string_view name) -> std::string {
@@ -74,6 +75,7 @@ TEST_CASE("JobEnv: the job's own variables win", "[launcher]") {
   CHECK(value("DSTRAIN_JOB") == "job");
   CHECK(value("DSTRAIN_TIMEOUT") == "5");
   CHECK(value("DSTRAIN_DEVICE_MEMORY") == "1024");
+  CHECK(value("DSTRAIN_HOST_MEMORY") == "2048");
   CHECK(value("CUDA_VISIBLE_DEVICES") == "(absent)");
 
   LaunchOptions unset;
@@ -172,8 +174,11 @@ TEST_CASE("Port: nobody shares one that an agent listens at", "[launcher]") {
 }
 
 TEST_CASE("Port: an address that is not here is for rank 0 to find out", "[launcher]") {
-  const ReservedPort reserved = reserve_port({29500, PortRule::first_free, "192.0.2.77"});
-  CHECK(reserved.port == 29500);
+  // A port that no other job of this user has: the kernel gives it to nobody else meanwhile.
+  const UniqueFd holder = std::move(listen_tcp({"127.0.0.1", 0}).value());
+  const int port = bound_port(holder.get());
+  const ReservedPort reserved = reserve_port({port, PortRule::first_free, "192.0.2.77"});
+  CHECK(reserved.port == port);
   CHECK_FALSE(reserved.listener);
 }
 

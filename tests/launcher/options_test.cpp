@@ -75,6 +75,7 @@ TEST_CASE("Options: values arrive as typed", "[launcher]") {
                                                     "--timeout=7",
                                                     "--device_memory",
                                                     "2GiB",
+                                                    "--host_memory=64GiB",
                                                     "-q",
                                                     "--dry-run",
                                                     "--enable_each_rank_log",
@@ -89,6 +90,7 @@ TEST_CASE("Options: values arrive as typed", "[launcher]") {
   CHECK(options.grace_seconds == 0.5);
   CHECK(options.timeout_seconds == 7);
   CHECK(options.device_memory_bytes == 2LL << 30);
+  CHECK(options.host_memory_bytes == 64LL << 30);
   CHECK(options.log_level == "error");
   CHECK(options.dry_run);
   CHECK(options.each_rank_log_directory == "logs");
@@ -122,6 +124,8 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
       {"--timeout|0|p", "--timeout: must be"},
       {"--device_memory|many|p", "--device_memory: \"many\" is not a size"},
       {"--device_memory|0|p", "--device_memory: must be more than 0"},
+      {"--host_memory|much|p", "--host_memory: \"much\" is not a size"},
+      {"--host_memory|0|p", "--host_memory: must be more than 0"},
       {"--log_level|loud|p", "--log_level: \"loud\" is not one of debug, info"},
       {"--device|gpu|p", "--device: \"gpu\" is not one of auto, cuda, cpu; did you mean cuda?"},
       {"--launcher|locl|p", "is not one of auto, local, ssh, openmpi, mpich, slurm; did you mean"},
@@ -224,9 +228,10 @@ TEST_CASE("Options: what is no number is refused by all that take one", "[launch
 }
 
 TEST_CASE("Options: an empty text is refused but where DeepSpeed has one", "[launcher]") {
-  const auto name = GENERATE(values<std::string>(
-      {"--hostfile", "--launcher", "--ssh_config", "--ssh_command", "--device", "--device_memory",
-       "--bind_core_list", "--venv_script", "--env", "--enable_each_rank_log", "--log_level"}));
+  const auto name = GENERATE(
+      values<std::string>({"--hostfile", "--launcher", "--ssh_config", "--ssh_command", "--device",
+                           "--device_memory", "--host_memory", "--bind_core_list", "--venv_script",
+                           "--env", "--enable_each_rank_log", "--log_level"}));
   CAPTURE(name);
   CHECK(error_of({name, "", "p"}) == name + ": must not be empty");
   CHECK(error_of({name + "=", "p"}) == name + ": must not be empty");
