@@ -6,6 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include "runtime/base/socket.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/comm/mpi/mpi_starter.h"
@@ -72,6 +75,12 @@ void tell_rendezvous(const WorkerEnv& worker) {
               worker.token.size());
 }
 
+/// Waits until mpirun ends this rank, or is gone.
+void stay_out() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (;;) ::pause();
+}
+
 /// One rank ends in failure, and the others would go on.
 void fail_as_rank_one(comm::ControlGroup& control) {
   if (control.rank() == 1) fail(ErrorCode::timeout, "rank 1 has had enough");
@@ -82,7 +91,7 @@ int run(std::string_view mode) {
   try {
     const WorkerEnv worker = read_worker_env();
     if (mode == "fail_first" && worker.rank == 1) fail(ErrorCode::timeout, "rank 1 never came");
-    if (mode == "leave_first" && worker.rank == 1) return status::done;
+    if (mode == "stay_out" && worker.rank == 1) stay_out();
     if (mode == "die_first" && worker.rank == 1) std::raise(SIGKILL);
     const comm::World world = comm::join_world(worker);
     HostMemory host;
