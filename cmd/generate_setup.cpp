@@ -1,50 +1,96 @@
 #include "cmd/generate_setup.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
 #include <limits>
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
 
 #include "cmd/model_loading.h"
 #include "launcher/plan/option_words.h"
-#include "runtime/base/log.h"
+#include "runtime/base/error.h"
+#include "runtime/base/units.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/tokenizer.h"
+#include "runtime/model/generation_config.h"
+#include "runtime/model/model_family.h"
 
 namespace dstrain::cmd {
 namespace {
 
+constexpr std::int64_t default_new_tokens = 100;
+constexpr std::int64_t default_top_k = 50;  // Hugging Face's
+constexpr Bytes input_bytes_max = 16 * mebibyte;
+
+/// As typed; what is empty comes from the model's generation_config.json.
 struct Options {
   std::string directory;
   std::string tokenizer;  ///< empty: the model's own, or bytes
   std::string prompt;
-  engine::SamplingOptions sampling;
+  std::optional<std::int64_t> max_new_tokens;
+  std::optional<bool> do_sample;
+  std::optional<double> temperature;
+  std::optional<std::int64_t> top_k;
+  std::optional<double> top_p;
+  std::uint64_t seed = 42;
+
+  [[nodiscard]] bool reads_stdin() const { return prompt == "-"; }
 };
 
+std::string check_temperature(double value) {
+  return value > 0 && std::isfinite(value) ? "" : fmt::format("must be above 0, got {}", value);
+}
+
+std::string check_top_p(double value) {
+  return value >= 0 && value <= 1 ? "" : fmt::format("must be from 0 to 1, got {}", value);
+}
+
+std::string check_top_k(double value) {
+  return value >= 0 ? "" : fmt::format("must be at least 0, got {}", value);
+}
+
+CLI::Validator number_check(std::string (*check)(double)) {
+  return {[check](const std::string& text) { return check(std::strtod(text.c_str(), nullptr)); },
+          ""};
+}
+
 void declare(CLI::App& app, Options& options) {
-  engine::SamplingOptions& sampling = options.sampling;
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   app.add_option("--model_name_or_path", options.directory,
                  "Hugging Face model directory, or checkpoint-N of a training run")
       ->required();
   app.add_option("--tokenizer", options.tokenizer,
                  "byte, or a directory with a tokenizer's files (the model's, else byte)");
-  app.add_option("--prompt", options.prompt, "text to continue, or an encoder-decoder's source")
+  app.add_option("--prompt", options.prompt,
+                 "text to continue, or an encoder-decoder's source; - reads it from stdin, without "
+                 "its last line break")
       ->required();
-  app.add_option("--max_new_tokens", sampling.max_new_tokens, "tokens to add (100)")
+  app.add_option("--max_new_tokens", options.max_new_tokens,
+                 "tokens to add (generation_config.json, else 100)")
       ->check(CLI::Range(std::int64_t{1}, most));
-  app.add_flag("--do_sample", sampling.do_sample, "draw tokens instead of taking the likeliest");
-  app.add_option("--temperature", sampling.temperature, "divides the logits when drawing (1.0)")
-      ->check([](const std::string& text) {
-        const double value = std::strtod(text.c_str(), nullptr);
-        return value > 0 && std::isfinite(value) ? "" : "must be a number above 0, got " + text;
-      });
-  app.add_option("--top_k", sampling.top_k, "draw among the k likeliest tokens (0: all)")
-      ->check(CLI::Range(std::int64_t{0}, most));
-  app.add_option("--seed", sampling.seed, "of the draw (42)");
+  app.add_option("--do_sample", options.do_sample,
+                 "draw tokens instead of taking the likeliest (generation_config.json, else false)")
+      ->expected(0, 1)
+      ->default_str("true")
+      ->option_text("[true|false]");
+  app.add_option("--temperature", options.temperature,
+                 "divide the logits when sampling (generation_config.json, else 1)")
+      ->check(number_check(check_temperature));
+  app.add_option("--top_k", options.top_k,
+                 "sample among the k likeliest tokens, 0: all (generation_config.json, else 50)")
+      ->check(number_check(check_top_k));
+  app.add_option("--top_p", options.top_p,
+                 "sample among the likeliest tokens whose probabilities sum to p "
+                 "(generation_config.json, else 1)")
+      ->check(number_check(check_top_p));
+  app.add_option("--seed", options.seed, "seed of the sampling (42)");
 }
 
 Options parse(std::span<const std::string> arguments) {
@@ -55,6 +101,88 @@ Options parse(std::span<const std::string> arguments) {
   launcher::parse_option_words(app, arguments, "generate");
   if (options.prompt.empty()) fail(ErrorCode::usage, "generate: --prompt is empty");
   return options;
+}
+
+/// The prompt's text. A line break at the end of stdin is the terminal's or echo's.
+std::string prompt_text(const Options& options, const std::string& input) {
+  if (!options.reads_stdin()) return options.prompt;
+  std::string text = input;
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  if (text.empty()) fail(ErrorCode::usage, "generate: --prompt -: stdin holds no text");
+  return text;
+}
+
+/// Sampling options that were typed although nothing is drawn.
+void refuse_sampling_options(const Options& typed) {
+  std::vector<std::string_view> names;
+  if (typed.temperature) names.emplace_back("--temperature");
+  if (typed.top_k) names.emplace_back("--top_k");
+  if (typed.top_p) names.emplace_back("--top_p");
+  if (names.empty()) return;
+  fail(ErrorCode::usage,
+       "generate: {}: no effect without sampling; add --do_sample, or leave {} out",
+       fmt::join(names, ", "), names.size() == 1 ? "it" : "them");
+}
+
+/// The typed value, else the model's, else `otherwise`. What was typed has been checked.
+template <class T>
+T chosen(const std::optional<T>& typed,
+         const std::optional<T>& models,
+         T otherwise,
+         const std::string& place,
+         std::string (*check)(double)) {
+  if (typed) return *typed;
+  if (!models) return otherwise;
+  const std::string problem = check(static_cast<double>(*models));
+  if (!problem.empty()) fail(ErrorCode::input, "{} {}", place, problem);
+  return *models;
+}
+
+/// max_length counts the prompt too, or of an encoder-decoder the token that begins its target.
+std::int64_t choose_new_tokens(const Options& typed,
+                               const model::GenerationConfig& defaults,
+                               std::int64_t given) {
+  if (typed.max_new_tokens) return *typed.max_new_tokens;
+  const std::int64_t most = defaults.max_new_tokens
+                                ? *defaults.max_new_tokens
+                                : defaults.max_length.value_or(default_new_tokens + given) - given;
+  if (most > 0) return most;
+  fail(ErrorCode::input, "{}/{}: {} leaves no room for new tokens behind {}; pass --max_new_tokens",
+       typed.directory, defaults.file,
+       defaults.max_new_tokens ? fmt::format("max_new_tokens {}", *defaults.max_new_tokens)
+                               : fmt::format("max_length {}", *defaults.max_length),
+       given);
+}
+
+/// @p given how many tokens the text that is generated begins with.
+engine::SamplingOptions choose_sampling(const Options& typed,
+                                        const model::GenerationConfig& defaults,
+                                        std::int64_t given) {
+  engine::SamplingOptions sampling;
+  sampling.max_new_tokens = choose_new_tokens(typed, defaults, given);
+  sampling.end_tokens = defaults.end_tokens;
+  sampling.seed = typed.seed;
+  sampling.do_sample = typed.do_sample.value_or(defaults.do_sample.value_or(false));
+  if (!sampling.do_sample) {
+    refuse_sampling_options(typed);
+    return sampling;
+  }
+  const auto place = [&](const char* key) {
+    return fmt::format("{}/{}: {}", typed.directory, defaults.file, key);
+  };
+  sampling.temperature =
+      chosen(typed.temperature, defaults.temperature, 1.0, place("temperature"), check_temperature);
+  sampling.top_k = chosen(typed.top_k, defaults.top_k, default_top_k, place("top_k"), check_top_k);
+  sampling.top_p = chosen(typed.top_p, defaults.top_p, 1.0, place("top_p"), check_top_p);
+  return sampling;
+}
+
+std::string describe_mode(const engine::SamplingOptions& sampling) {
+  const std::string length = fmt::format("at most {} new tokens", sampling.max_new_tokens);
+  if (!sampling.do_sample) return "greedy decoding, " + length;
+  return fmt::format("sampling with temperature {}, top_k {}, top_p {}, seed {}, {}",
+                     sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed, length);
 }
 
 /// A text that goes on has no end; a source is whole.
@@ -81,7 +209,24 @@ std::string generate_help() {
   return app.help();
 }
 
+std::string read_generate_input(std::span<const std::string> arguments) {
+  if (!parse(arguments).reads_stdin()) return {};
+  std::string text;
+  std::array<char, 64 * 1024> piece{};
+  for (;;) {
+    const ssize_t got = ::read(STDIN_FILENO, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_errno(errno, "generate: --prompt -: read stdin");
+    if (got == 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(got));
+    if (std::ssize(text) <= input_bytes_max) continue;
+    fail(ErrorCode::usage, "generate: --prompt -: stdin holds more than {}",
+         format_bytes(input_bytes_max));
+  }
+}
+
 GenerateSetup set_up_generation(std::span<const std::string> arguments,
+                                const std::string& input,
                                 int world_size,
                                 DeviceKind device) {
   Options options = parse(arguments);
@@ -96,11 +241,23 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   const std::string tokenizer = options.tokenizer.empty() ? own : options.tokenizer;
   setup.knows_tokens = tokenizer != "byte" || of_bytes;
   setup.encoder = data::make_encoder(tokenizer);
-  setup.prompt = encode_prompt(*setup.encoder, options.prompt, setup.model);
-  setup.sampling = options.sampling;
-  setup.sampling.end = setup.encoder->end_of_text();
-  if (!setup.sampling.end && !of_bytes) {
-    setup.sampling.end = model::end_token(setup.model.config_json);
+  setup.prompt = encode_prompt(*setup.encoder, prompt_text(options, input), setup.model);
+  model::GenerationConfig defaults =
+      model::read_generation_config(setup.model.config_json, model->family().text_tokens.end,
+                                    stored_companions(options.directory));
+  // Bytes have no end: the ids are those of a vocabulary that the model was not trained with.
+  if (of_bytes && tokenizer == "byte") {
+    defaults.end_tokens.clear();
+  } else if (defaults.end_tokens.empty() && setup.encoder->end_of_text()) {
+    defaults.end_tokens = {*setup.encoder->end_of_text()};
+  }
+  setup.sampling =
+      choose_sampling(options, defaults, setup.model.pairs ? 1 : std::ssize(setup.prompt));
+  setup.mode = describe_mode(setup.sampling);
+  if (!defaults.unsupported.empty()) {
+    setup.warnings.push_back(fmt::format("{}/{}: ignored, as not implemented: {}",
+                                         options.directory, defaults.file,
+                                         fmt::join(defaults.unsupported, ", ")));
   }
   setup.parameters = std::move(weights.parameters);
   return setup;

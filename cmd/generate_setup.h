@@ -21,11 +21,18 @@ struct GenerateSetup {
   model::Model model;
   bool knows_tokens = false;  ///< the model is known to have learnt this tokenizer's
   std::unique_ptr<model::ParameterSource> parameters;
+  std::string mode;                   ///< how tokens are chosen, for people
+  std::vector<std::string> warnings;  ///< a line each
 };
 
-/// `arguments`: what follows `generate`. `device`: what it computes on. Throws Error{usage} or
-/// Error{input}.
+/// The text that `generate` reads from stdin: all of it where `arguments` say --prompt -, else
+/// nothing. Throws Error{usage} for wrong arguments or too much text, Error{io}.
+std::string read_generate_input(std::span<const std::string> arguments);
+
+/// `arguments`: what follows `generate`. `input`: what read_generate_input() has read. `device`:
+/// what it computes on. Throws Error{usage} or Error{input}.
 GenerateSetup set_up_generation(std::span<const std::string> arguments,
+                                const std::string& input,
                                 int world_size,
                                 DeviceKind device);
 

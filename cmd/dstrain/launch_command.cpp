@@ -88,10 +88,12 @@ std::string describe(const NextLaunch& next, const launcher::Resources& resource
   return launcher::dry_run_json(run);
 }
 
-/// The options of `train`; none of another command. Throws what is wrong with them.
-std::optional<config::TrainOptions> read_training(const std::vector<std::string>& command) {
+/// What `read` returns. A usage error may come from a launch option behind the command, which is
+/// named instead.
+template <class Read>
+auto read_command(const std::vector<std::string>& command, Read&& read) {
   try {
-    return read_train_options(command);
+    return read();
   } catch (const Error& error) {
     if (error.code() == ErrorCode::usage) refuse_launch_options(command);
     throw;
@@ -102,16 +104,14 @@ std::optional<config::TrainOptions> read_training(const std::vector<std::string>
 /// the output directory of a training that starts.
 std::unique_ptr<OutputLock> check_command_here(const std::vector<std::string>& command,
                                                const std::optional<config::TrainOptions>& training,
+                                               const std::string& input,
                                                const TrainPlace& place,
                                                const std::string& job) {
-  try {
+  return read_command(command, [&]() -> std::unique_ptr<OutputLock> {
     if (training) return check_training(*training, place, job);
-    check_command(command, place);
+    check_command(command, input, place);
     return nullptr;
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::usage) refuse_launch_options(command);
-    throw;
-  }
+  });
 }
 
 /// None of a job that is not to be elastic.
@@ -137,6 +137,7 @@ struct JobMaker {
   Speaker speaker = Speaker::every_rank;
   std::string program;
   std::string output_directory{};  ///< of a training, absolute
+  std::string input{};             ///< that rank 0 reads from stdin
   bool files_checked = false;
   std::string token{};  ///< that several launchers share; empty: they do not, or it is exported
   std::optional<ElasticLaunch> elastic;
@@ -152,6 +153,7 @@ NextLaunch JobMaker::launch_on(const launcher::Resources& resources) const {
   next.job.elastic = elastic.has_value();
   if (elastic && !elastic->leads(resources)) next.job.master_addr.clear();
   for (launcher::HostTask& task : next.job.hosts) {
+    task.spec.input = input;
     launcher::set_env(task.spec.env, env::checked, files_checked ? "1" : "0");
     if (!token.empty()) launcher::set_env(task.spec.env, env::token, token);
     if (!elastic || !elastic->kept_batch()) continue;
@@ -212,11 +214,17 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
                                             : launcher::RankDevice::any);
   for (const std::string& warning : resources.warnings) log_warning(warning);
   const bool ours = daemon != nullptr;
-  const auto training = ours ? read_training(line.command) : std::nullopt;
+  std::optional<config::TrainOptions> training;
+  std::string input;
+  if (ours) {
+    training = read_command(line.command, [&] { return read_train_options(line.command); });
+    input = read_command(line.command, [&] { return read_input(line.command); });
+  }
   JobMaker maker{.options = options,
                  .all = resources,
                  .identity = make_identity(resources),
                  .program = line.command.front(),
+                 .input = std::move(input),
                  .files_checked = ours && files_are_here(resources),
                  .elastic = make_elastic(line, resources, training)};
   const launcher::Resources first = first_resources(maker);
@@ -224,7 +232,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   std::unique_ptr<OutputLock> output_lock;
   if (device && maker.files_checked) {
     output_lock = check_command_here(
-        line.command, training,
+        line.command, training, maker.input,
         {.world_size = first.plan.world_size(),
          .device = *device,
          .device_memory = options.device_memory_bytes,

@@ -68,13 +68,21 @@ std::optional<config::TrainOptions> read_train_options(std::span<const std::stri
   return config::parse_train_options(command.subspan(1));
 }
 
-void check_command(std::span<const std::string> command, const TrainPlace& place) {
+std::string read_input(std::span<const std::string> command) {
+  return command.front() == "generate" ? read_generate_input(command.subspan(1)) : "";
+}
+
+void check_command(std::span<const std::string> command,
+                   const std::string& input,
+                   const TrainPlace& place) {
   if (command.front() == "bench" && place.device != DeviceKind::cpu) {
     fail(ErrorCode::usage, "--device {}: bench measures CPUs; use cpu", name_of(place.device));
   }
   check_device(place);
   const std::span<const std::string> arguments = command.subspan(1);
-  if (command.front() == "generate") set_up_generation(arguments, place.world_size, place.device);
+  if (command.front() == "generate") {
+    set_up_generation(arguments, input, place.world_size, place.device);
+  }
   if (command.front() == "bench") bench::parse_options(arguments, place.world_size);
 }
 

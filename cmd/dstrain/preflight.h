@@ -22,8 +22,14 @@ std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
                                            const TrainPlace& place,
                                            const std::string& job);
 
-/// Finds those of another daemon command. `command`: its name and arguments. Throws Error.
-void check_command(std::span<const std::string> command, const TrainPlace& place);
+/// What a daemon command reads from stdin, which its rank does not share with the launcher; empty:
+/// nothing. `command`: its name and arguments. Throws Error{usage, io}.
+std::string read_input(std::span<const std::string> command);
+
+/// Finds those of another daemon command with this input. Throws Error.
+void check_command(std::span<const std::string> command,
+                   const std::string& input,
+                   const TrainPlace& place);
 
 /// Throws Error{usage} when a launch option stands among the arguments of a daemon command that it
 /// does not know. For a command that was refused: in one that was not, such a word is a value.

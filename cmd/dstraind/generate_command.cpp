@@ -18,7 +18,10 @@ int generate_command(std::span<const std::string> arguments) {
   flush_denormals_in_compute_threads();
   const WorkerEnv worker = read_worker_env();
   const DeviceKind device = resolve_device(worker.device);
-  const GenerateSetup setup = set_up_generation(arguments, worker.world_size, device);
+  const GenerateSetup setup =
+      set_up_generation(arguments, read_generate_input(arguments), worker.world_size, device);
+  for (const std::string& warning : setup.warnings) log_warning(warning);
+  log_info(setup.mode);
   if (!setup.knows_tokens) {
     log_warning(
         "the prompt is read as bytes: only a model trained with --tokenizer byte answers in text; "

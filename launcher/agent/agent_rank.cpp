@@ -75,7 +75,9 @@ AgentRank AgentRank::start(const Context& context, std::size_t index) {
     process.memory_nodes = binding.nodes;
   }
   process.working_directory = job.working_directory;
-  process.stdin_fd = context.null_fd;
+  UniqueFd input;
+  if (spec.rank == 0 && !job.input.empty()) input = make_text_file(job.input);
+  process.stdin_fd = input ? input.get() : context.null_fd;
   process.stdout_fd = out.write.get();
   process.stderr_fd = err.write.get();
   process.parent_death_signal = SIGKILL;

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <utility>
 
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,22 +16,12 @@
 #include "launcher/process/pipes.h"
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
 
 namespace dstrain::launcher {
 namespace {
 
 constexpr std::size_t kept_bytes_max = 8192;   // of the beginning, and of the end
 constexpr std::ptrdiff_t shown_lines_max = 6;  // likewise
-
-/// A file without a name that holds `text`, to be read from its beginning by whoever opens it.
-UniqueFd file_of(const std::string& text) {
-  UniqueFd file(memfd_create("dstrain-hosts", MFD_CLOEXEC));
-  if (!file) fail_errno(errno, "memfd_create");
-  write_fully(file.get(), std::as_bytes(std::span(text)), "the list of hosts");
-  if (lseek(file.get(), 0, SEEK_SET) != 0) fail_errno(errno, "lseek");
-  return file;
-}
 
 bool says_something(std::string_view line) {
   return std::any_of(line.begin(), line.end(),
@@ -56,7 +45,7 @@ TaskStarter::TaskStarter(const TaskCommand& command,
                          const std::vector<EnvVar>& env,
                          const sigset_t& signal_mask)
     : name_(std::filesystem::path(command.argv.front()).filename().string()) {
-  const UniqueFd hosts = file_of(command.host_list);
+  const UniqueFd hosts = make_text_file(command.host_list);
   PipeEnds output = make_pipe();
   make_non_blocking(output.read.get());
   ProcessSpec spec;

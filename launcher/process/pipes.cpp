@@ -2,12 +2,15 @@
 
 #include <array>
 #include <cerrno>
+#include <span>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/fd_io.h"
 
 namespace dstrain::launcher {
 
@@ -15,6 +18,14 @@ PipeEnds make_pipe() {
   std::array<int, 2> fds{};
   if (pipe2(fds.data(), O_CLOEXEC) != 0) fail_errno(errno, "make a pipe");
   return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+UniqueFd make_text_file(const std::string& text) {
+  UniqueFd file(memfd_create("dstrain-stdin", MFD_CLOEXEC));
+  if (!file) fail_errno(errno, "memfd_create");
+  write_fully(file.get(), std::as_bytes(std::span(text)), "the stdin of a program");
+  if (lseek(file.get(), 0, SEEK_SET) != 0) fail_errno(errno, "lseek");
+  return file;
 }
 
 SocketPair make_socket_pair(int type) {

@@ -109,6 +109,7 @@ std::string encode_job(const JobSpec& job) {
   put_strings(out, job.command.argv);
   const auto position = job.command.local_rank_position;
   out.u32(position ? static_cast<std::uint32_t>(*position) : no_position);
+  out.string(job.input);
   out.string(job.venv_script);
   put_env(out, job.env);
   out.count(job.ranks.size());
@@ -141,6 +142,7 @@ JobSpec decode_job(std::string_view payload) {
   job.command.argv = get_strings(in);
   const std::uint32_t position = in.u32();
   if (position != no_position) job.command.local_rank_position = position;
+  job.input = in.string();
   job.venv_script = in.string();
   job.env = get_env(in);
   job.ranks.resize(in.count(12));

@@ -13,7 +13,7 @@
 /// it passes a shell or a command line.
 namespace dstrain::launcher {
 
-inline constexpr std::uint32_t protocol_version = 9;
+inline constexpr std::uint32_t protocol_version = 10;
 
 /// The agent's first bytes. What came before was printed by whatever started the agent.
 inline constexpr std::string_view agent_preamble{
@@ -151,6 +151,7 @@ struct RankSpec {
 struct JobSpec {
   std::string working_directory;
   Command command;
+  std::string input{};      ///< what rank 0 reads from stdin
   std::string venv_script;  ///< sourced by a shell that then becomes the rank; empty: none
   std::vector<EnvVar> env;  ///< of all ranks, over the agent's own environment
   std::vector<RankSpec> ranks;

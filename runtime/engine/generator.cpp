@@ -35,6 +35,17 @@ void check_finite(std::span<const float> logits, std::int64_t token) {
        token + 1, *bad, bad - logits.begin());
 }
 
+/// Keeps the first of descending weights that sum to top_p of the total, at least one. Returns
+/// their sum.
+double keep_nucleus(std::vector<double>& weights, double total, double top_p) {
+  if (top_p >= 1) return total;
+  double kept = weights.front();
+  std::size_t count = 1;
+  while (count < weights.size() && kept < top_p * total) kept += weights[count++];
+  weights.resize(count);
+  return kept;
+}
+
 }  // namespace
 
 std::int32_t choose_token(std::span<const float> logits,
@@ -55,12 +66,13 @@ std::int32_t choose_token(std::span<const float> logits,
   }
   const auto words =
       philox({.seed = options.seed, .purpose = RandomPurpose::sample, .index = position});
+  total = keep_nucleus(weights, total, options.top_p);
   double rest = (static_cast<double>(words[0]) + 0.5) * 0x1.0p-32 * total;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
+  for (std::size_t i = 0; i < weights.size(); ++i) {
     rest -= weights[i];
     if (rest < 0) return ids[i];
   }
-  return ids.back();
+  return ids[weights.size() - 1];
 }
 
 std::vector<std::int32_t> generate(const Engine::Parts& parts,
@@ -90,7 +102,7 @@ std::vector<std::int32_t> generate(const Engine::Parts& parts,
     engine->next_token_logits(batch, HostView(logits, {1, parts.model.vocabulary}));
     check_finite(logits, i);
     tokens.push_back(choose_token(logits, options, static_cast<std::uint64_t>(i)));
-    if (tokens.back() == options.end) break;
+    if (std::ranges::find(options.end_tokens, tokens.back()) != options.end_tokens.end()) break;
   }
   tokens.erase(tokens.begin(), tokens.begin() + given);
   return tokens;

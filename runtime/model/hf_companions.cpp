@@ -14,12 +14,19 @@
 namespace dstrain::model {
 namespace {
 
-constexpr std::string_view generation_config = "generation_config.json";
-
 constexpr std::array<std::string_view, 13> companion_names{
-    "added_tokens.json", "chat_template.jinja",     "chat_template.json",      generation_config,
-    "merges.txt",        "sentencepiece.bpe.model", "special_tokens_map.json", "spiece.model",
-    "tokenizer.json",    "tokenizer.model",         "tokenizer_config.json",   "vocab.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    generation_config_file,
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "special_tokens_map.json",
+    "spiece.model",
+    "tokenizer.json",
+    "tokenizer.model",
+    "tokenizer_config.json",
+    "vocab.json",
     "vocab.txt",
 };
 
@@ -30,7 +37,7 @@ bool is_companion(std::string_view name) {
 }
 
 bool is_of_tokenizer(const CompanionFile& file) {
-  return file.name != generation_config;
+  return file.name != generation_config_file;
 }
 
 std::vector<CompanionFile> read_tokenizer_files(const std::string& directory) {

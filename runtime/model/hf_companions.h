@@ -15,6 +15,9 @@ struct CompanionFile {
   friend bool operator==(const CompanionFile&, const CompanionFile&) = default;
 };
 
+/// Hugging Face's defaults of generation, beside config.json.
+inline constexpr std::string_view generation_config_file = "generation_config.json";
+
 inline constexpr Bytes companion_bytes_max = 64 * mebibyte;
 
 /// Whether a file of this name is one.

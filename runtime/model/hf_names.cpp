@@ -1,5 +1,6 @@
 #include "runtime/model/hf_names.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -25,17 +26,13 @@ std::string with_text_tokens(std::string_view config_json, const TextTokens& tok
   auto document = nlohmann::ordered_json::parse(config_json);
   for (const auto& [key, id] :
        {std::pair("bos_token_id", tokens.begin), std::pair("eos_token_id", tokens.end)}) {
-    document[key] = nullptr;
-    if (id) document[key] = *id;
+    const nlohmann::ordered_json named = id ? nlohmann::ordered_json(*id) : nullptr;
+    const nlohmann::ordered_json& before = document[key];
+    const bool listed =
+        before.is_array() && std::find(before.begin(), before.end(), named) != before.end();
+    if (!listed) document[key] = named;
   }
   return document.dump(2) + "\n";
-}
-
-std::optional<std::int32_t> end_token(std::string_view config_json) {
-  nlohmann::json id = parse_json_object(config_json, "config.json")["eos_token_id"];
-  if (id.is_array() && !id.empty()) id = nlohmann::json(id.front());
-  if (!id.is_number_integer()) return std::nullopt;
-  return id.get<std::int32_t>();
 }
 
 }  // namespace dstrain::model

@@ -56,11 +56,8 @@ struct TextTokens {
 };
 
 /// The text of a config.json or generation_config.json with these as bos_token_id and eos_token_id;
-/// null for none. Throws Error{input}.
+/// null for none. A list that holds the id already stays, as do the other tokens that end a text.
+/// Throws Error{input}.
 std::string with_text_tokens(std::string_view config_json, const TextTokens& tokens);
-
-/// The eos_token_id of such a text, of a list the first; nothing where it has none. Throws
-/// Error{input}.
-std::optional<std::int32_t> end_token(std::string_view config_json);
 
 }  // namespace dstrain::model

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -133,15 +134,18 @@ std::pair<const char*, std::optional<std::int32_t>> default_id(const ModelFamily
   return {"eos_token_id", family.text_tokens.end};
 }
 
-/// Ids of special tokens that the vocabulary no longer holds.
+/// Drops ids of special tokens that the vocabulary no longer holds; of a list those alone.
 void drop_lost_ids(Document& document, const ModelConfig& config) {
   const auto lost = [&](const Document& one) {
     return one.is_number() && one.get<double>() >= static_cast<double>(config.vocabulary());
   };
   const auto drop = [&](const char* key, const Document& otherwise) {
     const Document id = document.contains(key) ? document[key] : otherwise;
-    const bool any = id.is_array() ? std::any_of(id.begin(), id.end(), lost) : lost(id);
-    if (any) document[key] = nullptr;
+    if (lost(id)) document[key] = nullptr;
+    if (!id.is_array()) return;
+    Document kept = Document::array();
+    std::remove_copy_if(id.begin(), id.end(), std::back_inserter(kept), lost);
+    document[key] = kept.empty() ? Document() : kept;
   };
   for (const bool begin : {true, false}) {
     const auto [key, id] = default_id(config.family(), begin);

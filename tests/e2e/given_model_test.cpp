@@ -36,7 +36,7 @@ const Words on_tokens{
     "--train_file", "tokens.bin", "--block_size", "32", "--per_device_train_batch_size", "2"};
 
 const std::map<std::string, std::string> companions{
-    {"generation_config.json", "{\"eos_token_id\": 7, \"do_sample\": true}"},
+    {"generation_config.json", "{\"eos_token_id\": [7, 9], \"do_sample\": true}"},
     {"tokenizer.json", std::string("\0not read\xff", 10)},
     {"tokenizer_config.json", "{}"},
     {"special_tokens_map.json", "{}\n\n"},
@@ -48,7 +48,7 @@ fs::path write_given_model(const fs::path& folder) {
   const fs::path model = folder / "given";
   fs::copy(test::golden_folder / "model", model);
   json config = test::read_json(model / "config.json");
-  config.update({{"eos_token_id", 7},
+  config.update({{"eos_token_id", {7, 9}},
                  {"bos_token_id", {1, 2}},
                  {"pad_token_id", 0},
                  {"n_ctx", 16},

@@ -17,6 +17,7 @@ JobSpec sample_job() {
   job.ranks = {{0, 0, {{"RANK", "0"}}}, {1, 1, {{"RANK", "1"}}}};
   job.log_files = {"a", "b"};
   job.slots = {4, 7};
+  job.input = std::string("a\0b\n", 4);
   job.venv_script = "/venv/bin/activate";
   job.reports_progress = true;
   job.use_gpus = false;
@@ -69,6 +70,7 @@ TEST_CASE("Protocol: a job arrives byte for byte", "[launcher]") {
   CHECK(back.ranks[1].env == job.ranks[1].env);
   CHECK(back.log_files == job.log_files);
   CHECK(back.slots == job.slots);
+  CHECK(back.input == job.input);
   CHECK(back.venv_script == job.venv_script);
   CHECK(back.command.daemon);
   CHECK(back.reports_progress);

@@ -1,0 +1,87 @@
+// Which defaults of generation a model's files name.
+#include "runtime/model/generation_config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/model/hf_names.h"
+#include "tests/support/catch.h"
+#include "tests/support/error_of.h"
+
+using namespace dstrain;
+using model::GenerationConfig;
+using model::read_generation_config;
+using Ids = std::vector<std::int32_t>;
+
+namespace {
+
+std::vector<model::CompanionFile> generation_file(const std::string& text) {
+  return {{"tokenizer.json", "not read"}, {"generation_config.json", text}};
+}
+
+}  // namespace
+
+TEST_CASE("GenerationConfig: every end token counts and the own file wins", "[model]") {
+  struct Row {
+    std::string config;
+    std::string own;  ///< generation_config.json; empty: none
+    Ids ends;
+  };
+  const Row row = GENERATE(values<Row>({
+      {R"({"eos_token_id": 7})", "", {7}},
+      {R"({"eos_token_id": [128001, 128008, 128009]})", "", {128001, 128008, 128009}},
+      {R"({"eos_token_id": []})", "", {}},
+      {R"({"eos_token_id": null})", "", {}},
+      {"{}", "", {50256}},  // the class's own
+      {R"({"eos_token_id": 7})", R"({"eos_token_id": [8, 9]})", {8, 9}},
+      {R"({"eos_token_id": [7, 8]})", R"({"eos_token_id": 9})", {9}},
+      {R"({"eos_token_id": 7})", R"({"do_sample": true})", {}},
+  }));
+  CAPTURE(row.config, row.own);
+  const auto companions =
+      row.own.empty() ? std::vector<model::CompanionFile>() : generation_file(row.own);
+  const GenerationConfig config = read_generation_config(row.config, 50256, companions);
+  CHECK(config.end_tokens == row.ends);
+  CHECK(config.file == (row.own.empty() ? "config.json" : "generation_config.json"));
+}
+
+TEST_CASE("GenerationConfig: settings are read and the unsupported ones named", "[model]") {
+  const GenerationConfig config = read_generation_config(
+      R"({"temperature": 0.1})", {},
+      generation_file(R"({"do_sample": true, "temperature": 0.6, "top_k": null, "top_p": 0.9,
+                          "max_length": 4096, "repetition_penalty": 1.05, "typical_p": 1.0,
+                          "num_beams": 4, "min_length": 0, "pad_token_id": 0})"));
+  CHECK(config.do_sample == true);
+  CHECK(config.temperature == 0.6);
+  CHECK_FALSE(config.top_k);
+  CHECK(config.top_p == 0.9);
+  CHECK_FALSE(config.max_new_tokens);
+  CHECK(config.max_length == 4096);
+  CHECK(config.unsupported == std::vector<std::string>{"num_beams 4", "repetition_penalty 1.05"});
+}
+
+TEST_CASE("GenerationConfig: a tokenizer's tokens replace those that lack them", "[model]") {
+  const auto written = [](const std::string& ends, const model::TextTokens& tokens) {
+    return nlohmann::json::parse(
+        model::with_text_tokens(R"({"eos_token_id": )" + ends + "}", tokens));
+  };
+  CHECK(written("[5, 6, 7]", {.begin = 1, .end = 6}).at("eos_token_id") ==
+        nlohmann::json::array({5, 6, 7}));
+  CHECK(written("[5, 7]", {.begin = 1, .end = 6}).at("eos_token_id") == 6);
+  CHECK(written("[5, 7]", {}).at("eos_token_id").is_null());
+  CHECK(written("5", {.begin = 1, .end = 6}) ==
+        nlohmann::json({{"bos_token_id", 1}, {"eos_token_id", 6}}));
+}
+
+TEST_CASE("GenerationConfig: values of another type are refused by name", "[model]") {
+  const auto error = [](const std::string& text) {
+    return test::error_of([&] { read_generation_config("{}", {}, generation_file(text)); });
+  };
+  const std::string file = "generation_config.json: ";
+  CHECK(error(R"({"eos_token_id": "</s>"})") ==
+        file + "eos_token_id must be a token id or a list of token ids, got \"</s>\"");
+  CHECK(error(R"({"eos_token_id": [1, -1]})") ==
+        file + "eos_token_id must be a token id or a list of token ids, got [1,-1]");
+  CHECK(error(R"({"do_sample": 1})") == file + "do_sample must be true or false, got 1");
+  CHECK(error(R"({"temperature": "hot"})") == file + "temperature must be a number, got \"hot\"");
+  CHECK(error(R"({"top_k": 1.5})") == file + "top_k must be a whole number, got 1.5");
+}
