@@ -10,6 +10,8 @@
 #include "cmd/model_loading.h"
 #include "cmd/node_memory.h"
 #include "cmd/offload_disks.h"
+#include "runtime/base/random_bytes.h"
+#include "runtime/base/sha256.h"
 #include "runtime/config/resolve.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/tokenizer.h"
@@ -134,6 +136,19 @@ std::unique_ptr<model::ParameterSource> open_parameters(const TrainSetup& setup)
   return std::make_unique<model::Float16Source>(std::move(stored));
 }
 
+/// A digest of the first values of every parameter. It tells the weights of two models of one
+/// configuration apart, and reads next to nothing.
+std::string weights_digest(const model::ParameterSource& weights, const model::Model& model) {
+  constexpr std::int64_t values_each = 64;
+  std::string bytes;
+  for (const model::ParameterSpec& spec : model.parameters()) {
+    std::vector<float> values(static_cast<std::size_t>(std::min(values_each, spec.shape.numel())));
+    weights.read(spec, 0, values);
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  }
+  return to_hex(sha256(bytes)).substr(0, 16);
+}
+
 /// What was asked for that the device does not do.
 void settle_device(config::TrainSettings& settings, DeviceKind device) {
   if (device != DeviceKind::cpu) return;
@@ -225,6 +240,8 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
       describe_alike(setup, place.device, config::option_values(options), resolved.effective);
   if (setup.settings.checkpoint.resume_from.empty()) {
     setup.initial_parameters = open_parameters(setup);
+    setup.alike.push_back("weights with the digest " +
+                          weights_digest(*setup.initial_parameters, setup.model));
   }
   MemorySetup& memory = setup;
   memory = set_up_memory(setup.settings, setup.model, place.world_size);

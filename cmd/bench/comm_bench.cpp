@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cmd/bench/collectives.h"
@@ -20,6 +21,12 @@
 namespace dstrain::bench {
 namespace {
 
+/// What all ranks must measure alike, or they wait for each other for ever.
+std::vector<std::string> describe_alike(const Options& options) {
+  return {"bench comm", fmt::format("--sizes {} bytes", fmt::join(options.sizes, ",")),
+          fmt::format("--runs {}", options.runs), fmt::format("--cpu_time {}", options.cpu_time)};
+}
+
 struct Backend {
   std::string name;
   comm::Communicator& communicator;
@@ -28,7 +35,8 @@ struct Backend {
 /// What the job would train with, and, unless DSTRAIN_COMM chose that, whatever else could do it.
 class Backends {
  public:
-  explicit Backends(const WorkerEnv& worker) : world_(comm::join_world(worker)) {
+  Backends(const Options& options, const WorkerEnv& worker)
+      : world_(comm::join_world(worker, describe_alike(options))) {
     list_.push_back({default_name(worker), *world_.communicator});
     if (worker.comm != CommKind::automatic) return;
     add("tcp", comm::make_tcp_communicator(*world_.store, tcp_options(world_.worker, "bench/tcp")));
@@ -247,7 +255,7 @@ std::string as_table(const Options& options,
 }  // namespace
 
 std::string run_comm(const Options& options, const WorkerEnv& worker) {
-  const Backends backends(worker);
+  const Backends backends(options, worker);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   Copying copying(std::ranges::max(options.sizes), worker.world_size, stream);
   Stopwatch stopwatch(backends.control(), options);

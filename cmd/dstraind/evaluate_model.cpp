@@ -43,7 +43,7 @@ int evaluate_model(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& pro
   progress.enter(RunPhase::meeting);
   const RankControl control_socket = RankControl::from_environment();
   comm::World world = comm::join_world(
-      worker, [&](const std::string& ranks) { control_socket.tell_awaited(ranks); });
+      worker, setup.alike, [&](const std::string& ranks) { control_socket.tell_awaited(ranks); });
   progress.enter(RunPhase::loading);
   engine::CollectiveRecords records(nullptr, &progress);
   engine::ObservedControlGroup control(*world.control, progress);

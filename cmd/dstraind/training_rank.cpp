@@ -4,9 +4,8 @@
 #include <exception>
 #include <limits>
 #include <numeric>
-#include <sstream>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include "cmd/dstraind/store_memory.h"
 #include "cmd/resume_plan.h"
@@ -58,36 +57,16 @@ std::vector<int> directory_ranks(const TrainSetup& setup,
   return all;
 }
 
-/// Ranks that are started on each node by themselves may have been given different options.
-void check_alike(const std::vector<std::string>& own, comm::ControlGroup& control) {
-  const std::vector<std::string> all =
-      control.gather_texts(fmt::format("{}", fmt::join(own, "\n")));
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank] == all[0]) continue;
-    std::istringstream first(all[0]);
-    std::istringstream other(all[rank]);
-    std::string one;
-    std::string two;
-    while (std::getline(first, one) && std::getline(other, two) && one == two) continue;
-    fail(ErrorCode::config,
-         "rank 0 has {}, rank {} has {}: all ranks of a run need the same options, configuration, "
-         "model and data",
-         one, rank, two);
-  }
-}
-
 /// What is told of a rank to whoever watches it.
 struct Watched {
   ProgressPage& progress;
   const RankControl& control;
 };
 
-comm::World join_alike(const TrainSetup& setup, const WorkerEnv& worker, const Watched& watched) {
+comm::World join(const TrainSetup& setup, const WorkerEnv& worker, const Watched& watched) {
   const InPhase meeting(&watched.progress, RunPhase::meeting);
-  comm::World world = comm::join_world(
-      worker, [&](const std::string& ranks) { watched.control.tell_awaited(ranks); });
-  check_alike(setup.alike, *world.control);
-  return world;
+  return comm::join_world(worker, setup.alike,
+                          [&](const std::string& ranks) { watched.control.tell_awaited(ranks); });
 }
 
 }  // namespace
@@ -99,7 +78,7 @@ TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressP
       backend_(open_backend({setup_.model.device, worker.local_rank})),
       own_streams_(*backend_, setup_),
       streams_(own_streams_.views()),
-      world_(join_alike(setup_, worker, {progress_, control_})),
+      world_(join(setup_, worker, {progress_, control_})),
       memory_(*backend_, worker.device_memory_bytes, world_.communicator->memory()),
       communicator_(backend_->connect({.communicator = std::move(world_.communicator),
                                        .control = *world_.control,

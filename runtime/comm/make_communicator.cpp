@@ -9,6 +9,7 @@
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
 #include "runtime/base/token_file.h"
+#include "runtime/comm/alike_ranks.h"
 #include "runtime/comm/control/hierarchical_control_group.h"
 #include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
@@ -267,7 +268,7 @@ std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker) {
       .kind = worker.mpi, .size = worker.world_size, .timeout_seconds = worker.timeout_seconds});
 }
 
-World join_world(WorkerEnv worker, const TellAwaited& tell) {
+World join_world(WorkerEnv worker, std::span<const std::string> alike, const TellAwaited& tell) {
   UniqueFd listener = inherited_store_listener(worker);
   if (worker.world_size == 1) {
     return {std::move(worker), nullptr, make_self_control_group(), nullptr,
@@ -288,6 +289,7 @@ World join_world(WorkerEnv worker, const TellAwaited& tell) {
     const NodeMap map = exchange_nodes(*joining.store, worker);
     const OwnNode own = meet_node(*joining.store, worker, map);
     auto control = make_control_group("control", own.segment, *joining.store, worker, map);
+    require_alike_ranks(alike, *control);
     auto communicator = make_communicator(joining, worker, map, own);
     return {std::move(worker), std::move(joining.store), std::move(control), std::move(joining.mpi),
             std::move(communicator)};

@@ -1,5 +1,7 @@
 #pragma once
 #include <memory>
+#include <span>
+#include <string>
 
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/communicator.h"
@@ -26,10 +28,13 @@ struct World {
 /// MPI. The ranks of one node share memory; where there are several nodes, messages go between
 /// them, through MPI where mpirun has started all ranks, else over TCP. DSTRAIN_COMM, equal on all
 /// ranks, says otherwise (CommKind). `timeout_seconds` bounds the rendezvous and each later wait of
-/// a collective. Throws Error{timeout} that names the missing ranks, Error{comm}, or Error{config}
-/// when the ranks do not agree about their nodes or the build lacks what is asked for. `tell`: as
-/// Rendezvous has it.
-World join_world(WorkerEnv worker, const TellAwaited& tell = {});
+/// a collective. `alike`: what this rank was told to do, which must be the same on all ranks
+/// (alike_ranks.h). `tell`: as Rendezvous has it. Throws Error{timeout} that names the missing
+/// ranks, Error{comm}, or Error{config} when the ranks do not agree about that or their nodes, or
+/// the build lacks what is asked for.
+World join_world(WorkerEnv worker,
+                 std::span<const std::string> alike,
+                 const TellAwaited& tell = {});
 
 /// Enters MPI as the ranks of a job that it has started; once per process. As MpiLibrary().
 std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker);

@@ -22,17 +22,24 @@ using Variables = std::map<std::string, std::string>;
 
 const std::string rank_program = fs::path(DSTRAIN_PROGRAM).parent_path() / "dstraind";
 
-/// `dstraind train` of tests/golden, two steps.
-RankProcess start_rank(const fs::path& output, Variables variables) {
-  std::vector<std::string> arguments{"/usr/bin/env", "-C", test::golden_folder.string(),
-                                     rank_program};
-  const std::vector<std::string> train = test::train_command(output);
-  arguments.insert(arguments.end(), train.begin(), train.end());
+using Words = std::vector<std::string>;
+
+/// `dstraind COMMAND`.
+RankProcess start_rank(const Words& command,
+                       Variables variables,
+                       const fs::path& directory = test::golden_folder) {
+  Words arguments{"/usr/bin/env", "-C", directory.string(), rank_program};
+  arguments.insert(arguments.end(), command.begin(), command.end());
   variables.merge(Variables{{"PATH", "/usr/bin:/bin"}, {"OMP_NUM_THREADS", "1"}});
   variables.try_emplace("DSTRAIN_TIMEOUT", "300");
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   return RankProcess({arguments, environment});
+}
+
+/// `dstraind train` of tests/golden, two steps.
+RankProcess start_rank(const fs::path& output, Variables variables) {
+  return start_rank(test::train_command(output), std::move(variables));
 }
 
 /// As srun sets them for one of `tasks` tasks, which are `per_node` to a node.
@@ -169,6 +176,85 @@ TEST_CASE("Started ranks: a task that does not come is named", "[e2e][starters]"
   CHECK_THAT(said, ContainsSubstring("waiting for rank 1"));
   CHECK(rank.wait() == status::timed_out);
   CHECK_FALSE(fs::exists(folder.path() / "out" / "metrics.jsonl"));
+}
+
+TEST_CASE("Started ranks: those that were told different things are refused", "[e2e][starters]") {
+  const test::TempDir folder;
+  const std::string output = (folder.path() / "out").string();
+  const auto evaluate = [&](const std::string& block_size) {
+    return Words{"train",
+                 "--do_eval",
+                 "--model_name_or_path",
+                 "model",
+                 "--validation_file",
+                 "tokens.bin",
+                 "--output_dir",
+                 output,
+                 "--block_size",
+                 block_size};
+  };
+  const auto bench = [](const std::string& runs) {
+    return Words{"bench", "comm", "--sizes", "4096", "--runs", runs};
+  };
+  struct Row {
+    Words first;
+    Words second;
+    std::string difference;
+  };
+  const Words train = test::train_command(output);
+  Words train_otherwise = train;
+  train_otherwise.insert(train_otherwise.end(), {"--seed", "43"});
+  const std::vector<Row> rows{
+      {evaluate("32"), evaluate("16"), "rank 0 has --block_size 32, rank 1 has --block_size 16"},
+      {bench("2"), bench("3"), "rank 0 has --runs 2, rank 1 has --runs 3"},
+      {train, train_otherwise, "rank 0 has --seed 42, rank 1 has --seed 43"},
+      {train, bench("2"), "rank 1 has bench comm"}};
+  for (const Row& row : rows) {
+    const int port = test::free_port();
+    RankProcess first = start_rank(row.first, torchrun(0, 2, port));
+    RankProcess second = start_rank(row.second, torchrun(1, 2, port));
+    for (RankProcess* const rank : {&first, &second}) {
+      const std::string said = rank->read_all();
+      CHECK_THAT(said, ContainsSubstring(row.difference) &&
+                           ContainsSubstring("all ranks of a run need the same options"));
+      CHECK(rank->wait() == status::bad_input);
+    }
+    CHECK_FALSE(fs::exists(fs::path(output) / "model.safetensors"));
+    CHECK_FALSE(fs::exists(fs::path(output) / "eval_results.json"));
+  }
+}
+
+TEST_CASE("Started ranks: one path with other weights on another node is refused",
+          "[e2e][starters]") {
+  // Both ranks name "model", which is another directory where each of them runs.
+  const test::TempDir folder;
+  for (const char* const node : {"0", "1"}) {
+    fs::create_directories(folder.path() / node);
+    fs::copy(test::golden_folder / "model", folder.path() / node / "model");
+  }
+  const fs::path weights = folder.path() / "1/model/model.safetensors";
+  constexpr std::uintmax_t last_bytes = (32 + 160) * 48 * sizeof(float);  // of wpe and wte
+  test::flip_byte(weights, fs::file_size(weights) - last_bytes);
+  const int port = test::free_port();
+  const Words command{"train",
+                      "--do_eval",
+                      "--block_size",
+                      "32",
+                      "--output_dir",
+                      (folder.path() / "out").string(),
+                      "--model_name_or_path",
+                      "model",
+                      "--validation_file",
+                      (test::golden_folder / "tokens.bin").string()};
+  std::vector<RankProcess> ranks;
+  for (const int rank : {0, 1}) {
+    ranks.push_back(
+        start_rank(command, torchrun(rank, 2, port), folder.path() / std::to_string(rank)));
+  }
+  for (RankProcess& rank : ranks) {
+    CHECK_THAT(rank.read_all(), ContainsSubstring("rank 0 has weights with the digest "));
+    CHECK(rank.wait() == status::bad_input);
+  }
 }
 
 TEST_CASE("Started ranks: over a network there must be a token", "[e2e][starters]") {
