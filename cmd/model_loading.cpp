@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint_weights.h"
 #include "runtime/config/missing_directory.h"
+#include "runtime/engine/run_model.h"
 #include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
 #include "runtime/model/hf_index.h"
@@ -38,10 +39,12 @@ void require_any(const fs::path& directory, std::initializer_list<std::string_vi
     if (!other.empty()) fail(ErrorCode::input, "--model_name_or_path {}", other);
     return;
   }
+  const auto newest = engine::find_newest_checkpoint(directory, checkpoint::Depth::names);
+  const fs::path model = newest ? engine::model_of_run(*newest) : found.front().path;
   fail(ErrorCode::input,
-       "--model_name_or_path {}: holds no {}, but checkpoints; to start from the weights of the "
-       "newest, give {}",
-       directory.string(), fmt::join(files, " or "), found.front().path.string());
+       "--model_name_or_path {}: holds no {}, but checkpoints; to start from the run's model so "
+       "far, give {}",
+       directory.string(), fmt::join(files, " or "), model.string());
 }
 
 std::unique_ptr<model::ModelConfig> stored_config(const std::string& directory) {

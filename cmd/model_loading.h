@@ -31,7 +31,7 @@ struct StoredWeights {
 
 /// Opens the weights of --model_name_or_path. Throws Error{input} when they are not exactly the
 /// parameters of `model`; where the directory holds checkpoints instead, the message names the
-/// newest.
+/// one that is the run's model.
 StoredWeights open_weights(const std::string& directory, const model::Model& model);
 
 }  // namespace dstrain::cmd

@@ -14,6 +14,7 @@
 #include "runtime/base/units.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/export.h"
+#include "runtime/engine/run_model.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -25,7 +26,7 @@ struct ExportRequest {
   std::string output;
   std::string dtype = "fp32";
   std::string max_shard_size = "5GB";
-  std::string tag{};  ///< "global_step12"; empty: the newest
+  std::string tag{};  ///< "global_step12"; empty: the run's model
 };
 
 ExportRequest parse_export_request(std::span<const std::string> arguments) {
@@ -62,6 +63,28 @@ std::int64_t step_of_tag(const std::string& tag) {
   return *step;
 }
 
+/// The checkpoint in the run's directory `source` that is the run's model.
+fs::path model_in(const fs::path& source) {
+  const auto newest = engine::find_newest_checkpoint(source, checkpoint::Depth::contents);
+  if (!newest)
+    fail(ErrorCode::input, "{}: holds no checkpoint whose data are whole", source.string());
+  for (const std::string& damage : newest->damaged) fmt::print(stderr, "warning: {}\n", damage);
+  const fs::path model = engine::model_of_run(*newest);
+  if (model == newest->path) return model;
+  const checkpoint::Verification verification = checkpoint::verify(model);
+  if (!verification.intact()) {
+    fail(ErrorCode::input,
+         "{}, the best checkpoint, which --load_best_model_at_end made the run's model: {}; pass "
+         "--tag global_stepN to export another",
+         model.string(), verification.damage.front());
+  }
+  fmt::print(stderr,
+             "the model is the best checkpoint, {} (held-out loss {:.4f}), as the run was trained "
+             "with --load_best_model_at_end; --tag global_stepN exports another\n",
+             model.string(), newest->state->best->metric);
+  return model;
+}
+
 /// The checkpoint that DIR means; `source` is one, or holds some.
 fs::path chosen(const fs::path& source, const std::string& tag) {
   require_own_format(source);
@@ -72,15 +95,16 @@ fs::path chosen(const fs::path& source, const std::string& tag) {
     }
     return source;
   }
-  for (const checkpoint::Found& found : checkpoint::list_checkpoints(source)) {
-    if (step && found.step != *step) continue;
-    const checkpoint::Verification verification = checkpoint::verify(found.path);
-    if (verification.intact()) return found.path;
-    fmt::print(stderr, "warning: {} is passed over: {}\n", found.path.string(),
-               verification.damage.front());
+  if (!step) return model_in(source);
+  const fs::path path = source / checkpoint::directory_name(*step);
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    fail(ErrorCode::input, "--tag {}: {} holds no {}", tag, source.string(),
+         path.filename().string());
   }
-  fail(ErrorCode::input, "{}: holds no checkpoint whose data are whole{}", source.string(),
-       step ? fmt::format(" of step {}", *step) : "");
+  const checkpoint::Verification verification = checkpoint::verify(path);
+  if (verification.intact()) return path;
+  fail(ErrorCode::input, "--tag {}: {}", tag, verification.damage.front());
 }
 
 /// Where the model goes: OUT, or a directory beside `source` when OUT lies in a checkpoint, as a

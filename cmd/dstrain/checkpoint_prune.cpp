@@ -6,26 +6,20 @@
 #include "cmd/dstrain/checkpoint_commands.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
-#include "runtime/checkpoint/checkpoint.h"
-#include "runtime/engine/trainer_state.h"
+#include "runtime/engine/run_model.h"
 
 namespace dstrain::cmd {
 namespace {
 
 /// The best checkpoint, as the newest intact one names it; empty when that says nothing.
 std::string best_of(const std::filesystem::path& directory) {
-  for (const checkpoint::Found& found : checkpoint::list_checkpoints(directory)) {
-    if (!checkpoint::verify(found.path, checkpoint::Depth::names).intact()) continue;
-    try {
-      const std::string file = "trainer_state.json";
-      const auto state = engine::parse_trainer_state(
-          checkpoint::Checkpoint(found.path).read_text(file), (found.path / file).string());
-      return state.best ? state.best->directory : "";
-    } catch (const Error&) {  // a state of another version
-      return {};
-    }
+  try {
+    const auto newest = engine::find_newest_checkpoint(directory, checkpoint::Depth::names);
+    const bool says = newest && newest->state && newest->state->best;
+    return says ? newest->state->best->directory : "";
+  } catch (const Error&) {  // a state of another version
+    return {};
   }
-  return {};
 }
 
 /// How many are there whose data are whole.

@@ -114,6 +114,7 @@ TrainerState describe_run(const config::TrainSettings& settings,
   state.samples = data.samples;
   state.mixture = data.mixture;
   state.text_encoder = data.text_encoder;
+  state.loads_best = settings.evaluation.loads_best;
   state.optimizer =
       std::visit([](const auto& own) { return optimizer_json(own); }, settings.optimizer).dump();
   state.scheduler = config::schedule_json(settings.schedule);
@@ -176,6 +177,7 @@ std::string to_text(const TrainerState& state) {
   json["optimizer"]["step"] = state.optimizer_step;
   json["scheduler"] = Json::parse(state.scheduler);
   add_best(json, state.best);
+  json["load_best_model_at_end"] = state.loads_best;
   json["held_out_data"] = state.held_out;
   if (!state.matmul_algorithms.empty()) {
     json["matmul_algorithms"] = Json::parse(state.matmul_algorithms);
@@ -221,6 +223,7 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     state.unlogged_loss.steps = json.value("/unlogged_loss/steps"_json_pointer, std::int64_t{0});
     state.data_seed = data.value("seed", state.seed);
     state.best = read_best(json);
+    state.loads_best = json.value("load_best_model_at_end", false);
     state.held_out = json.value("held_out_data", "");
     take_object(json, "matmul_algorithms", path, state.matmul_algorithms);
     take_object(json, "client_state", path, state.client_state);

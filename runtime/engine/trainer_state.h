@@ -56,6 +56,7 @@ struct TrainerState {
   /// tokens, or the state does not say.
   std::string text_encoder{};
   std::optional<BestCheckpoint> best{};
+  bool loads_best = false;         ///< the run's model is the best checkpoint, not the last
   std::string held_out{};          ///< on which it was evaluated: file, bytes and samples
   std::string description = "{}";  ///< JSON: model, dtype; for the record
   std::string optimizer = "{}";    ///< JSON: the type and its settings

@@ -191,6 +191,51 @@ TEST_CASE("Evaluation: the best of a run that did not ask for it counts on the s
   std::vector<std::string> asks = often;
   asks.emplace_back("--load_best_model_at_end");
   SECTION("on the same") {
+TEST_CASE("Evaluation: the best checkpoint is what a run's export holds", "[e2e][evaluation]") {
+  const bool asks = GENERATE(true, false);
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "run";
+  std::vector<std::string> options{"--eval_steps", "2", "--save_steps", "2"};
+  // Losses fall: the first checkpoint is the one with the greatest.
+  if (asks) options.insert(options.end(), {"--load_best_model_at_end", "--greater_is_better"});
+  const TrainRun run = wild.train(output, 6, options);
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  const auto do_export = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> command{"checkpoint", "export", output.string(),
+                                     (folder.path() / name).string()};
+    command.insert(command.end(), more.begin(), more.end());
+    return test::run_command(command);
+  };
+  const auto weights = [&](const std::string& name) {
+    return test::read_bytes(folder.path() / name / "model.safetensors");
+  };
+  const test::Outcome exported = do_export("model", {});
+  CHECK(exported.status == 0);
+  CHECK_THAT(exported.out,
+             Catch::Matchers::ContainsSubstring(asks ? "checkpoint-2" : "checkpoint-6"));
+  CHECK((exported.err.find("--load_best_model_at_end") != std::string::npos) == asks);
+  CHECK((weights("model") == weights("run")));
+  REQUIRE(do_export("tagged", {"--tag", "global_step4"}).status == 0);
+  CHECK((weights("tagged") != weights("run")));
+
+  // Without the model that the run has left, its checkpoint is proposed.
+  fs::remove(output / "config.json");
+  const test::Outcome started =
+      test::run_command({"generate", "--prompt", "a", "--model_name_or_path", output.string()});
+  CHECK(started.status == 2);
+  CHECK_THAT(started.err, Catch::Matchers::ContainsSubstring(
+                              (output / (asks ? "checkpoint-2" : "checkpoint-6")).string()));
+
+  // The newest that is whole stands in for the last one, but nothing for the best one.
+  const std::string last = asks ? "2" : "6";
+  test::flip_byte(output / ("checkpoint-" + last) / "trainer_state.json", 10);
+  const test::Outcome damaged = do_export("damaged", {});
+  CHECK(damaged.status == (asks ? 2 : 0));
+  CHECK_THAT(damaged.err, Catch::Matchers::ContainsSubstring(
+                              asks ? "pass --tag global_stepN to export another" : "passed over"));
+}
+
     const TrainRun second = wild.resume(output, 4, asks);  // nothing is left to train
     CAPTURE(second.err, second.out);
     REQUIRE(second.status == 0);

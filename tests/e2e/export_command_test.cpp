@@ -116,7 +116,7 @@ TEST_CASE("export: a tag chooses the checkpoint as in DeepSpeed", "[e2e]") {
   CHECK(holds_weights_of(output, 3));
   CHECK(run_command({"zero_to_fp32", old.string(), output, "--tag", "global_step3"}).status == 0);
   for (const auto& [source, tag, message] :
-       {std::tuple(runs, "global_step5", "no checkpoint whose data are whole of step 5"),
+       {std::tuple(runs, "global_step5", "holds no checkpoint-5"),
         std::tuple(old.string(), "global_step4", "is of another step"),
         std::tuple(runs, "step4", "expected global_stepN")}) {
     outcome = run_command({"zero_to_fp32", source, output, "--tag", tag});

@@ -97,10 +97,12 @@ TEST_CASE("TrainerState: batches and updates and steps of the optimizer are thre
   run.global_step = 9;
   run.updates = 7;
   run.optimizer_step = 5;
+  run.loads_best = true;
   const TrainerState again = parse_trainer_state(to_text(run), "trainer_state.json");
   CHECK(again.global_step == 9);
   CHECK(again.updates == 7);
   CHECK(again.optimizer_step == 5);
+  CHECK(again.loads_best);
 }
 
 TEST_CASE("TrainerState: another optimizer is told and another rate is none", "[engine][resume]") {
@@ -140,6 +142,7 @@ TEST_CASE("RunCheck: a state that says neither is gone on from", "[engine][resum
   CHECK(old.updates == 3);
   CHECK(old.optimizer_step == 3);
   CHECK(old.drop_last);
+  CHECK_FALSE(old.loads_best);
   CHECK(differences(old, run).empty());
   const TrainerState again = parse_trainer_state(to_text(run), "trainer_state.json");
   CHECK(again.text_encoder == "c0de");
