@@ -1,7 +1,6 @@
 #include "cmd/dstraind/evaluate_model.h"
 
 #include <cstdio>
-#include <limits>
 
 #include <fmt/core.h>
 
@@ -10,27 +9,25 @@
 #include "cmd/dstraind/rank_streams.h"
 #include "cmd/dstraind/store_memory.h"
 #include "runtime/backend/open_backend.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/rank_control.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/device/crossing_tier.h"
 #include "runtime/engine/collective_records.h"
 #include "runtime/engine/evaluation.h"
 #include "runtime/engine/observed_control_group.h"
-#include "runtime/monitor/metrics_file.h"
+#include "runtime/monitor/eval_results.h"
 #include "runtime/monitor/progress_line.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {
 namespace {
 
-/// Step 0: no step was taken. Lines of a training run in this directory stay.
-void report(double loss, const std::string& directory) {
-  constexpr auto all = std::numeric_limits<std::int64_t>::max();
-  monitor::MetricsFile metrics(directory + "/metrics.jsonl", {.last_step = all, .logged_step = 0});
-  metrics.write(monitor::EvalMetrics{0, loss});
-  if (!metrics.failure().empty()) fail(ErrorCode::io, "{}", metrics.failure());
-  fmt::print("{}\n", monitor::describe_held_out(loss));
+/// The directory may be that of a training run, whose metrics.jsonl stays as it is.
+void report(const monitor::EvalResults& results, const std::string& directory) {
+  fmt::print("{}\n", monitor::describe_held_out(results.loss));
   std::fflush(stdout);
+  monitor::write_eval_results(directory, results);
 }
 
 }  // namespace
@@ -70,8 +67,15 @@ int evaluate_model(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& pro
       *setup.validation_data, {settings.evaluation.batch_size, worker.rank, worker.world_size},
       setup.validation_samples);
   progress.enter(RunPhase::evaluating);
+  const SteadyClock clock;
+  const double begin = clock.now_seconds();
   const double loss = engine::evaluate(engine, loader, control);
-  if (worker.rank == 0) report(loss, settings.output.directory);
+  if (worker.rank == 0) {
+    report({.loss = loss,
+            .samples = setup.validation_samples.count,
+            .seconds = clock.now_seconds() - begin},
+           settings.output.directory);
+  }
   control.barrier();
   return status::done;
 }

@@ -5,9 +5,9 @@
 
 namespace dstrain::cmd {
 
-/// --do_eval without --do_train: the loss of the model on the held-out data, as a line of
-/// metrics.jsonl behind those that are there, and as one for people. Neither gradients nor
-/// optimizer states take memory. Publishes in `progress` where it is. Collective. Returns
+/// --do_eval without --do_train: the loss of the model on the held-out data, in eval_results.json
+/// and all_results.json, and as a line for people. Neither gradients nor optimizer states take
+/// memory. Publishes in `progress` where it is. Collective. Returns
 /// the exit status.
 int evaluate_model(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress);
 

@@ -100,19 +100,18 @@ TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressP
           streams_) {
   communicator_->set_observer(&collective_records_);
   const InPhase loading(&progress_, RunPhase::loading);
-  const std::int64_t saved_step = load();
+  load();
   set_up_tuning();
   checkpointer_ = std::make_unique<engine::Checkpointer>(
       engine::Checkpointer::Parts{
           setup_.model, store_, control_group_, directory_ranks(setup_, worker, control_group_),
           disks_.staging() ? *disks_.staging() : memory_.host.staging, say, &progress_},
-      checkpoint_options(saved_step), streams_.compute);
+      checkpoint_options(), streams_.compute);
 }
 
-std::int64_t TrainingRank::load() {
+void TrainingRank::load() {
   if (setup_.initial_parameters) {
-    store_.load({*setup_.initial_parameters}, streams_.compute);
-    return 0;
+    return store_.load({*setup_.initial_parameters}, streams_.compute);
   }
   const engine::Resumed resumed =
       engine::resume(plan_resume(setup_.settings), setup_.state,
@@ -156,10 +155,10 @@ std::int64_t TrainingRank::load() {
   std::error_code ignored;
   const std::filesystem::path own = std::filesystem::path(setup_.settings.output.directory) /
                                     checkpoint::directory_name(resumed.state.global_step);
-  if (!std::filesystem::equivalent(resumed.checkpoint, own, ignored)) return 0;
+  if (!std::filesystem::equivalent(resumed.checkpoint, own, ignored)) return;
   setup_.state.logged_step = resumed.state.logged_step;
   setup_.state.unlogged_loss = resumed.state.unlogged_loss;
-  return resumed.state.global_step;
+  continued_step_ = resumed.state.global_step;
 }
 
 /// What a checkpoint keeps of --tune_matmuls is forgotten by a run that does not ask for it.
@@ -243,14 +242,14 @@ void TrainingRank::load_best(const engine::Trainer::Outcome& outcome) {
   }
 }
 
-engine::Checkpointer::Options TrainingRank::checkpoint_options(std::int64_t saved_step) const {
+engine::Checkpointer::Options TrainingRank::checkpoint_options() const {
   const config::TrainSettings& settings = setup_.settings;
   return {.output = settings.output.directory,
           .ds_config = settings.ds_config_text.empty() ? "{}\n" : settings.ds_config_text,
           .total_limit = settings.checkpoint.save_total_limit,
           .keeps_best = settings.evaluation.tracks_best,
           .whole_model = settings.checkpoint.whole_model,
-          .saved_step = saved_step};
+          .saved_step = continued_step_};
 }
 
 std::function<std::string(const std::string&)> TrainingRank::tuner() {
@@ -277,8 +276,7 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
   }
   if (worker_.rank == 0) {
     const std::string path = settings.output.directory + "/metrics.jsonl";
-    metrics_.emplace(path,
-                     monitor::MetricsPlace{setup_.state.global_step, setup_.state.logged_step});
+    metrics_.emplace(path, monitor::MetricsPlace{continued_step_, setup_.state.logged_step});
     if (!metrics_->missing().empty()) log_warning(path + ": " + metrics_->missing());
   }
   if (timeline_) {

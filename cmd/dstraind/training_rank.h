@@ -39,14 +39,13 @@ class TrainingRank {
   }
 
  private:
-  /// Returns the step of the checkpoint in the output directory that was loaded; 0: of none there.
-  std::int64_t load();
+  void load();
   [[nodiscard]] std::optional<engine::BestCheckpoint> find_best(const engine::Resumed& resumed);
   void set_up_tuning();
   [[nodiscard]] std::function<std::string(const std::string&)> tuner();
   void load_best(const engine::Trainer::Outcome& outcome);
   void load_checkpoint(const std::filesystem::path& path);
-  [[nodiscard]] engine::Checkpointer::Options checkpoint_options(std::int64_t saved_step) const;
+  [[nodiscard]] engine::Checkpointer::Options checkpoint_options() const;
 
   TrainSetup& setup_;
   WorkerEnv worker_;
@@ -66,6 +65,8 @@ class TrainingRank {
   RankDisks disks_;
   zero::ShardedStore store_;
   engine::Engine engine_;
+  /// The step of the checkpoint in the output directory from which the run goes on; 0: none there.
+  std::int64_t continued_step_ = 0;
   std::optional<MatmulTuning> tuning_;
   std::unique_ptr<engine::Checkpointer> checkpointer_;
   std::optional<monitor::MetricsFile> metrics_;  ///< of rank 0, from the start of training on

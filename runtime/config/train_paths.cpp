@@ -81,6 +81,16 @@ bool holds_nothing(const fs::path& directory) {
   return true;
 }
 
+/// Whether the run goes on with what its output directory holds, not with a checkpoint elsewhere.
+bool continues_in(const fs::path& directory, const TrainOptions& options) {
+  const std::string source = resume_source(options);
+  if (source.empty()) return false;
+  if (source == "latest" || source == "true") return true;
+  std::error_code ignored;
+  return fs::equivalent(source, directory, ignored) ||
+         fs::equivalent(fs::path(source) / "..", directory, ignored);
+}
+
 void check_output(const TrainOptions& options, std::vector<std::string>& problems) {
   const fs::path directory = options.output_dir.value;
   std::error_code ignored;
@@ -88,7 +98,7 @@ void check_output(const TrainOptions& options, std::vector<std::string>& problem
   if (!fs::is_directory(directory, ignored)) {
     problems.push_back(fmt::format("--output_dir {}: is no directory", directory.string()));
   } else if (trains(options) && !holds_nothing(directory) && !options.overwrite_output_dir.value &&
-             !resumes(options)) {
+             !continues_in(directory, options)) {
     problems.push_back(
         fmt::format("--output_dir {}: is not empty; choose another, or add --overwrite_output_dir",
                     directory.string()));
@@ -150,7 +160,11 @@ void prepare_output_directory(const TrainOptions& options) {
   };
   std::error_code error = make_directories(directory);
   if (error) refuse("cannot be created: " + error.message());
-  for (const char* name : {"metrics.jsonl", "config.json", "model.safetensors"}) {
+  const std::vector<const char*> written =
+      trains(options)
+          ? std::vector<const char*>{"metrics.jsonl", "config.json", "model.safetensors"}
+          : std::vector<const char*>{"eval_results.json", "all_results.json"};
+  for (const char* const name : written) {
     const fs::file_type type = fs::status(directory / name, error).type();
     if (type != fs::file_type::regular && type != fs::file_type::not_found) {
       refuse(fmt::format("{} is in the way: it is no regular file", name));

@@ -224,6 +224,15 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
   CHECK(problem({"--train_file", in("text.txt"), "--output_dir", in("empty")}) == "no error");
   CHECK(problem({"--output_dir", in("full"), "--overwrite_output_dir"}) == "no error");
   CHECK(problem({"--output_dir", in("full"), "--resume_from_checkpoint", "latest"}) == "no error");
+  std::filesystem::create_directories(in("full/checkpoint-3"));
+  std::filesystem::create_directories(in("other/checkpoint-3"));
+  for (const char* const own : {"full", "full/", "full/checkpoint-3", "full/checkpoint-3/"}) {
+    CHECK(problem({"--output_dir", in("full"), "--resume_from_checkpoint", in(own)}) == "no error");
+  }
+  for (const char* const other : {"other", "other/checkpoint-3"}) {
+    CHECK(contains(problem({"--output_dir", in("full"), "--resume_from_checkpoint", in(other)}),
+                   "is not empty"));
+  }
   CHECK(contains(problem({"--output_dir", in("full"), "--resume_from_checkpoint", "false"}),
                  "is not empty"));
   CHECK(contains(problem({"--output_dir", in("full")}), "is not empty; choose another, or add"));

@@ -1,6 +1,8 @@
 // Runs that evaluate: when, on what, and what becomes of the best checkpoint.
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -35,6 +37,16 @@ std::vector<std::int64_t> evaluated_steps(const TrainRun& run) {
   std::vector<std::int64_t> steps;
   for (const HeldOut& one : held_out(run)) steps.push_back(one.step);
   return steps;
+}
+
+/// The files in a directory and below, by their path within it, but for the lock.
+std::map<fs::path, std::string> contents_of(const fs::path& directory) {
+  std::map<fs::path, std::string> contents;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    if (!entry.is_regular_file() || entry.path().filename() == "job.lock") continue;
+    contents[entry.path().lexically_relative(directory)] = test::read_bytes(entry.path());
+  }
+  return contents;
 }
 
 std::set<std::int64_t> saved_steps(const fs::path& output) {
@@ -179,18 +191,6 @@ TEST_CASE("Evaluation: the best checkpoint is kept and comes out", "[e2e][evalua
          test::read_bytes(whole / "model.safetensors")));
 }
 
-TEST_CASE("Evaluation: the best of a run that did not ask for it counts on the same data",
-          "[e2e][evaluation]") {
-  const test::TempDir folder;
-  const fs::path output = folder.path() / "out";
-  const std::vector<std::string> often{"--eval_steps", "2", "--save_steps", "2"};
-  const TrainRun first = wild.train(output, 4, often);
-  CAPTURE(first.err);
-  REQUIRE(first.status == 0);
-  const HeldOut best = best_of(held_out(first));
-  std::vector<std::string> asks = often;
-  asks.emplace_back("--load_best_model_at_end");
-  SECTION("on the same") {
 TEST_CASE("Evaluation: the best checkpoint is what a run's export holds", "[e2e][evaluation]") {
   const bool asks = GENERATE(true, false);
   const test::TempDir folder;
@@ -236,6 +236,18 @@ TEST_CASE("Evaluation: the best checkpoint is what a run's export holds", "[e2e]
                               asks ? "pass --tag global_stepN to export another" : "passed over"));
 }
 
+TEST_CASE("Evaluation: the best of a run that did not ask for it counts on the same data",
+          "[e2e][evaluation]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const std::vector<std::string> often{"--eval_steps", "2", "--save_steps", "2"};
+  const TrainRun first = wild.train(output, 4, often);
+  CAPTURE(first.err);
+  REQUIRE(first.status == 0);
+  const HeldOut best = best_of(held_out(first));
+  std::vector<std::string> asks = often;
+  asks.emplace_back("--load_best_model_at_end");
+  SECTION("on the same") {
     const TrainRun second = wild.resume(output, 4, asks);  // nothing is left to train
     CAPTURE(second.err, second.out);
     REQUIRE(second.status == 0);
@@ -306,6 +318,9 @@ TEST_CASE("Evaluation: without training", "[e2e][evaluation]") {
   const TrainRun trained = wild.train(output, 3);
   CAPTURE(trained.err);
   REQUIRE(trained.status == 0);
+  const std::string all_results = R"({"train_loss": 2.5, "eval_loss": 9})";
+  std::ofstream(output / "all_results.json") << all_results;
+  const std::map<fs::path, std::string> before = contents_of(output);
   const int ranks = GENERATE(1, 2);
   const int stage = GENERATE(0, 3);
   CAPTURE(ranks, stage);
@@ -318,11 +333,36 @@ TEST_CASE("Evaluation: without training", "[e2e][evaluation]") {
   CAPTURE(run.err);
   REQUIRE(run.status == 0);
   CHECK(run.err.find("--do_eval: evaluates and does not train") != std::string::npos);
-  REQUIRE(run.metrics.size() == trained.metrics.size() + 1);
-  CHECK(run.metrics.back().at("step") == 0);
+  const json results = test::read_json(output / "eval_results.json");
   const double loss = held_out(trained).back().loss;
-  CHECK(std::abs(run.metrics.back().at("eval_loss").get<double>() - loss) <= 1e-6 * loss);
-  CHECK(saved_steps(output) == StepSet{3});
+  const double found = results.at("eval_loss");
+  CHECK(std::abs(found - loss) <= 1e-6 * loss);
+  CHECK(results.at("perplexity") == std::exp(found));
+  CHECK(results.at("eval_samples") == 9);
+  CHECK(results.at("eval_runtime") > 0);
+  CHECK(results.at("eval_samples_per_second") == 9 / results.at("eval_runtime").get<double>());
+  const json all = test::read_json(output / "all_results.json");
+  CHECK(all.at("train_loss") == 2.5);
+  CHECK(all.at("eval_loss") == found);
+  // The training's own files stay.
+  std::map<fs::path, std::string> after = contents_of(output);
+  after.erase("eval_results.json");
+  after["all_results.json"] = all_results;
+  CHECK((after == before));
+}
+
+TEST_CASE("Evaluation: without training only its own files are written", "[e2e][evaluation]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const TrainRun run = test::run_train(
+      1, nullptr, output,
+      {"--model_name_or_path", (test::golden_folder / "model").string(), "--do_eval",
+       "--validation_file", "tokens.bin", "--block_size", "32", "--max_eval_samples", "9"});
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  std::set<fs::path> names;
+  for (const auto& [name, bytes] : contents_of(output)) names.insert(name);
+  CHECK(names == std::set<fs::path>{"all_results.json", "eval_results.json"});
 }
 
 TEST_CASE("Evaluation: without training the budget of the plan is enough", "[e2e][evaluation]") {

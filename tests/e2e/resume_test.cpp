@@ -192,6 +192,22 @@ TEST_CASE("Resume: from a checkpoint of another run or from its directory", "[e2
   CHECK(newest.metrics.size() == 1);
 }
 
+TEST_CASE("Resume: rows of another run in the output directory are not gone on with",
+          "[e2e][resume]") {
+  const test::TempDir folder;
+  const ResumableRun run{};
+  REQUIRE(run.train(folder.path() / "first", 2).status == 0);
+  const std::filesystem::path output = folder.path() / "other";
+  REQUIRE(run.train(output, 3, {"--save_strategy", "no"}).status == 0);
+  const std::vector<std::string> from{"--resume_from_checkpoint",
+                                      (folder.path() / "first/checkpoint-2").string()};
+  const test::TrainRun next = run.train(output, 4, from);  // with --overwrite_output_dir
+  CAPTURE(next.err);
+  REQUIRE(next.status == 0);
+  REQUIRE(next.metrics.size() == 2);
+  CHECK(next.metrics.front().at("step") == 3);
+}
+
 TEST_CASE("Resume: a run whose steps are all taken ends well", "[e2e][resume]") {
   const test::TempDir folder;
   const std::filesystem::path output = folder.path() / "out";
