@@ -237,4 +237,10 @@ std::string describe_held_out(const RunData& run) {
                      tells ? ", tokenizer " + run.text_encoder : "");
 }
 
+std::string describe_held_out_content(const RunData& run) {
+  if (!run.validation_data) return {};
+  const std::optional<bool> packing = run.validation_data->packing();
+  return run.validation_data->digest() + (packing ? fmt::format("; packing {}", *packing) : "");
+}
+
 }  // namespace dstrain::cmd

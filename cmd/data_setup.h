@@ -32,5 +32,7 @@ RunData open_data(const config::TrainSettings& settings, const model::Model& mod
 
 /// The held-out data, to know it again; empty without any.
 std::string describe_held_out(const RunData& run);
+/// The digest of its content and, of records, whether they are packed.
+std::string describe_held_out_content(const RunData& run);
 
 }  // namespace dstrain::cmd

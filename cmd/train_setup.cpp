@@ -88,8 +88,16 @@ void settle_bytes(TrainSetup& setup, model::ModelConfig& model) {
 
 engine::TrainingData describe_training_data(const TrainSetup& setup) {
   const data::SampleSource& source = *setup.training_data;
-  return {source.name(), source.bytes(), setup.training_samples, source.mixture(),
-          source.is_text() ? setup.text_encoder : ""};
+  const config::DataSettings& data = setup.settings.data;
+  return {.file = source.name(),
+          .bytes = source.bytes(),
+          .digest = source.digest(),
+          .samples = setup.training_samples,
+          .mixture = source.mixture(),
+          .text_encoder = source.is_text() ? setup.text_encoder : "",
+          .packing = source.packing(),
+          .split = data.split,
+          .max_samples = data.max_train_samples};
 }
 
 std::vector<std::string> describe_alike(const TrainSetup& setup,
@@ -101,11 +109,13 @@ std::vector<std::string> describe_alike(const TrainSetup& setup,
   }
   lines.push_back("the device " + std::string(name_of(device)));
   lines.push_back("the model " + nlohmann::json::parse(setup.model.config_json).dump());
-  lines.push_back(fmt::format("training data of {} bytes with {} samples",
-                              setup.state.train_file_bytes, setup.training_samples));
-  lines.push_back("the mixture " + setup.state.mixture);
+  const engine::TrainingData& data = setup.state.data;
+  lines.push_back(fmt::format("training data of {} bytes with the digest {} and {} samples",
+                              data.bytes, data.digest, setup.training_samples));
+  lines.push_back("the mixture " + data.mixture);
   lines.push_back("the tokenizer " + setup.text_encoder);
   lines.push_back("held-out data " + describe_held_out(setup));
+  lines.push_back("held-out data with the digest " + describe_held_out_content(setup));
   return lines;
 }
 
@@ -235,6 +245,7 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
     setup.state = engine::describe_run(setup.settings, setup.model, place.world_size,
                                        describe_training_data(setup));
     setup.state.held_out = describe_held_out(setup);
+    setup.state.held_out_content = describe_held_out_content(setup);
   }
   setup.alike =
       describe_alike(setup, place.device, config::option_values(options), resolved.effective);

@@ -133,11 +133,11 @@ void TrainingRank::load() {
                    : fmt::format("the checkpoint has no loss scale that changes; it begins at {}",
                                  setup_.settings.loss_scale.initial));
     }
-    if (resumed.state.train_file != setup_.state.train_file) {
+    if (resumed.state.data.digest.empty() && resumed.state.data.file != setup_.state.data.file) {
       log_warning(
           fmt::format("the training data is {} now and was {} in the checkpoint, of as many "
                       "bytes: it should hold the same",
-                      printable(setup_.state.train_file), printable(resumed.state.train_file)));
+                      printable(setup_.state.data.file), printable(resumed.state.data.file)));
     }
     if (!engine::same_optimizer(resumed.state, setup_.state)) {
       log_warning(
@@ -183,14 +183,18 @@ void TrainingRank::set_up_tuning() {
 /// or it was evaluated on other data.
 std::optional<engine::BestCheckpoint> TrainingRank::find_best(const engine::Resumed& resumed) {
   std::optional<engine::BestCheckpoint> best = resumed.state.best;
-  if (setup_.state.held_out.empty()) setup_.state.held_out = resumed.state.held_out;
+  if (setup_.state.held_out.empty()) {
+    setup_.state.held_out = resumed.state.held_out;
+    setup_.state.held_out_content = resumed.state.held_out_content;
+  }
   if (!best) return best;
-  if (setup_.state.held_out != resumed.state.held_out) {
+  if (!engine::same_held_out(setup_.state, resumed.state)) {
     if (worker_.rank == 0) {
-      log_warning(
-          fmt::format("losses on {} cannot be compared with those on {}: the best checkpoint "
-                      "so far, {}, is forgotten",
-                      setup_.state.held_out, resumed.state.held_out, best->directory));
+      log_warning(fmt::format(
+          "losses on {} cannot be compared with those on {}{}: the best checkpoint "
+          "so far, {}, is forgotten",
+          setup_.state.held_out, resumed.state.held_out,
+          setup_.state.held_out == resumed.state.held_out ? " as it was" : "", best->directory));
     }
     return std::nullopt;
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runtime/base/error.h"
+#include "runtime/data/content_digest.h"
 #include "runtime/data/sample_order.h"
 
 namespace dstrain::data {
@@ -202,6 +203,7 @@ MegatronSet::MegatronSet(const std::string& prefix,
   const std::string index_path = prefix + ".idx";
   const MappedFile index_file(index_path);
   index_bytes_ = std::ssize(index_file.bytes());
+  index_checksum_ = checksum_of(index_file.bytes());
   MegatronIndex index = parse_megatron_index(index_file.bytes(), index_path, split);
   const std::int64_t expected = index.tokens * bytes_of(index.type);
   if (expected != std::ssize(file_.bytes())) {
@@ -211,6 +213,10 @@ MegatronSet::MegatronSet(const std::string& prefix,
   document_starts_ = std::move(index.document_starts);
   cuts_ = std::move(index.cuts);
   ids_ = IdArray(index.type, file_.bytes());
+}
+
+Checksum MegatronSet::digest(std::int64_t blocks) const {
+  return combined(std::array{index_checksum_, sampled_checksum(file_.bytes(), blocks)});
 }
 
 std::int64_t MegatronSet::next_document(std::int64_t token) const {

@@ -51,6 +51,7 @@ class MegatronSet : public TokenStream {
   [[nodiscard]] std::int64_t bytes() const override {
     return std::ssize(file_.bytes()) + index_bytes_;
   }
+  [[nodiscard]] Checksum digest(std::int64_t blocks) const override;
   [[nodiscard]] bool is_text() const override { return false; }
   [[nodiscard]] std::int64_t size() const override { return ids_.size(); }
   void read(std::int64_t begin, std::span<std::int32_t> tokens) const override {
@@ -69,6 +70,7 @@ class MegatronSet : public TokenStream {
   MappedFile file_;
   std::int64_t vocabulary_;
   std::int64_t index_bytes_ = 0;
+  Checksum index_checksum_ = 0;
   std::vector<std::int64_t> document_starts_;
   std::vector<std::int64_t> cuts_;
   IdArray ids_;

@@ -63,6 +63,9 @@ MixtureSamples::MixtureSamples(std::vector<MixturePart> parts)
     : SampleSource(paths(parts), parts.at(0).source->sizes()),
       parts_(with_counts(std::move(parts))),
       order_(make_order(parts_)) {
+  for (const MixturePart& part : parts_) {
+    if (part.source->packing()) set_packing(part.source->packing());
+  }
   add_notes();
 }
 
@@ -106,6 +109,12 @@ std::int64_t MixtureSamples::bytes() const {
 bool MixtureSamples::counts_all_labels() const {
   return std::ranges::all_of(
       parts_, [](const MixturePart& part) { return part.source->counts_all_labels(); });
+}
+
+std::string MixtureSamples::digest() const {
+  std::vector<std::string> digests;
+  for (const MixturePart& part : parts_) digests.push_back(part.source->digest());
+  return fmt::format("{}", fmt::join(digests, ", "));
 }
 
 bool MixtureSamples::is_text() const {

@@ -28,6 +28,7 @@ class MixtureSamples : public SampleSource {
   [[nodiscard]] std::string name() const override;
   [[nodiscard]] std::string mixture() const override;
   [[nodiscard]] std::int64_t bytes() const override;
+  [[nodiscard]] std::string digest() const override;
   [[nodiscard]] bool is_text() const override;
   [[nodiscard]] bool counts_all_labels() const override;
   [[nodiscard]] std::int64_t samples() const override { return order_.samples(); }

@@ -56,11 +56,15 @@ std::vector<std::int64_t> cut_records(const TokenSet& set, std::span<const doubl
           set.ids().size()};
 }
 
+RecordFile record_file(const TextFile& file, const SampleOptions& options) {
+  return {file.path, std::ssize(file.bytes), checksum_of(file.bytes), options.vocabulary};
+}
+
 std::unique_ptr<SampleSource> open_json_lines(const TextFile& file,
                                               const TextEncoder& encoder,
                                               const SampleOptions& options) {
   TokenSet set = tokens_of(file, encoder, options, tokenize_json_lines);
-  RecordFile origin{file.path, std::ssize(file.bytes), options.vocabulary};
+  RecordFile origin = record_file(file, options);
   if (options.packing && set.kind() == RecordKind::text) {
     std::vector<std::int64_t> cuts = cut_records(set, options.split);
     return std::make_unique<StreamSamples>(
@@ -79,9 +83,9 @@ std::unique_ptr<TokenStream> open_stream(const std::string& path,
     return std::make_unique<TokenFile>(path, options.vocabulary);
   }
   const MappedFile file(path);
-  return std::make_unique<RecordStream>(
-      RecordFile{path, std::ssize(file.bytes()), options.vocabulary},
-      tokens_of({path, file.bytes()}, encoder, options, tokenize_text));
+  const TextFile text{path, file.bytes()};
+  return std::make_unique<RecordStream>(record_file(text, options),
+                                        tokens_of(text, encoder, options, tokenize_text));
 }
 
 std::unique_ptr<SampleSource> open_pairs(const std::string& path, const SampleOptions& options) {
@@ -117,7 +121,9 @@ std::unique_ptr<SampleSource> open_whole(const std::string& path,
   refuse_foreign_format(path, file.text());
   if (is_json_lines(path)) {
     refuse_json_document(path, file.text());
-    return open_json_lines({path, file.bytes()}, encoder, options);
+    std::unique_ptr<SampleSource> source = open_json_lines({path, file.bytes()}, encoder, options);
+    source->set_packing(options.packing);
+    return source;
   }
   return std::make_unique<StreamSamples>(open_stream(path, encoder, options), options.sizes, tail);
 }

@@ -35,7 +35,10 @@ bool shorten(std::vector<std::int32_t>& ids, std::int64_t most) {
 }  // namespace
 
 PairSamples::PairSamples(const File& file, const PairOptions& options)
-    : SampleSource(file.path, options.sizes), bytes_(std::ssize(file.text)), options_(options) {
+    : SampleSource(file.path, options.sizes),
+      bytes_(std::ssize(file.text)),
+      digest_(checksum_of(std::as_bytes(std::span(file.text)))),
+      options_(options) {
   LineReader reader(file.text);
   std::vector<TokenPair> pairs;
   for (std::vector<Line> lines = reader.next(); !lines.empty(); lines = reader.next()) {

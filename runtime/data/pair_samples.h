@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/base/label.h"
+#include "runtime/data/content_digest.h"
 #include "runtime/data/json_record.h"
 #include "runtime/data/sample_source.h"
 
@@ -30,6 +31,7 @@ class PairSamples : public SampleSource {
   PairSamples(const File& file, const PairOptions& options);
 
   [[nodiscard]] std::int64_t bytes() const override { return bytes_; }
+  [[nodiscard]] std::string digest() const override { return digest_text(digest_); }
   [[nodiscard]] bool is_text() const override { return false; }
   [[nodiscard]] bool counts_all_labels() const override { return false; }
   [[nodiscard]] std::int64_t samples() const override { return std::ssize(pairs_); }
@@ -39,6 +41,7 @@ class PairSamples : public SampleSource {
   void cut(std::vector<TokenPair> pairs);
 
   std::int64_t bytes_;
+  Checksum digest_;
   PairOptions options_;
   std::vector<TokenPair> pairs_;
 };

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/content_digest.h"
 #include "runtime/data/sample_source.h"
 #include "runtime/data/token_set.h"
 #include "runtime/data/token_stream.h"
@@ -12,6 +13,7 @@ namespace dstrain::data {
 struct RecordFile {
   std::string path;
   std::int64_t bytes = 0;
+  Checksum digest = 0;          ///< of its content
   std::int64_t vocabulary = 0;  ///< V of the model: every id must be below it
 };
 
@@ -20,6 +22,7 @@ class RecordStream : public TokenStream {
  public:
   RecordStream(RecordFile file, TokenSet set);
   [[nodiscard]] std::int64_t bytes() const override { return file_.bytes; }
+  [[nodiscard]] Checksum digest(std::int64_t /*blocks*/) const override { return file_.digest; }
   [[nodiscard]] bool is_text() const override { return true; }
   [[nodiscard]] std::int64_t size() const override { return set_.ids().size(); }
   void read(std::int64_t begin, std::span<std::int32_t> tokens) const override {
@@ -47,6 +50,7 @@ class RecordSamples : public SampleSource {
   RecordSamples(RecordFile file, TokenSet set, const SampleSizes& sizes, Packing packing);
 
   [[nodiscard]] std::int64_t bytes() const override { return file_.bytes; }
+  [[nodiscard]] std::string digest() const override { return digest_text(file_.digest); }
   [[nodiscard]] bool is_text() const override { return true; }
   [[nodiscard]] bool counts_all_labels() const override { return false; }
   [[nodiscard]] std::int64_t samples() const override { return std::ssize(row_begins_) - 1; }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -31,8 +32,14 @@ class SampleSource {
   [[nodiscard]] const SampleSizes& sizes() const { return sizes_; }
   /// T.
   [[nodiscard]] std::int64_t block_size() const { return sizes_.tokens; }
-  /// The size of all its files in bytes, by which a run knows its data again.
+  /// The size of all its files in bytes, and a digest of their content, by which a run knows its
+  /// data again, wherever they lie; of a mixture a digest for each part. See docs/data.md for what
+  /// a digest does not notice.
   [[nodiscard]] virtual std::int64_t bytes() const = 0;
+  [[nodiscard]] virtual std::string digest() const = 0;
+  /// Whether several records share a sample; none where there are no records to pack.
+  [[nodiscard]] std::optional<bool> packing() const { return packing_; }
+  void set_packing(std::optional<bool> packing) { packing_ = packing; }
   /// Whether the tokens were made of text, rather than being the ids of a token file.
   [[nodiscard]] virtual bool is_text() const = 0;
   /// Whether as many labels count in one sample as in another, but for a tail.
@@ -68,6 +75,7 @@ class SampleSource {
   std::vector<std::string> notes_;
   SampleSplit split_;
   bool splits_documents_ = false;
+  std::optional<bool> packing_;
 };
 
 }  // namespace dstrain::data

@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/label.h"
+#include "runtime/data/content_digest.h"
 
 namespace dstrain::data {
 namespace {
@@ -59,6 +60,10 @@ StreamSamples::StreamSamples(std::unique_ptr<TokenStream> stream,
   if (cuts_.size() != parts_of_split + 1) return;
   const std::int64_t held_out = first_samples_[1];
   set_split_by_documents({{0, held_out}, {held_out, first_samples_[2] - held_out}});
+}
+
+std::string StreamSamples::digest() const {
+  return digest_text(stream_->digest(sampled_blocks));
 }
 
 void StreamSamples::fill_documents(std::int64_t begin, std::span<std::int32_t> starts) const {

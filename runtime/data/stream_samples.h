@@ -24,6 +24,7 @@ class StreamSamples : public SampleSource {
                 std::vector<std::int64_t> cuts = {});
 
   [[nodiscard]] std::int64_t bytes() const override { return stream_->bytes(); }
+  [[nodiscard]] std::string digest() const override;
   [[nodiscard]] bool is_text() const override { return stream_->is_text(); }
   [[nodiscard]] std::int64_t samples() const override { return first_samples_.back(); }
   void read(std::int64_t sample, const SampleRows& row) const override;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/data/content_digest.h"
 #include "runtime/data/tokenizer.h"
 
 namespace dstrain::data {
@@ -47,12 +48,17 @@ TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary)
   }
 }
 
+Checksum TokenFile::digest(std::int64_t blocks) const {
+  return is_text_ ? text_checksum_ : sampled_checksum(file_.bytes(), blocks);
+}
+
 void TokenFile::open_text() {
   if (vocabulary_ < byte_vocabulary) {
     fail(ErrorCode::input, "{}: the byte tokenizer needs a vocabulary of {}, the model has {}",
          path(), byte_vocabulary, vocabulary_);
   }
   check_utf8(file_.bytes(), path());
+  text_checksum_ = checksum_of(file_.bytes());
   ids_ = IdArray(IdType::u8, file_.bytes());
   is_text_ = true;
 }

@@ -27,6 +27,7 @@ class TokenFile final : public TokenStream {
   TokenFile(const std::string& path, std::int64_t vocabulary);
 
   [[nodiscard]] std::int64_t bytes() const override { return std::ssize(file_.bytes()); }
+  [[nodiscard]] Checksum digest(std::int64_t blocks) const override;
   [[nodiscard]] bool is_text() const override { return is_text_; }
   [[nodiscard]] std::int64_t size() const override { return ids_.size(); }
   void read(std::int64_t begin, std::span<std::int32_t> tokens) const override {
@@ -41,6 +42,7 @@ class TokenFile final : public TokenStream {
   std::int64_t vocabulary_;
   IdArray ids_;
   bool is_text_ = false;
+  Checksum text_checksum_ = 0;
 };
 
 }  // namespace dstrain::data

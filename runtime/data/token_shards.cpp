@@ -5,6 +5,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
+#include "runtime/data/content_digest.h"
 #include "runtime/data/megatron_set.h"
 #include "runtime/data/shard_manifest.h"
 #include "runtime/data/token_file.h"
@@ -63,6 +64,13 @@ std::int64_t TokenShards::bytes() const {
   std::int64_t bytes = 0;
   for (const auto& shard : shards_) bytes += shard->bytes();
   return bytes;
+}
+
+Checksum TokenShards::digest(std::int64_t blocks) const {
+  const std::int64_t share = std::max<std::int64_t>(2, blocks / std::ssize(shards_));
+  std::vector<Checksum> digests;
+  for (const auto& shard : shards_) digests.push_back(shard->digest(share));
+  return combined(digests);
 }
 
 void TokenShards::read(std::int64_t begin, std::span<std::int32_t> tokens) const {

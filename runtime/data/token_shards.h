@@ -19,6 +19,7 @@ class TokenShards : public TokenStream {
   TokenShards(const std::string& path, std::int64_t vocabulary);
 
   [[nodiscard]] std::int64_t bytes() const override;
+  [[nodiscard]] Checksum digest(std::int64_t blocks) const override;
   [[nodiscard]] bool is_text() const override { return false; }
   [[nodiscard]] std::int64_t size() const override { return begins_.back(); }
   void read(std::int64_t begin, std::span<std::int32_t> tokens) const override;

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/checksum.h"
+
 namespace dstrain::data {
 
 /// Tokens in order, without an end between them. Immutable, so threads may share one.
@@ -17,6 +19,9 @@ class TokenStream {
   [[nodiscard]] const std::string& path() const { return path_; }
   /// The size of all its files in bytes.
   [[nodiscard]] virtual std::int64_t bytes() const = 0;
+  /// Of the content of all its files, by which a run knows them again; of the size and of `blocks`
+  /// blocks where a file is large and not read whole (`sampled_checksum`).
+  [[nodiscard]] virtual Checksum digest(std::int64_t blocks) const = 0;
   /// Whether the tokens were made of text, rather than being the ids of a token file.
   [[nodiscard]] virtual bool is_text() const = 0;
   /// How many tokens there are.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -41,28 +42,31 @@ void compare_models(Lines& lines, const model::ModelConfig& saved, const model::
 }
 
 /// Of files that are as long as those of the checkpoint in all.
-void compare_mixtures(Lines& lines,
-                      const TrainerState& saved,
-                      const TrainerState& run,
+void compare_contents(Lines& lines,
+                      const TrainingData& saved,
+                      const TrainingData& run,
                       const std::string& remedy) {
-  if (saved.mixture == run.mixture) return;
   const auto named = [](const std::string& mixture) {
     return mixture.empty() ? "no mixture" : mixture;
   };
-  compare(lines, "the mixture of the training data", named(saved.mixture), named(run.mixture),
-          remedy);
+  if (saved.mixture != run.mixture) {
+    compare(lines, "the mixture of the training data", named(saved.mixture), named(run.mixture),
+            remedy);
+  } else if (!saved.digest.empty() && !run.digest.empty()) {
+    compare(lines, "the digest of the training data", saved.digest, run.digest, remedy);
+  }
 }
 
 /// Whether both runs read text by one tokenizer, or a state does not say.
-bool same_encoder(const TrainerState& saved, const TrainerState& run) {
+bool same_encoder(const TrainingData& saved, const TrainingData& run) {
   return saved.text_encoder.empty() || run.text_encoder.empty() ||
          saved.text_encoder == run.text_encoder;
 }
 
 /// With other tokens of the same text the run would go on, and learn a language of its own.
 void compare_encoders(Lines& lines,
-                      const TrainerState& saved,
-                      const TrainerState& run,
+                      const TrainingData& saved,
+                      const TrainingData& run,
                       const std::string& checkpoint) {
   if (same_encoder(saved, run)) return;
   const auto named = [](const std::string& encoder) {
@@ -70,6 +74,38 @@ void compare_encoders(Lines& lines,
   };
   compare(lines, "the tokenizer", named(saved.text_encoder), named(run.text_encoder),
           fmt::format("set --tokenizer {}", saved.text_encoder == "byte" ? "byte" : checkpoint));
+}
+
+bool same_packing(const TrainingData& saved, const TrainingData& run) {
+  return !saved.packing || !run.packing || saved.packing == run.packing;
+}
+
+std::string split_text(const std::vector<double>& split) {
+  return split.empty() ? "none" : fmt::format("{}", fmt::join(split, ","));
+}
+
+std::string split_remedy(const std::vector<double>& split) {
+  return split.empty() ? "leave out --split" : "set --split " + split_text(split);
+}
+
+/// How much of the data is trained on. Parts that only divide the rest otherwise are not compared.
+double training_share(const std::vector<double>& split) {
+  return split.empty() ? 1 : split.front() / std::accumulate(split.begin(), split.end(), 0.0);
+}
+
+bool same_split(const TrainingData& saved, const TrainingData& run) {
+  return !saved.split || !run.split || training_share(*saved.split) == training_share(*run.split);
+}
+
+/// Of the same data, cut into samples alike.
+std::string samples_remedy(const TrainingData& saved, const TrainingData& run) {
+  if (!saved.max_samples || !run.max_samples) {
+    return "give the --packing, --split and --max_train_samples of the run";
+  }
+  if (*saved.max_samples > 0) return fmt::format("set --max_train_samples {}", *saved.max_samples);
+  if (*run.max_samples > 0) return "leave out --max_train_samples";
+  if (saved.split != run.split) return split_remedy(saved.split.value_or(std::vector<double>()));
+  return "give the data that the run began with";
 }
 
 void compare_lengths(Lines& lines, const TrainerState& saved, const TrainerState& run) {
@@ -83,30 +119,36 @@ void compare_lengths(Lines& lines, const TrainerState& saved, const TrainerState
 
 }  // namespace
 
-std::vector<std::string> data_differences(const TrainerState& saved,
-                                          const TrainerState& run,
+std::vector<std::string> data_differences(const TrainerState& saved_state,
+                                          const TrainerState& run_state,
                                           const std::string& checkpoint) {
+  const TrainingData& saved = saved_state.data;
+  const TrainingData& run = run_state.data;
   Lines lines;
   const std::string same_data =
-      fmt::format("give the data that the run began with ({})", saved.train_file);
-  compare(lines, "the training data's size in bytes", saved.train_file_bytes, run.train_file_bytes,
-          same_data);
+      fmt::format("give the data that the run began with ({})", saved.file);
+  compare(lines, "the training data's size in bytes", saved.bytes, run.bytes, same_data);
   compare_encoders(lines, saved, run, checkpoint);
-  // Other tokens are another number of samples, too.
-  if (saved.block_size != run.block_size || !same_encoder(saved, run)) return lines;
-  if (saved.train_file_bytes == run.train_file_bytes) {
-    compare_mixtures(lines, saved, run, same_data);
+  if (!same_packing(saved, run)) {
+    compare(lines, "packing", *saved.packing, *run.packing,
+            fmt::format("set --packing {}", *saved.packing));
   }
-  if (saved.mixture == run.mixture) {
-    compare(
-        lines, "the number of samples", saved.samples, run.samples,
-        saved.train_file_bytes == run.train_file_bytes
-            ? fmt::format("set --max_train_samples {}, or the --split of the run", saved.samples)
-            : same_data);
+  if (!same_split(saved, run)) {
+    compare(lines, "split", split_text(*saved.split), split_text(*run.split),
+            split_remedy(*saved.split));
   }
-  if (saved.samples % saved.train_batch_size != 0) {
-    compare(lines, "dataloader_drop_last", saved.drop_last, run.drop_last,
-            fmt::format("set --dataloader_drop_last {}", saved.drop_last));
+  // Samples of other tokens, or made otherwise, are another number, too.
+  const bool cut_alike = saved_state.block_size == run_state.block_size &&
+                         same_encoder(saved, run) && same_packing(saved, run) &&
+                         same_split(saved, run);
+  if (!cut_alike || saved.bytes != run.bytes) return lines;
+  compare_contents(lines, saved, run, same_data);
+  if (lines.empty()) {
+    compare(lines, "the number of samples", saved.samples, run.samples, samples_remedy(saved, run));
+  }
+  if (saved.samples % saved_state.train_batch_size != 0) {
+    compare(lines, "dataloader_drop_last", saved_state.drop_last, run_state.drop_last,
+            fmt::format("set --dataloader_drop_last {}", saved_state.drop_last));
   }
   return lines;
 }

@@ -10,8 +10,8 @@ namespace dstrain::engine {
 /// What of a run decides its samples and their order, and differs from what a checkpoint's state
 /// says: both values and the remedy, a line each. What an older state does not tell is not
 /// compared. `checkpoint` is the directory, where a remedy names it.
-std::vector<std::string> data_differences(const TrainerState& saved,
-                                          const TrainerState& run,
+std::vector<std::string> data_differences(const TrainerState& saved_state,
+                                          const TrainerState& run_state,
                                           const std::string& checkpoint);
 
 /// The state of the run that wrote `checkpoint`, once it is sure that `run` can go on from there to

@@ -55,6 +55,47 @@ std::optional<optim::LossScaler::State> read_scaler(const nlohmann::json& json) 
   return state;
 }
 
+/// null for what is not known.
+template <class T>
+Json optional_json(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+template <class T>
+std::optional<T> read_optional(const nlohmann::json& json, const char* name) {
+  const auto found = json.find(name);
+  if (found == json.end() || found->is_null()) return std::nullopt;
+  return found->get<T>();
+}
+
+Json data_json(const TrainerState& state) {
+  const TrainingData& data = state.data;
+  return {{"train_file", data.file},
+          {"bytes", data.bytes},
+          {"digest", data.digest},
+          {"samples", data.samples},
+          {"mixture", data.mixture},
+          {"text_encoder", data.text_encoder},
+          {"packing", optional_json(data.packing)},
+          {"split", optional_json(data.split)},
+          {"max_train_samples", optional_json(data.max_samples)},
+          {"shuffle", state.shuffle},
+          {"dataloader_drop_last", state.drop_last},
+          {"seed", state.data_seed}};
+}
+
+TrainingData read_data(const nlohmann::json& json) {
+  return {.file = json.at("train_file").get<std::string>(),
+          .bytes = json.at("bytes").get<std::int64_t>(),
+          .digest = json.value("digest", ""),
+          .samples = json.at("samples").get<std::int64_t>(),
+          .mixture = json.value("mixture", ""),
+          .text_encoder = json.value("text_encoder", ""),
+          .packing = read_optional<bool>(json, "packing"),
+          .split = read_optional<std::vector<double>>(json, "split"),
+          .max_samples = read_optional<std::int64_t>(json, "max_train_samples")};
+}
+
 /// Hugging Face's names.
 void add_best(Json& json, const std::optional<BestCheckpoint>& best) {
   json["best_metric"] = best ? Json(best->metric) : Json();
@@ -109,11 +150,7 @@ TrainerState describe_run(const config::TrainSettings& settings,
   state.shuffle = settings.data.shuffle;
   state.drop_last = settings.data.drop_last;
   state.data_seed = settings.data.seed;
-  state.train_file = data.file;
-  state.train_file_bytes = data.bytes;
-  state.samples = data.samples;
-  state.mixture = data.mixture;
-  state.text_encoder = data.text_encoder;
+  state.data = data;
   state.loads_best = settings.evaluation.loads_best;
   state.optimizer =
       std::visit([](const auto& own) { return optimizer_json(own); }, settings.optimizer).dump();
@@ -132,6 +169,12 @@ bool same_schedule(const TrainerState& one, const TrainerState& other) {
   const nlohmann::json first = nlohmann::json::parse(one.scheduler);
   const nlohmann::json second = nlohmann::json::parse(other.scheduler);
   return first.empty() || second.empty() || first == second;
+}
+
+bool same_held_out(const TrainerState& one, const TrainerState& other) {
+  return one.held_out == other.held_out &&
+         (one.held_out_content.empty() || other.held_out_content.empty() ||
+          one.held_out_content == other.held_out_content);
 }
 
 bool same_optimizer(const TrainerState& one, const TrainerState& other) {
@@ -162,15 +205,7 @@ std::string to_text(const TrainerState& state) {
       {"block_size", state.block_size},
       {"source_length", state.source_length},
       {"reset_attention_mask", state.documents},
-      {"data",
-       {{"train_file", state.train_file},
-        {"bytes", state.train_file_bytes},
-        {"samples", state.samples},
-        {"mixture", state.mixture},
-        {"text_encoder", state.text_encoder},
-        {"shuffle", state.shuffle},
-        {"dataloader_drop_last", state.drop_last},
-        {"seed", state.data_seed}}},
+      {"data", data_json(state)},
       {"rng", {{"generator", "philox4x32-10"}, {"seed", state.seed}}}};
   json["optimizer"] = Json::parse(state.optimizer);
   json.update(Json::parse(state.description));
@@ -179,6 +214,7 @@ std::string to_text(const TrainerState& state) {
   add_best(json, state.best);
   json["load_best_model_at_end"] = state.loads_best;
   json["held_out_data"] = state.held_out;
+  json["held_out_content"] = state.held_out_content;
   if (!state.matmul_algorithms.empty()) {
     json["matmul_algorithms"] = Json::parse(state.matmul_algorithms);
   }
@@ -210,11 +246,7 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     json.at("block_size").get_to(state.block_size);
     state.source_length = json.value("source_length", std::int64_t{0});
     state.documents = json.value("reset_attention_mask", false);
-    data.at("train_file").get_to(state.train_file);
-    data.at("bytes").get_to(state.train_file_bytes);
-    data.at("samples").get_to(state.samples);
-    state.mixture = data.value("mixture", "");
-    state.text_encoder = data.value("text_encoder", "");
+    state.data = read_data(data);
     data.at("shuffle").get_to(state.shuffle);
     state.drop_last = data.value("dataloader_drop_last", true);  // older runs always did
     json.at("rng").at("seed").get_to(state.seed);
@@ -225,6 +257,7 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     state.best = read_best(json);
     state.loads_best = json.value("load_best_model_at_end", false);
     state.held_out = json.value("held_out_data", "");
+    state.held_out_content = json.value("held_out_content", "");
     take_object(json, "matmul_algorithms", path, state.matmul_algorithms);
     take_object(json, "client_state", path, state.client_state);
     require_counts(state, path);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/best_checkpoint.h"
@@ -28,6 +29,23 @@ struct MeanLoss {
   }
 };
 
+/// What a run is trained on. What a state of an older version does not say is not compared.
+struct TrainingData {
+  std::string file;          ///< its name, without the directory; of a mixture all names
+  std::int64_t bytes = 0;    ///< of all its files
+  std::string digest{};      ///< `data::SampleSource::digest`; empty: the state does not say
+  std::int64_t samples = 0;  ///< of one epoch
+  std::string mixture{};     ///< what decides which file's sample comes when; empty: one file
+  /// What the tokens of text are known by (`data::TextEncoder::identity`); empty: the data are
+  /// tokens, or the state does not say.
+  std::string text_encoder{};
+  std::optional<bool> packing{};  ///< of records; none: there are none, or the state does not say
+  /// The weights of --split, of no part without it, and --max_train_samples, 0 without it; none:
+  /// the state does not say.
+  std::optional<std::vector<double>> split{};
+  std::optional<std::int64_t> max_samples{};
+};
+
 /// Where a run stands and what it is made of, besides its tensors: trainer_state.json. The order
 /// of the samples, the learning rate and all random numbers are functions of what is here.
 struct TrainerState {
@@ -48,16 +66,12 @@ struct TrainerState {
   bool shuffle = true;
   bool drop_last = false;       ///< what does not fill an epoch's last batch is left out
   std::uint64_t data_seed = 0;  ///< of shuffling
-  std::string train_file;
-  std::int64_t train_file_bytes = 0;
-  std::int64_t samples = 0;  ///< of one epoch
-  std::string mixture{};     ///< what decides which file's sample comes when; empty: one file
-  /// What the tokens of text are known by (`data::TextEncoder::identity`); empty: the data are
-  /// tokens, or the state does not say.
-  std::string text_encoder{};
+  TrainingData data;
   std::optional<BestCheckpoint> best{};
-  bool loads_best = false;         ///< the run's model is the best checkpoint, not the last
-  std::string held_out{};          ///< on which it was evaluated: file, bytes and samples
+  bool loads_best = false;  ///< the run's model is the best checkpoint, not the last
+  std::string held_out{};  ///< on which it was evaluated: file, bytes and samples
+  /// Of its content and how it becomes samples; empty: the state does not say.
+  std::string held_out_content{};
   std::string description = "{}";  ///< JSON: model, dtype; for the record
   std::string optimizer = "{}";    ///< JSON: the type and its settings
   std::string scheduler = "{}";    ///< JSON: the schedule of the learning rate
@@ -70,15 +84,6 @@ struct TrainerState {
   std::int64_t micro_step_samples = 0;
 };
 
-/// What a run is trained on.
-struct TrainingData {
-  std::string file;        ///< its name, without the directory; of a mixture all names
-  std::int64_t bytes = 0;  ///< of all its files
-  std::int64_t samples = 0;
-  std::string mixture{};       ///< `data::SampleSource::mixture`
-  std::string text_encoder{};  ///< of text: `data::TextEncoder::identity`
-};
-
 /// The state of a run that has not begun.
 TrainerState describe_run(const config::TrainSettings& settings,
                           const model::Model& model,
@@ -87,6 +92,9 @@ TrainerState describe_run(const config::TrainSettings& settings,
 
 /// Whether both runs have one schedule of the learning rate, or a state does not say.
 bool same_schedule(const TrainerState& one, const TrainerState& other);
+
+/// Whether held-out losses of both runs can be compared, as far as the states say.
+bool same_held_out(const TrainerState& one, const TrainerState& other);
 
 /// Whether both runs update by one rule, at whatever rate, or a state does not say.
 bool same_optimizer(const TrainerState& one, const TrainerState& other);

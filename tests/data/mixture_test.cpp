@@ -107,6 +107,7 @@ class NumberedSamples : public SampleSource {
     add_note("a note of " + path);
   }
   [[nodiscard]] std::int64_t bytes() const override { return 10 * samples_; }
+  [[nodiscard]] std::string digest() const override { return fmt::format("d{}", first_); }
   [[nodiscard]] bool is_text() const override { return first_ == 0; }
   [[nodiscard]] std::int64_t samples() const override { return samples_; }
   void read(std::int64_t sample, const data::SampleRows& row) const override {

@@ -82,6 +82,35 @@ UniqueFd connect_to(const fs::path& path) {
   return fd;
 }
 
+using Launches = std::vector<std::unique_ptr<Launch>>;
+
+/// Two nodes of a rank each, whose launchers are started by hand with these training options.
+Launches start_by_hand(const test::TempDir& folder, const std::array<Words, 2>& arguments) {
+  const std::string port = std::to_string(test::free_port());
+  Launches launches;
+  for (int node = 0; node < 2; ++node) {
+    Words words{"--no_ssh",           "--num_nodes",        "2",  "--node_rank",
+                std::to_string(node), "--num_gpus",         "1",  "--master_addr",
+                "127.0.0.1",          "--master_port",      port, "train",
+                "--output_dir",       folder.path() / "out"};
+    const Words& more = arguments.at(static_cast<std::size_t>(node));
+    words.insert(words.end(), more.begin(), more.end());
+    Launch::Options options{.env = {{"DSTRAIN_TOKEN", "shared"}},
+                            .directory = test::golden_folder.string()};
+    launches.push_back(std::make_unique<Launch>(words, options));
+  }
+  return launches;
+}
+
+/// All are refused, with these words.
+void check_told(const Launches& launches, const std::string& told) {
+  for (const auto& launch : launches) {
+    CHECK(launch->wait() == 2);
+    CAPTURE(launch->err());
+    CHECK(launch->err().find(told) != std::string::npos);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("Job: a training is looked at and saved and stopped", "[e2e][job]") {
@@ -211,27 +240,21 @@ TEST_CASE("Job: launchers with different options are told the first one", "[e2e]
        {"--per_device_train_batch_size", "3", "rank 1 has --per_device_train_batch_size 3: "}}));
   CAPTURE(option);
   const test::TempDir folder;
-  const std::string port = std::to_string(test::free_port());
-  std::vector<std::unique_ptr<Launch>> launches;
-  for (int node = 0; node < 2; ++node) {
-    Words words{"--no_ssh",           "--num_nodes",        "2",  "--node_rank",
-                std::to_string(node), "--num_gpus",         "1",  "--master_addr",
-                "127.0.0.1",          "--master_port",      port, "train",
-                "--output_dir",       folder.path() / "out"};
-    for (const std::string& word : test::ResumableRun().arguments(5)) words.push_back(word);
-    if (node == 1) {
-      words.push_back(option);
-      words.push_back(value);
-    }
-    Launch::Options options{.env = {{"DSTRAIN_TOKEN", "shared"}},
-                            .directory = test::golden_folder.string()};
-    launches.push_back(std::make_unique<Launch>(words, options));
-  }
-  for (const auto& launch : launches) {
-    CHECK(launch->wait() == 2);
-    CAPTURE(launch->err());
-    CHECK(launch->err().find(told) != std::string::npos);
-  }
+  Words changed = test::ResumableRun().arguments(5);
+  changed.insert(changed.end(), {option, value});
+  check_told(start_by_hand(folder, {test::ResumableRun().arguments(5), changed}), told);
+}
+
+TEST_CASE("Job: launchers whose data are as large but others are told", "[e2e][job]") {
+  const test::TempDir folder;
+  std::string tokens = test::read_bytes(test::golden_folder / "tokens.bin");
+  tokens.back() ^= 1;
+  test::ResumableRun on_other;
+  fs::create_directory(folder.path() / "other");
+  on_other.train_file = {(folder.path() / "other/tokens.bin").string()};
+  write_text_file(on_other.train_file.front(), tokens);
+  check_told(start_by_hand(folder, {test::ResumableRun().arguments(5), on_other.arguments(5)}),
+             fmt::format("rank 0 has training data of {} bytes with the digest ", tokens.size()));
 }
 
 TEST_CASE("Job: launchers that disagree about the ranks are told whose options differ",

@@ -297,6 +297,50 @@ TEST_CASE("Resume: what cannot go on is refused before a rank starts", "[e2e][re
                                           "--gradient_accumulation_steps 2"));
 }
 
+TEST_CASE("Resume: other samples of the same data are refused by name", "[e2e][resume]") {
+  const test::TempDir folder;
+  const std::filesystem::path records = folder.path() / "records.jsonl";
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    text += fmt::format(
+        "{{\"prompt\": \"The square of {} is \", \"completion\": \"{}, told here.\"}}\n", i, i * i);
+  }
+  std::ofstream(records, std::ios::binary) << text;
+  ResumableRun run{.ranks = 1};
+  run.train_file = {records.string()};
+  run.environment = {{"DSTRAIN_CACHE", (folder.path() / "cache").string()}};
+  const std::filesystem::path output = folder.path() / "out";
+  const test::TrainRun first = run.train(output, 2);
+  CAPTURE(first.err);
+  REQUIRE(first.status == 0);
+  const auto refused = [&](const ResumableRun& changed, std::vector<std::string> extra,
+                           const std::string& message) {
+    const test::TrainRun result = changed.resume(output, 4, std::move(extra));
+    CAPTURE(result.err);
+    CHECK(result.status == 2);
+    CHECK_THAT(result.err, ContainsSubstring(message) && !ContainsSubstring("max_train_samples"));
+  };
+  refused(run, {"--packing", "false"},
+          "packing is true in the checkpoint and false now: set --packing true");
+  refused(run, {"--split", "9,1,0"}, "leave out --split");
+
+  text[text.rfind('e')] = 'a';
+  std::filesystem::create_directory(folder.path() / "other");
+  const std::filesystem::path other = folder.path() / "other/records.jsonl";
+  std::ofstream(other, std::ios::binary) << text;
+  ResumableRun on_other = run;
+  on_other.train_file = {other.string()};
+  refused(on_other, {}, "the digest of the training data is");
+
+  ResumableRun moved = run;
+  moved.train_file = {(folder.path() / "moved.jsonl").string()};
+  std::filesystem::rename(records, moved.train_file.front());
+  const test::TrainRun resumed = moved.resume(output, 4);
+  CAPTURE(resumed.err);
+  CHECK(resumed.status == 0);
+  CHECK_THAT(resumed.err, !ContainsSubstring("the training data is"));
+}
+
 TEST_CASE("Resume: a checkpoint that contradicts itself is refused", "[e2e][resume]") {
   const test::TempDir folder;
   const ResumableRun run{.ranks = 1};

@@ -19,11 +19,14 @@ TrainerState text_run(const std::string& encoder, const std::string& mixture = "
   TrainerState state;
   state.train_batch_size = 4;
   state.block_size = 32;
-  state.train_file = "a.txt";
-  state.train_file_bytes = 5000;
-  state.samples = 100;
-  state.text_encoder = encoder;
-  state.mixture = mixture;
+  state.data = {.file = "a.txt",
+                .bytes = 5000,
+                .digest = "0123",
+                .samples = 100,
+                .mixture = mixture,
+                .text_encoder = encoder,
+                .split = std::vector<double>(),
+                .max_samples = 0};
   return state;
 }
 
@@ -44,13 +47,13 @@ TEST_CASE("RunCheck: another tokenizer is refused with the way back", "[engine][
               "c0de now: set --tokenizer byte"});
   // Other tokens are another number of samples, of which nothing need be said.
   TrainerState other = text_run("c0de");
-  other.samples = 70;
+  other.data.samples = 70;
   CHECK(differences(text_run("byte"), other).size() == 1);
 }
 
 TEST_CASE("RunCheck: other weights are refused", "[engine][resume]") {
   TrainerState even = text_run("byte", "50 of samples 0 to 50, 50 of samples 0 to 50");
-  even.train_file = "0.5 a 0.5 b";
+  even.data.file = "0.5 a 0.5 b";
   const TrainerState uneven = text_run("byte", "75 of samples 0 to 50, 50 of samples 0 to 50");
   CHECK(differences(even, even).empty());
   CHECK(differences(even, uneven) ==
@@ -69,7 +72,7 @@ TEST_CASE("RunCheck: what becomes of an epoch's end decides where a step is", "[
   TrainerState drops = keeps;
   drops.drop_last = true;
   CHECK(differences(drops, keeps).empty());  // 25 batches of 4 are all of them
-  for (TrainerState* const run : {&keeps, &drops}) run->samples = 101;
+  for (TrainerState* const run : {&keeps, &drops}) run->data.samples = 101;
   CHECK(differences(keeps, keeps).empty());
   CHECK(differences(drops, keeps) ==
         Lines{"dataloader_drop_last is true in the checkpoint and false now: set "
@@ -89,6 +92,83 @@ TEST_CASE("TrainerState: the losses that no row has told of yet are kept to the 
   CHECK(again.unlogged_loss.sum == 0.1 + 1.0 / 3);
   CHECK(again.unlogged_loss.value_or(0) == (0.1 + 1.0 / 3) / 2);
   CHECK(TrainerState{}.unlogged_loss.value_or(7) == 7);
+}
+
+TEST_CASE("RunCheck: what makes other samples of the same data is named", "[engine][resume]") {
+  TrainerState saved = text_run("byte");
+  saved.data.packing = true;
+  TrainerState run = saved;
+  run.data.packing = false;
+  run.data.samples = 7;
+  CHECK(differences(saved, run) ==
+        Lines{"packing is true in the checkpoint and false now: set --packing true"});
+
+  run = saved;
+  run.data.split = {949, 50, 1};
+  run.data.samples = 95;
+  CHECK(differences(saved, run) ==
+        Lines{"split is none in the checkpoint and 949,50,1 now: leave out --split"});
+  CHECK(differences(run, saved) ==
+        Lines{"split is 949,50,1 in the checkpoint and none now: set --split 949,50,1"});
+  TrainerState other_rest = run;
+  other_rest.data.split = {949, 51, 0};
+  CHECK(differences(run, other_rest).empty());
+
+  run = saved;
+  run.data.samples = 30;
+  run.data.max_samples = 30;
+  CHECK(differences(saved, run) == Lines{"the number of samples is 100 in the checkpoint and 30 "
+                                         "now: leave out --max_train_samples"});
+  CHECK(differences(run, saved) == Lines{"the number of samples is 30 in the checkpoint and 100 "
+                                         "now: set --max_train_samples 30"});
+}
+
+TEST_CASE("RunCheck: other contents of the same size are refused", "[engine][resume]") {
+  const TrainerState saved = text_run("byte");
+  TrainerState run = saved;
+  run.data.digest = "4567";
+  run.data.samples = 99;
+  CHECK(differences(saved, run) ==
+        Lines{"the digest of the training data is 0123 in the checkpoint and 4567 now: give the "
+              "data that the run began with (a.txt)"});
+  run = saved;
+  run.data.file = "moved.txt";
+  CHECK(differences(saved, run).empty());
+}
+
+TEST_CASE("RunCheck: an older state gets no remedy that would train on other data",
+          "[engine][resume]") {
+  TrainerState saved = text_run("byte");
+  saved.data.digest.clear();
+  saved.data.split.reset();
+  saved.data.max_samples.reset();
+  TrainerState run = text_run("byte");
+  run.data.packing = false;
+  CHECK(differences(saved, run).empty());
+  run.data.samples = 7;
+  CHECK(differences(saved, run) ==
+        Lines{"the number of samples is 100 in the checkpoint and 7 now: give the --packing, "
+              "--split and --max_train_samples of the run"});
+}
+
+TEST_CASE("TrainerState: what the samples are made of is read as it was written", "[engine]") {
+  TrainerState run = text_run("byte");
+  run.data.packing = false;
+  run.data.split = {0.9, 0.1};
+  run.data.max_samples = 12;
+  run.held_out = "b.txt";
+  run.held_out_content = "89ab; packing false";
+  const TrainerState again = parse_trainer_state(to_text(run), "trainer_state.json");
+  CHECK(again.data.digest == "0123");
+  CHECK(again.data.packing == false);
+  CHECK(again.data.split == std::vector<double>{0.9, 0.1});
+  CHECK(again.data.max_samples == 12);
+  CHECK(dstrain::engine::same_held_out(run, again));
+  TrainerState other = run;
+  other.held_out_content = "cdef; packing false";
+  CHECK_FALSE(dstrain::engine::same_held_out(run, other));
+  other.held_out_content.clear();  // of an older state
+  CHECK(dstrain::engine::same_held_out(run, other));
 }
 
 TEST_CASE("TrainerState: batches and updates and steps of the optimizer are three numbers",
@@ -138,16 +218,16 @@ TEST_CASE("RunCheck: a state that says neither is gone on from", "[engine][resum
       "epoch": 0.1, "train_batch_size": 4, "block_size": 32, "rng": {"seed": 0},
       "data": {"train_file": "a.txt", "bytes": 5000, "samples": 100, "shuffle": true}})",
                                                "trainer_state.json");
-  CHECK(old.text_encoder.empty());
+  CHECK(old.data.text_encoder.empty());
   CHECK(old.updates == 3);
   CHECK(old.optimizer_step == 3);
   CHECK(old.drop_last);
   CHECK_FALSE(old.loads_best);
   CHECK(differences(old, run).empty());
   const TrainerState again = parse_trainer_state(to_text(run), "trainer_state.json");
-  CHECK(again.text_encoder == "c0de");
+  CHECK(again.data.text_encoder == "c0de");
   TrainerState mixed = run;
-  mixed.mixture = "all";
-  CHECK(parse_trainer_state(to_text(mixed), "trainer_state.json").mixture == "all");
+  mixed.data.mixture = "all";
+  CHECK(parse_trainer_state(to_text(mixed), "trainer_state.json").data.mixture == "all");
   CHECK(differences(again, text_run("f00d")).size() == 1);
 }
