@@ -18,6 +18,7 @@ struct Gpt2Config final : ModelConfig {
   [[nodiscard]] Model make(const UnitOptions& options) const override;
   [[nodiscard]] std::int64_t vocabulary() const override { return vocab_size; }
   [[nodiscard]] std::int64_t hidden() const override { return n_embd; }
+  [[nodiscard]] HeadSize head_size() const override { return {"n_embd / n_head", n_embd / n_head}; }
   [[nodiscard]] HfNames hf_names() const override;
 
   std::int64_t vocab_size = 50257;

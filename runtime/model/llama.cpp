@@ -101,7 +101,7 @@ std::unique_ptr<Unit> embedding(const LlamaConfig& c, const UnitOptions& options
   const ParameterInit init{ParameterInit::Kind::normal, c.initializer_range};
   const ParameterRef table = u.own(token_table, {c.vocab_size, c.hidden_size}, init);
   const Value rows = u.embedding({table}, c.hidden_size);
-  return u.finish(u.dropout(rows, c.embd_pdrop), hidden(0));
+  return u.finish(rows, hidden(0));
 }
 
 std::unique_ptr<Unit> head(const LlamaConfig& c, const UnitOptions& options) {

@@ -396,7 +396,12 @@ void LlamaConfig::check_more(std::vector<std::string>& problems) const {
 
 void LlamaConfig::check_rotation(std::vector<std::string>& problems) const {
   const std::int64_t dims = rotary_dims();
-  if (partial_rotary_factor == 1 && head_dim % 2 != 0) {
+  if (dims > ops::Rotary::dims_max) {
+    problems.push_back(
+        fmt::format("head_dim {}: positions turn {} features of a head, and at most {} "
+                    "are built",
+                    head_dim, dims, ops::Rotary::dims_max));
+  } else if (partial_rotary_factor == 1 && head_dim % 2 != 0) {
     problems.push_back(fmt::format("head_dim {} is odd: positions turn pairs", head_dim));
   } else if (dims < 2 || dims > head_dim || dims % 2 != 0) {
     problems.push_back(fmt::format("partial_rotary_factor {}: positions turn pairs, not {} of {}",

@@ -25,6 +25,7 @@ struct LlamaConfig final : ModelConfig {
   [[nodiscard]] Model make(const UnitOptions& options) const override;
   [[nodiscard]] std::int64_t vocabulary() const override { return vocab_size; }
   [[nodiscard]] std::int64_t hidden() const override { return hidden_size; }
+  [[nodiscard]] HeadSize head_size() const override { return {"head_dim", head_dim}; }
   [[nodiscard]] HfNames hf_names() const override;
   /// How many tokens back, itself included, a token of this layer sees; 0: all.
   [[nodiscard]] std::int64_t window(std::int64_t layer) const;
@@ -47,8 +48,8 @@ struct LlamaConfig final : ModelConfig {
   RopeScaling rope_scaling{};
   float partial_rotary_factor = 1;  ///< how much of a head positions turn
   float attention_dropout = 0;      ///< of the attention probabilities
-  float embd_pdrop = 0;             ///< of the embedding, which transformers' Phi-3 leaves out
-  float resid_pdrop = 0;            ///< of each branch before it joins the residual stream
+  float embd_pdrop = 0;   ///< Phi-3's, which transformers reads and never applies; nor is it here
+  float resid_pdrop = 0;  ///< of each branch before it joins the residual stream
   /// Queries, keys and values are one projection, the gate and what it lets through another.
   bool packed_projections = false;
   bool qkv_bias = false;               ///< of the projections to queries, keys and values

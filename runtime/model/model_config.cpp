@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/model/model_family.h"
+#include "runtime/ops/attention.h"
 
 namespace dstrain::model {
 namespace {
@@ -47,6 +48,14 @@ bool contains(const Fields& fields, const ConfigField& field) {
 Model describe_model(const ModelConfig& config, const UnitOptions& options) {
   const DType dtype = options.dtype;
   DSTRAIN_CHECK(dtype == DType::f32 || is_half(dtype), "a model of {}", name_of(dtype));
+  const auto [keys, head_size] = config.head_size();
+  const std::int64_t most = ops::attention_head_size_max(options.device);
+  if (head_size > most) {
+    fail(ErrorCode::config,
+         "the model's {} is {}: --device {} has attention for heads of up to {} "
+         "features; choose smaller heads, or --device cpu",
+         keys, head_size, name_of(options.device), most);
+  }
   Model model;
   model.name = config.family().model_type;
   model.dtype = dtype;

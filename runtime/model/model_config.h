@@ -14,7 +14,8 @@ namespace dstrain::model {
 struct ModelFamily;
 class ModelConfig;
 
-/// A model without units, of which all is set that is common to families.
+/// A model without units, of which all is set that is common to families. Throws Error{config} for
+/// heads that are too large for the device.
 Model describe_model(const ModelConfig& config, const UnitOptions& options);
 
 /// A size, rate or kind by which two configurations are other functions of their parameters.
@@ -40,6 +41,12 @@ class ModelConfig {
   [[nodiscard]] virtual std::int64_t vocabulary() const = 0;
   /// The width of the residual stream.
   [[nodiscard]] virtual std::int64_t hidden() const = 0;
+  /// The features of a head of attention, and the keys that say how many these are.
+  struct HeadSize {
+    std::string_view keys;
+    std::int64_t value = 0;
+  };
+  [[nodiscard]] virtual HeadSize head_size() const = 0;
   [[nodiscard]] virtual HfNames hf_names() const = 0;
 
   /// Takes the keys of the text of a config.json (`path` is for messages); those that are absent

@@ -35,6 +35,7 @@ struct T5Config final : ModelConfig {
   [[nodiscard]] Model make(const UnitOptions& options) const override;
   [[nodiscard]] std::int64_t vocabulary() const override { return vocab_size; }
   [[nodiscard]] std::int64_t hidden() const override { return d_model; }
+  [[nodiscard]] HeadSize head_size() const override { return {"d_kv", d_kv}; }
   [[nodiscard]] HfNames hf_names() const override;
   void settle(const StoredTensor& stored) override;
 

@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 
 #include "runtime/base/units.h"
+#include "runtime/device/device.h"
 #include "runtime/device/stream.h"
 #include "runtime/ops/dropout_site.h"
 #include "runtime/ops/relative_buckets.h"
@@ -9,6 +11,11 @@
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::ops {
+
+/// The most features of a head, where there is a limit.
+constexpr std::int64_t attention_head_size_max(DeviceKind device) {
+  return device == DeviceKind::cuda ? 256 : std::numeric_limits<std::int64_t>::max();
+}
 
 struct AttentionSizes {
   std::int64_t sequences;  ///< B

@@ -72,6 +72,15 @@ TEST_CASE("Gpt2Config: keys and their aliases are read", "[model][config]") {
   CHECK(config.attn_pdrop == 0.25F);
 }
 
+TEST_CASE("Gpt2Config: heads that are too large for a device are refused", "[model][config]") {
+  Gpt2Config config = gpt2_preset("gpt2");
+  config.apply_overrides("n_head=2");
+  CHECK(config.make().units.size() == 14);
+  CHECK(error_of([&] { static_cast<void>(config.make({.device = DeviceKind::cuda})); }) ==
+        "the model's n_embd / n_head is 384: --device cuda has attention for heads of up to 256 "
+        "features; choose smaller heads, or --device cpu");
+}
+
 TEST_CASE("Gpt2Config: what would change the numbers is refused", "[model][config]") {
   CHECK_THAT(parse_error(R"("activation_function":"mish")"),
              Catch::Matchers::StartsWith("activation_function is \"mish\"; only \"gelu_new\", "));

@@ -211,6 +211,7 @@ TEST_CASE("LlamaConfig: what Phi-3 has of its own is read", "[model][config]") {
   CHECK(bare.window(0) == 0);
   CHECK(bare.resid_pdrop == 0.1F);
   CHECK(bare.embd_pdrop == 0.2F);
+  CHECK(Document::parse(bare.to_json())["embd_pdrop"] == 0.2);
   CHECK(parse_llama(config_of("phi3", R"("hidden_size":40,"num_attention_heads":4,)"
                                       R"("partial_rotary_factor":0.6)"))
             .rotary_dims() == 6);
@@ -303,6 +304,21 @@ TEST_CASE("LlamaConfig: what would change the numbers is refused by name", "[mod
         "partial_rotary_factor is 0.5; only 1.0 is built");
   CHECK(llama_error(R"("quantization_config":{"bits":4})") ==
         "quantization_config: quantized weights cannot be trained");
+}
+
+TEST_CASE("LlamaConfig: heads that are too large to turn are refused", "[model][config]") {
+  CHECK(llama_error(R"("head_dim":512)") ==
+        "model sizes: head_dim 512: positions turn 512 features of a head, and at most 256 are "
+        "built");
+  CHECK_THAT(llama_error(R"("hidden_size":4096,"num_attention_heads":8)", "mistral"),
+             Catch::Matchers::StartsWith("model sizes: head_dim 512: positions turn"));
+  // Fewer may turn of a larger head, but for GPUs.
+  const std::string large = R"("head_dim":512,"partial_rotary_factor":0.5)";
+  const LlamaConfig config = parse_llama(config_of("phi3", large));
+  CHECK(config.make().units.size() > 2);
+  CHECK(error_of([&] { static_cast<void>(config.make({.device = DeviceKind::cuda})); }) ==
+        "the model's head_dim is 512: --device cuda has attention for heads of up to 256 features; "
+        "choose smaller heads, or --device cpu");
 }
 
 TEST_CASE("LlamaConfig: bad values are refused with their key", "[model][config]") {

@@ -13,7 +13,7 @@ namespace dstrain::ops::gpu {
 
 /// Keys of a tile of scores.
 inline constexpr int key_tile = 64;
-inline constexpr std::int64_t head_size_most = 256;
+inline constexpr std::int64_t head_size_most = attention_head_size_max(DeviceKind::cuda);
 /// Floats between the rows of a tile of them, so that those of neighbouring threads lie in
 /// different banks.
 inline constexpr int padding = 4;
