@@ -219,30 +219,50 @@ bool has_layer_types(const ModelFamily& family) {
   return has_key(family, max_window_layers);
 }
 
-/// Of the keys that say how positions turn, the later one before the earlier.
-constexpr std::array rope_sections{"rope_parameters", "rope_scaling"};
+bool states(const nlohmann::json& values, std::string_view key) {
+  const auto found = values.find(key);
+  return found != values.end() && !found->is_null();
+}
 
-/// What one of these says in place of the document.
+float number_in(const RopeSection& section, std::string_view key, const std::string& path) {
+  const nlohmann::json& number = *section.values->find(key);
+  if (number.is_number()) return number.get<float>();
+  fail(ErrorCode::input, "{}: {}.{} must be a number, got {}", path, section.key, key,
+       number.dump());
+}
+
+/// What the sections say in place of `value`, which the document says, or which is the default. All
+/// must agree: transformers reads one of the sections, which one depends on its version.
 void read_from_sections(float& value,
                         std::string_view key,
                         const nlohmann::json& document,
                         const std::string& path) {
-  for (const char* const section : rope_sections) {
-    const auto values = document.find(section);
-    if (values == document.end() || !values->is_object()) continue;
-    const auto found = values->find(key);
-    if (found == values->end() || found->is_null()) continue;
-    if (!found->is_number()) {
-      fail(ErrorCode::input, "{}: {}.{} must be a number, got {}", path, section, key,
-           found->dump());
+  const float outside = value;
+  bool first = true;
+  for (const RopeSection& section : rope_sections(document, path)) {
+    const bool stated = states(*section.values, key);
+    const float inside = stated ? number_in(section, key, path) : outside;
+    // A 1 is what transformers 5 adds outside of rope_parameters, whatever these say.
+    const bool added = key == partial_rotary.name && outside == 1;
+    if (stated && states(document, key) && inside != outside && !added) {
+      fail(ErrorCode::input, "{}: {} is {}, but {}.{} is {}; keep one", path, key, outside,
+           section.key, key, inside);
     }
-    value = found->get<float>();
+    if (!first && inside != value) {
+      fail(
+          ErrorCode::input,
+          "{}: {} is {} by rope_parameters and {} by rope_scaling, which transformers reads in its "
+          "place; put all of it into one of them and remove the other",
+          path, key, value, inside);
+    }
+    value = inside;
+    first = false;
   }
 }
 
 /// Where a section says something else than `value`, it becomes what the document says.
 void write_to_sections(nlohmann::ordered_json& document, const std::string& key, float value) {
-  for (const char* const section : rope_sections) {
+  for (const char* const section : {"rope_parameters", "rope_scaling"}) {
     if (!document.contains(section) || !document[section].is_object()) continue;
     auto& values = document[section];
     const bool other =
@@ -365,8 +385,15 @@ void LlamaConfig::write_more(nlohmann::ordered_json& document) const {
     document["rope_scaling"] = nlohmann::ordered_json::parse(to_json_text(rope_scaling));
   }
   write_to_sections(document, "rope_theta", rope_theta);
-  if (has_key(family(), partial_rotary)) {
+  const bool partial = has_key(family(), partial_rotary);
+  if (partial) {
     write_to_sections(document, std::string(partial_rotary.name), partial_rotary_factor);
+  }
+  if (rope_sections(nlohmann::json(document), "config.json").size() > 1) {
+    // One is enough: this one is read by transformers 4 and 5, with what stands outside of it.
+    document.erase("rope_parameters");
+    document["rope_theta"] = shortest_decimal(rope_theta);
+    if (partial) document[partial_rotary.name] = shortest_decimal(partial_rotary_factor);
   }
   if (has_key(family(), original_length)) {
     write_to_sections(document, std::string(original_length.name),

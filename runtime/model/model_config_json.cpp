@@ -225,7 +225,11 @@ Document ModelConfig::changed_document() const {
   before->read(source, "config.json");
   document["architectures"] = Document::array({family().architecture});
   for (const ConfigField& field : family().fields) {
-    if (field.access.kind == Access::text || is_kept(document, field, *before, *this)) continue;
+    if (field.access.kind == Access::text) continue;
+    if (!field.alias.empty() && document.contains(field.name)) {
+      document.erase(std::string(field.alias));  // they agree, and one is enough
+    }
+    if (is_kept(document, field, *before, *this)) continue;
     document[field.name] = written_value(*this, field);
     if (!field.alias.empty()) document.erase(std::string(field.alias));
     const bool mirrored = !field.mirror.empty() && document.contains(field.mirror);

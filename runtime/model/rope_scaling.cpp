@@ -84,15 +84,25 @@ std::vector<float> Section::needed_numbers(std::string_view name) const {
 }
 
 Rope Section::kind(std::span<const RopeName> kinds) const {
-  const Json* const type = find("rope_type") != nullptr ? find("rope_type") : find("type");
-  if (type == nullptr) return Rope::none;
-  std::vector<std::string_view> names;
-  for (const auto& [name, kind] : kinds) {
-    if (*type == name) return kind;
-    names.push_back(name);
+  std::optional<Rope> stated;
+  for (const char* const key : {"rope_type", "type"}) {
+    const Json* const type = find(key);
+    if (type == nullptr) continue;
+    const auto known =
+        std::ranges::find_if(kinds, [&](const RopeName& kind) { return *type == kind.first; });
+    if (known == kinds.end()) {
+      std::vector<std::string_view> names;
+      for (const auto& [name, kind] : kinds) names.push_back(name);
+      fail(ErrorCode::input, "{}: {}.{} is {}; only {} are built", path_, key_, key, type->dump(),
+           quoted_list(names));
+    }
+    if (stated && *stated != known->second) {
+      fail(ErrorCode::input, "{}: {}.rope_type is {}, but {}.type is {}; keep one", path_, key_,
+           find("rope_type")->dump(), key_, type->dump());
+    }
+    stated = known->second;
   }
-  fail(ErrorCode::input, "{}: {}.rope_type is {}; only {} are built", path_, key_, type->dump(),
-       quoted_list(names));
+  return stated.value_or(Rope::none);
 }
 
 void Section::check_plain() const {
@@ -102,21 +112,6 @@ void Section::check_plain() const {
            path_, key_, name);
     }
   }
-}
-
-/// As transformers: rope_scaling, where it says anything, before rope_parameters.
-const Json* section_of(const Json& document, std::string& key, const std::string& path) {
-  for (const char* const name : {"rope_scaling", "rope_parameters"}) {
-    const auto found = document.find(name);
-    if (found == document.end() || found->is_null()) continue;
-    if (!found->is_object()) {
-      fail(ErrorCode::input, "{}: {} must be null or an object, got {}", path, name, found->dump());
-    }
-    if (found->empty()) continue;
-    key = name;
-    return &*found;
-  }
-  return nullptr;
 }
 
 /// Some families turn some of the dimensions of a head alone.
@@ -130,8 +125,12 @@ std::int64_t original_positions(const Json& document, const Section& section) {
   constexpr std::string_view name = "original_max_position_embeddings";
   const auto top = document.find(name);
   const bool at_top = top != document.end() && !top->is_null();
-  const Json* const value = at_top ? &*top : section.find(name);
+  const Json* const own = section.find(name);
+  const Json* const value = at_top ? &*top : own;
   if (value == nullptr) section.miss(name);
+  if (own != nullptr && *own != *value) {
+    section.refuse(name, fmt::format("{}, as {} beside it is", value->dump(), name), *own);
+  }
   constexpr std::int64_t most = 1 << 24;
   const bool whole = value->is_number_integer();
   if (!whole || value->get<std::int64_t>() < 1 || value->get<std::int64_t>() > most) {
@@ -247,16 +246,12 @@ ops::Rotary make_longrope(const RotarySizes& sizes, float theta, const RopeScali
   return rotary;
 }
 
-}  // namespace
-
-RopeScaling read_rope_scaling(const Json& document, const std::string& path, const RopeKeys& keys) {
-  std::string key;
-  const Json* const values = section_of(document, key, path);
-  if (!keys.partial) check_whole_heads(document, path);
-  if (!keys.partial && values != nullptr) check_whole_heads(*values, path);
+RopeScaling read_section(const RopeSection& stated,
+                         const Json& document,
+                         const std::string& path,
+                         const RopeKeys& keys) {
   RopeScaling scaling{.original_positions = keys.original_positions};
-  if (values == nullptr) return scaling;
-  const Section section(*values, key, path);
+  const Section section(*stated.values, stated.key, path);
   section.check_plain();
   const bool has_original = keys.original_positions > 0;
   scaling.kind = has_original ? section.kind(longrope_kinds) : section.kind(rope_kinds);
@@ -278,6 +273,39 @@ RopeScaling read_rope_scaling(const Json& document, const std::string& path, con
     section.refuse("high_freq_factor", "above low_freq_factor", *section.find("high_freq_factor"));
   }
   return scaling;
+}
+
+}  // namespace
+
+std::vector<RopeSection> rope_sections(const Json& document, const std::string& path) {
+  std::vector<RopeSection> sections;
+  for (const char* const key : {"rope_parameters", "rope_scaling"}) {
+    const auto found = document.find(key);
+    if (found == document.end() || found->is_null()) continue;
+    if (!found->is_object()) {
+      fail(ErrorCode::input, "{}: {} must be null or an object, got {}", path, key, found->dump());
+    }
+    if (!found->empty()) sections.push_back({key, &*found});
+  }
+  return sections;
+}
+
+RopeScaling read_rope_scaling(const Json& document, const std::string& path, const RopeKeys& keys) {
+  if (!keys.partial) check_whole_heads(document, path);
+  const std::vector<RopeSection> sections = rope_sections(document, path);
+  std::optional<RopeScaling> scaling;
+  for (const RopeSection& section : sections) {
+    if (!keys.partial) check_whole_heads(*section.values, path);
+    const RopeScaling stated = read_section(section, document, path, keys);
+    if (scaling && *scaling != stated) {
+      fail(ErrorCode::input,
+           "{}: rope_parameters is {} and rope_scaling {}: transformers reads rope_scaling alone, "
+           "without the other's rope_theta; put all of it into one of them and remove the other",
+           path, sections.front().values->dump(), section.values->dump());
+    }
+    scaling = stated;
+  }
+  return scaling.value_or(RopeScaling{.original_positions = keys.original_positions});
 }
 
 ops::Rotary make_rotary(const RotarySizes& sizes, float theta, const RopeScaling& scaling) {

@@ -39,8 +39,18 @@ struct RopeKeys {
   std::int64_t original_positions = 0;
 };
 
-/// Of a config.json: rope_scaling, or rope_parameters of newer ones. Throws Error{input} that names
-/// what is not built or out of range.
+/// One of the two keys under which a config.json says how positions turn, and what stands there.
+struct RopeSection {
+  const char* key;
+  const nlohmann::json* values;
+};
+
+/// Those that say anything: rope_parameters, as transformers 5 writes it, before rope_scaling.
+/// Throws Error{input} for one that is no object.
+std::vector<RopeSection> rope_sections(const nlohmann::json& document, const std::string& path);
+
+/// Of a config.json. Throws Error{input} that names what is not built or out of range, or is said
+/// in two places that disagree.
 RopeScaling read_rope_scaling(const nlohmann::json& document,
                               const std::string& path,
                               const RopeKeys& keys);

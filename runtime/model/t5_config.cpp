@@ -1,11 +1,13 @@
 #include "runtime/model/t5_config.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/model/hf_activations.h"
 #include "runtime/model/t5.h"
 
 namespace dstrain::model {
@@ -106,6 +108,22 @@ std::unique_ptr<ModelConfig> defaults() {
   return config;
 }
 
+// What transformers writes beside feed_forward_proj, and goes by when it reads the file.
+constexpr const char* activation_key = "dense_act_fn";
+constexpr const char* gate_key = "is_gated_act";
+
+template <class Document>
+bool says(const Document& document, const char* key) {
+  return document.contains(key) && !document.at(key).is_null();
+}
+
+template <class Document>
+bool is_named(const Document& name, ops::Activation activation) {
+  return std::ranges::any_of(hf_activations, [&](const ChoiceName& known) {
+    return name == known.name && known.value == static_cast<std::int64_t>(activation);
+  });
+}
+
 /// Of attention to the source, which has no bias; in files of old versions.
 constexpr std::array<std::string_view, 1> unused{".EncDecAttention.relative_attention_bias.weight"};
 
@@ -145,6 +163,35 @@ Model T5Config::make(const UnitOptions& options) const {
 HfNames T5Config::hf_names() const {
   const std::size_t count = tie_word_embeddings ? tied.size() : tied.size() - 1;
   return {.buffers = unused, .tied = std::span(tied).first(count)};
+}
+
+void T5Config::read_more(const nlohmann::json& document, const std::string& path) {
+  const T5Mlp mlp = mlp_of(feed_forward_proj);
+  const auto refuse = [&](const char* key) {
+    const auto kind = std::ranges::find(feed_forwards, static_cast<std::int64_t>(feed_forward_proj),
+                                        &ChoiceName::value);
+    fail(ErrorCode::input,
+         "{}: feed_forward_proj is \"{}\", but {} is {}, which transformers goes by; make them "
+         "agree, "
+         "or remove {}",
+         path, kind->name, key, document.at(key).dump(), key);
+  };
+  if (says(document, gate_key) && document.at(gate_key) != mlp.gated) refuse(gate_key);
+  if (says(document, activation_key) && !is_named(document.at(activation_key), mlp.activation)) {
+    refuse(activation_key);
+  }
+}
+
+void T5Config::write_more(nlohmann::ordered_json& document) const {
+  const T5Mlp mlp = mlp_of(feed_forward_proj);
+  if (says(document, gate_key)) document[gate_key] = mlp.gated;
+  if (!says(document, activation_key) || is_named(document.at(activation_key), mlp.activation)) {
+    return;
+  }
+  document[activation_key] =
+      std::ranges::find(hf_activations, static_cast<std::int64_t>(mlp.activation),
+                        &ChoiceName::value)
+          ->name;
 }
 
 /// transformers 5 writes that every T5 is tied; one whose head does not scale may have its own.

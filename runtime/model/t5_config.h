@@ -58,6 +58,8 @@ struct T5Config final : ModelConfig {
   std::int64_t decoder_start_token_id = 0;
 
  protected:
+  void read_more(const nlohmann::json& document, const std::string& path) override;
+  void write_more(nlohmann::ordered_json& document) const override;
   void check_more(std::vector<std::string>& problems) const override;
 };
 

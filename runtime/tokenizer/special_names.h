@@ -7,6 +7,7 @@
 namespace dstrain::tokenizer {
 
 /// What tokenizer_config.json and special_tokens_map.json say of special tokens; the first counts.
+/// If it does not list its added tokens, as files of old versions, the two must agree.
 struct SpecialNames {
   std::optional<std::string> bos;
   std::optional<std::string> eos;

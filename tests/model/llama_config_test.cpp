@@ -245,7 +245,7 @@ TEST_CASE("LlamaConfig: rotations that Phi-3 has not are refused", "[model][conf
     return llama_error(R"("num_attention_heads":4,"hidden_size":16,)" + more, "phi3");
   };
   CHECK(refusal(R"("rope_scaling":{"type":"yarn","factor":2})") ==
-        "rope_scaling.rope_type is \"yarn\"; only \"default\", \"longrope\" and \"su\" are built");
+        "rope_scaling.type is \"yarn\"; only \"default\", \"longrope\" and \"su\" are built");
   CHECK(refusal(R"("rope_scaling":{"type":"su","short_factor":[1,2]})") ==
         "rope_scaling has no long_factor");
   CHECK(refusal(R"("rope_scaling":{"type":"su","short_factor":[1,0]})") ==
@@ -319,6 +319,51 @@ TEST_CASE("LlamaConfig: heads that are too large to turn are refused", "[model][
   CHECK(error_of([&] { static_cast<void>(config.make({.device = DeviceKind::cuda})); }) ==
         "the model's head_dim is 512: --device cuda has attention for heads of up to 256 features; "
         "choose smaller heads, or --device cpu");
+}
+
+TEST_CASE("LlamaConfig: two places that disagree on rotations are refused", "[model][config]") {
+  // A file of transformers 5 to which the snippet of the usual model card was added.
+  CHECK(llama_error(R"("rope_parameters":{"rope_type":"default","rope_theta":1e6},)"
+                    R"("rope_scaling":{"rope_type":"yarn","factor":4.0,)"
+                    R"("original_max_position_embeddings":64})",
+                    "qwen2") ==
+        "rope_parameters is {\"rope_theta\":1000000.0,\"rope_type\":\"default\"} and rope_scaling "
+        "{\"factor\":4.0,\"original_max_position_embeddings\":64,\"rope_type\":\"yarn\"}: "
+        "transformers reads rope_scaling alone, without the other's rope_theta; put all of it into "
+        "one of them and remove the other");
+  CHECK(llama_error(R"("rope_parameters":{"rope_theta":5.0},"rope_theta":6.0)") ==
+        "rope_theta is 6, but rope_parameters.rope_theta is 5; keep one");
+  const std::string linear = R"({"rope_type":"linear","factor":2.0)";
+  CHECK(llama_error(R"("rope_parameters":)" + linear + R"(,"rope_theta":5.0},"rope_scaling":)" +
+                    linear + "}") ==
+        "rope_theta is 5 by rope_parameters and 10000 by rope_scaling, which transformers reads in "
+        "its place; put all of it into one of them and remove the other");
+  CHECK(llama_error(R"("rope_scaling":{"rope_type":"linear","type":"yarn","factor":2.0})") ==
+        "rope_scaling.rope_type is \"linear\", but rope_scaling.type is \"yarn\"; keep one");
+  CHECK(llama_error(R"("original_max_position_embeddings":64,"rope_scaling":{"rope_type":"yarn",)"
+                    R"("factor":4.0,"original_max_position_embeddings":65})") ==
+        "rope_scaling.original_max_position_embeddings must be 64, as "
+        "original_max_position_embeddings beside it is, got 65");
+  CHECK(llama_error(R"("partial_rotary_factor":0.25,"rope_parameters":)"
+                    R"({"partial_rotary_factor":0.5})",
+                    "phi3") ==
+        "partial_rotary_factor is 0.25, but rope_parameters.partial_rotary_factor is 0.5; keep "
+        "one");
+}
+
+TEST_CASE("LlamaConfig: of two places that agree on rotations one is written", "[model][config]") {
+  const std::string yarn =
+      R"("rope_type":"yarn","factor":4.0,"original_max_position_embeddings":64)";
+  const LlamaConfig config = parse_llama(
+      config_of("qwen2", R"("rope_parameters":{"rope_theta":1e6,)" + yarn +
+                             R"(},"rope_theta":1e6,"rope_scaling":{"type":"yarn",)" + yarn + "}"));
+  CHECK(config.rope_theta == 1e6F);
+  const Document written = Document::parse(config.to_json());
+  CHECK_FALSE(written.contains("rope_parameters"));
+  CHECK(written["rope_scaling"]["factor"] == 4.0);
+  CHECK(written["rope_theta"] == 1e6);
+  CHECK(parse_llama(config.to_json()).differences(config).empty());
+  CHECK(parse_llama(config.to_json()).rope_theta == 1e6F);
 }
 
 TEST_CASE("LlamaConfig: bad values are refused with their key", "[model][config]") {

@@ -68,6 +68,22 @@ TEST_CASE("T5Config: a head in the weights is the model's own unless the model s
   CHECK(written.at("scale_decoder_outputs") == scales);
 }
 
+TEST_CASE("T5Config: the keys beside feed_forward_proj agree with it", "[model][config]") {
+  CHECK(
+      t5_error(R"("feed_forward_proj":"gated-gelu","is_gated_act":false)") ==
+      "c: feed_forward_proj is \"gated-gelu\", but is_gated_act is false, which transformers goes "
+      "by; make them agree, or remove is_gated_act");
+  CHECK_THAT(t5_error(R"("dense_act_fn":"gelu_new")"),
+             ContainsSubstring("but dense_act_fn is \"gelu_new\""));
+  T5Config config = parse_t5(R"({"model_type":"t5","feed_forward_proj":"gated-gelu",)"
+                             R"("dense_act_fn":"gelu_new","is_gated_act":true})");
+  CHECK(nlohmann::json::parse(config.to_json()).at("dense_act_fn") == "gelu_new");
+  config.apply_overrides("feed_forward_proj=relu");
+  const nlohmann::json written = nlohmann::json::parse(config.to_json());
+  CHECK(written.at("dense_act_fn") == "relu");
+  CHECK(written.at("is_gated_act") == false);
+}
+
 TEST_CASE("T5Config: what does not fit is refused", "[model][config]") {
   CHECK_THAT(t5_error(R"("is_encoder_decoder":false)"), ContainsSubstring("only true is built"));
   CHECK_THAT(t5_error(R"("feed_forward_proj":"gated-tanh")"),

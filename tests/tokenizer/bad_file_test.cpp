@@ -2,6 +2,7 @@
 #include <string>
 
 #include "runtime/base/file.h"
+#include "runtime/tokenizer/special_names.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/tokenizer_json.h"
 #include "tests/support/catch.h"
@@ -121,4 +122,26 @@ TEST_CASE("Bad tokenizer directories: the error names the file", "[tokenizer]") 
   CHECK(error() == "/tokenizer_config.json: eos_token: must be a string");
   write_text_file(folder.path() / "tokenizer_config.json", R"({"eos_token": "</s>"})");
   CHECK(error() == ": the eos_token of its files, </s>, is not in the vocabulary");
+}
+
+TEST_CASE("Bad tokenizer: two files of an old version that disagree on a token are refused",
+          "[tokenizer]") {
+  const test::TempDir folder;
+  const std::string listed = GENERATE("", R"(, "added_tokens_decoder": {})");
+  write_text_file(folder.path() / "tokenizer_config.json",
+                  R"({"eos_token": "</s>")" + listed + "}");
+  write_text_file(folder.path() / "special_tokens_map.json",
+                  R"({"eos_token": {"content": "<end>"}, "bos_token": "<s>"})");
+  const auto read = [&] {
+    return tokenizer::read_special_names(folder.path());
+  };
+  if (listed.empty()) {
+    CHECK_THAT(test::error_of(read),
+               Catch::Matchers::ContainsSubstring(
+                   "special_tokens_map.json: eos_token: is \"<end>\", and \"</s>\" in "
+                   "tokenizer_config.json"));
+  } else {
+    CHECK(read().eos == "</s>");
+    CHECK(read().bos == "<s>");
+  }
 }
