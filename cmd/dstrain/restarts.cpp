@@ -119,6 +119,7 @@ bool RestartedJob::is_worth_another(const Outcome& outcome) const {
   switch (result.status) {
     case status::done:
     case status::bad_input:
+    case status::unsaved:
     case status::stopped_with_checkpoint:
       return false;
     case status::could_not_launch:

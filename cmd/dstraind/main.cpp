@@ -1,6 +1,8 @@
 // The training daemon: one process per rank, started by dstrain, srun or by hand.
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -45,7 +47,9 @@ int run_to_status(const std::vector<std::string>& arguments) {
     dstrain::start_log(level != nullptr ? level : "info");
     dstrain::log_uncaught_exceptions();
     dstrain::name_shortened_files();
-    return run(arguments);
+    const int status = run(arguments);
+    if (std::fflush(stdout) != 0) dstrain::fail_errno(errno, "write to stdout");
+    return status;
   } catch (const dstrain::Error& error) {
     dstrain::log_error(error.what());
     return dstrain::exit_status(error.code());

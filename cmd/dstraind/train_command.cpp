@@ -3,6 +3,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cmd/dstraind/commands.h"
 #include "cmd/dstraind/evaluate_model.h"
@@ -118,6 +119,26 @@ int ranks_to_check(const WorkerEnv& worker) {
   throw;
 }
 
+void save_outcome(TrainingRank& rank, const engine::Trainer::Outcome& outcome) {
+  try {
+    rank.save(outcome);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) throw;
+    fail(ErrorCode::unsaved, "{}", error.what());
+  }
+}
+
+/// The model is there by now, as far as it could be written.
+void fail_unless_saved(TrainingRank& rank,
+                       const engine::Trainer::Outcome& outcome,
+                       const std::string& directory) {
+  std::vector<std::string> problems;
+  if (!outcome.unsaved.empty()) problems.push_back(outcome.unsaved);
+  if (std::string lost = rank.lost_metrics(); !lost.empty()) problems.push_back(std::move(lost));
+  if (problems.empty()) return;
+  fail(ErrorCode::unsaved, "{}; the model is in {}", fmt::join(problems, "; "), directory);
+}
+
 /// Trains as one rank. Returns the exit status.
 int train(TrainSetup& setup,
           const WorkerEnv& worker,
@@ -131,8 +152,10 @@ int train(TrainSetup& setup,
     if (worker.rank == 0) tell_stop(outcome.steps, rank.checkpoint_of(outcome.steps));
     return status::stopped_with_checkpoint;
   }
-  rank.save(outcome);
-  if (lock && !lock->is_in_place()) fail_without_output(setup.settings.output.directory);
+  save_outcome(rank, outcome);
+  const std::string& directory = setup.settings.output.directory;
+  if (lock && !lock->is_in_place()) fail_without_output(directory);
+  if (worker.rank == 0) fail_unless_saved(rank, outcome, directory);
   if (!outcome.stopped) return status::done;
   if (worker.rank == 0) log_warning("stopped on request before the first step");
   // Another rank may have been asked, and only that one: then as if by the launcher.

@@ -308,6 +308,12 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
   return trainer.run();
 }
 
+std::string TrainingRank::lost_metrics() {
+  if (!metrics_) return {};
+  metrics_->flush();
+  return metrics_->failure();
+}
+
 void TrainingRank::save(const engine::Trainer::Outcome& outcome) {
   const InPhase exporting(&progress_, RunPhase::exporting);
   if (setup_.settings.evaluation.loads_best && !outcome.stopped) load_best(outcome);

@@ -33,6 +33,8 @@ class TrainingRank {
   /// Writes the model to the output directory, the best one if that is asked for, then the profile
   /// if there is one.
   void save(const engine::Trainer::Outcome& outcome);
+  /// Why lines of metrics.jsonl are not there, after one more try; empty: all are. For rank 0.
+  [[nodiscard]] std::string lost_metrics();
   /// OUTPUT_DIR/checkpoint-N.
   [[nodiscard]] std::filesystem::path checkpoint_of(std::int64_t step) const {
     return checkpointer_->path_of(step);

@@ -12,6 +12,7 @@ enum class ErrorCode {
   config,                ///< a wrong or unsupported configuration
   input,                 ///< a hostfile, data file or model directory that cannot be used
   io,                    ///< the operating system refused a read, a write or a file
+  unsaved,               ///< a run that reached its end could not write what it was to leave
   out_of_memory,         ///< the machine's memory is exhausted
   out_of_device_memory,  ///< a device's is, or what a rank may take of it
   device,                ///< an accelerator failed

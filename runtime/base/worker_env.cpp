@@ -200,6 +200,8 @@ int exit_status(ErrorCode code) {
       return status::could_not_launch;
     case ErrorCode::timeout:
       return status::timed_out;
+    case ErrorCode::unsaved:
+      return status::unsaved;
     default:
       return status::failed;
   }

@@ -126,8 +126,17 @@ void Trainer::begin_save(std::int64_t step) {
   parts_.state.epoch = parts_.training_data.epochs_after(step);
   parts_.state.consumed_samples = parts_.training_data.order().samples_of(step);
   flush_metrics();
+  begun_save_ = step;
   parts_.checkpointer.begin(parts_.state);
   reports_are_old_ = true;
+}
+
+/// Checkpoints that failed on the way are made up for by a later one.
+std::string Trainer::unsaved() const {
+  const Checkpointer& checkpointer = parts_.checkpointer;
+  if (checkpointer.saved_step() >= begun_save_) return {};
+  return fmt::format("{} could not be saved: {}", checkpointer.path_of(begun_save_).string(),
+                     checkpointer.failure());
 }
 
 Trainer::Outcome Trainer::stop(std::int64_t step) {
@@ -300,7 +309,7 @@ Trainer::Outcome Trainer::take_steps() {
   if (skipped > 0 && parts_.metrics != nullptr) {
     parts_.say(fmt::format("{} of {} steps overflowed and were left out", skipped, total_steps_));
   }
-  return {std::max(total_steps_, parts_.state.global_step), false, best_.best()};
+  return {std::max(total_steps_, parts_.state.global_step), false, best_.best(), unsaved()};
 }
 
 void Trainer::tell_progress(const Launched& launched, double loss) {

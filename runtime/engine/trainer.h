@@ -51,6 +51,8 @@ class Trainer {
     std::int64_t steps = 0;  ///< taken, those before a resume included
     bool stopped = false;    ///< before the end, because a rank was asked to
     std::optional<BestCheckpoint> best{};
+    /// Why the last checkpoint that was due is not there; empty: it is, or none was due.
+    std::string unsaved{};
   };
   /// Trains to the end, or to where a rank is asked to stop; then what there is to save is saved.
   /// Throws Error{io} when that is not possible. Collective.
@@ -71,6 +73,7 @@ class Trainer {
   [[nodiscard]] bool saves_on_request(std::int64_t step);
   Outcome stop(std::int64_t step);
   void begin_save(std::int64_t step);
+  [[nodiscard]] std::string unsaved() const;
   void end_save();
   [[nodiscard]] bool due(const config::Cadence& cadence, std::int64_t step) const;
   [[nodiscard]] bool saves_after(std::int64_t step);
@@ -106,6 +109,7 @@ class Trainer {
   Parts parts_;
   std::int64_t first_step_ = 1;
   std::int64_t total_steps_ = 0;
+  std::int64_t begun_save_ = 0;            ///< the step of the last save that was begun; 0: none
   std::vector<MicroBatch> micro_batches_;  ///< of the next step, or of the one under way
   std::vector<Report> reports_;            ///< of all ranks, of the last exchange
   bool reports_are_old_ = true;            ///< a save or an evaluation came after it

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/catalog.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/catch.h"
@@ -40,7 +41,7 @@ TEST_CASE("Lost output: files that may not grow fail the save and kill no rank",
   test::Launch launch(command, {.env = {},
                                 .directory = test::golden_folder.string(),
                                 .wrapper = {"sh", "-c", "ulimit -f 16; exec \"$@\"", "sh"}});
-  CHECK(launch.wait() == 1);
+  CHECK(launch.wait() == status::unsaved);
   CAPTURE(launch.out(), launch.err());
   CHECK_THAT(launch.err(), ContainsSubstring("File too large") &&
                                ContainsSubstring((output / "checkpoint-2").string()) &&

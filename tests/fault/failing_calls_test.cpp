@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/worker_env.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/fault/saved_steps.h"
 #include "tests/support/catch.h"
@@ -86,7 +87,9 @@ void check_fault(const Fault& fault, const fs::path& output) {
   if (fault.what == "kill") {
     CHECK(result.status == 128 + 9);
   } else {
-    CHECK(result.status == 0);
+    // A later checkpoint makes up for one that failed, but for the last.
+    const bool last = std::ranges::find(acknowledged, fault_steps) != acknowledged.end();
+    CHECK(result.status == (last ? status::done : status::unsaved));
     CHECK(result.metrics.size() == fault_steps);
     CHECK(fs::exists(output / "model.safetensors"));
   }
@@ -115,4 +118,21 @@ TEST_CASE("Faults: each call of a save fails once and no checkpoint is lost",
   for (int round = 0; round < rounds; ++round) {
     check_fault(faults[static_cast<std::size_t>(round)], folder.path() / fmt::format("{}", round));
   }
+}
+
+TEST_CASE("Faults: a run whose last checkpoint is not saved has a status of its own and its model",
+          "[fault][checkpoint]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const ResumableRun run = with_library({{"DSTRAIN_FAULT", "reserve:1+:28"},  // ENOSPC
+                                         {"DSTRAIN_FAULT_RANK", "0"}});
+  const test::TrainRun result = run.train(output, fault_steps);
+  CAPTURE(result.out, result.err);
+  CHECK(result.status == status::unsaved);
+  CHECK_THAT(result.err,
+             Catch::Matchers::ContainsSubstring((output / "checkpoint-4").string() +
+                                                " could not be saved: ") &&
+                 Catch::Matchers::ContainsSubstring("the model is in " + output.string()));
+  CHECK(fs::exists(output / "model.safetensors"));
+  CHECK(result.metrics.size() == fault_steps);
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/worker_env.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/fault/saved_steps.h"
 #include "tests/support/catch.h"
@@ -67,7 +68,7 @@ TEST_CASE("Metrics: rows that are lost are told when the run goes on", "[fault][
   ResumableRun run = failing("write:3+:28");
   const test::TrainRun cut = run.train(folder.path() / "out", 12);
   CAPTURE(cut.err);
-  CHECK(cut.status == 0);
+  CHECK(cut.status == status::unsaved);
   CHECK(steps_of(cut.metrics) == Steps{1, 4});
   CHECK_THAT(cut.err, ContainsSubstring("the lines from step 8 on are lost"));
   CHECK(test::whole_steps(folder.path() / "out").front() == 12);
