@@ -69,7 +69,7 @@ struct TrainerState {
   TrainingData data;
   std::optional<BestCheckpoint> best{};
   bool loads_best = false;  ///< the run's model is the best checkpoint, not the last
-  std::string held_out{};  ///< on which it was evaluated: file, bytes and samples
+  std::string held_out{};   ///< on which it was evaluated: file, bytes and samples
   /// Of its content and how it becomes samples; empty: the state does not say.
   std::string held_out_content{};
   std::string description = "{}";  ///< JSON: model, dtype; for the record
