@@ -251,8 +251,11 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
       describe_alike(setup, place.device, config::option_values(options), resolved.effective);
   if (setup.settings.checkpoint.resume_from.empty()) {
     setup.initial_parameters = open_parameters(setup);
-    setup.alike.push_back("weights with the digest " +
-                          weights_digest(*setup.initial_parameters, setup.model));
+    const bool compares = place.world_size > 1 && place.ranks_here == 0;  // as one of the ranks
+    if (compares) {
+      setup.alike.push_back("weights with the digest " +
+                            weights_digest(*setup.initial_parameters, setup.model));
+    }
   }
   MemorySetup& memory = setup;
   memory = set_up_memory(setup.settings, setup.model, place.world_size);

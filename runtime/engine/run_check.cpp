@@ -146,7 +146,8 @@ std::vector<std::string> data_differences(const TrainerState& saved_state,
   if (lines.empty()) {
     compare(lines, "the number of samples", saved.samples, run.samples, samples_remedy(saved, run));
   }
-  if (saved.samples % saved_state.train_batch_size != 0) {
+  const std::int64_t batch = saved_state.train_batch_size;
+  if (batch > 0 && saved.samples % batch != 0) {
     compare(lines, "dataloader_drop_last", saved_state.drop_last, run_state.drop_last,
             fmt::format("set --dataloader_drop_last {}", saved_state.drop_last));
   }

@@ -45,15 +45,16 @@ Outcome train(const fs::path& folder, int max_steps, const std::vector<std::stri
     place.port = port;
     const fs::path output = folder / ("node" + std::to_string(place.node));
     std::vector<std::string> command{
-        DSTRAIN_DAEMON,       "train",
-        "--deepspeed",        folder / "config.json",
-        "--output_dir",       output,
-        "--config_name",      "gpt2",
-        "--config_overrides", "n_layer=1,n_embd=32,n_head=2,vocab_size=256,n_positions=32",
-        "--block_size",       "32",
-        "--train_file",       folder / "text.txt",
-        "--max_steps",        std::to_string(max_steps),
-        "--logging_steps",    "1"};
+        DSTRAIN_DAEMON,        "train",
+        "--deepspeed",         folder / "config.json",
+        "--output_dir",        output,
+        "--config_name",       "gpt2",
+        "--config_overrides",  "n_layer=1,n_embd=32,n_head=2,vocab_size=256,n_positions=32",
+        "--block_size",        "32",
+        "--train_file",        folder / "text.txt",
+        "--max_steps",         std::to_string(max_steps),
+        "--lr_scheduler_type", "constant",
+        "--logging_steps",     "1"};
     command.insert(command.end(), more.begin(), more.end());
     ranks.emplace_back(Program{command, environment_of(place)});
   }
