@@ -1,5 +1,7 @@
 #include "tests/comm/fake_mpi.h"
 
+#include <initializer_list>
+
 #include "runtime/comm/mpi/mpi_api.h"
 
 namespace {
