@@ -145,8 +145,16 @@ std::string_view cut_of(const OpenedFile& file) {
                                          : "; Megatron splits documents, here samples are divided";
 }
 
-/// Cuts one file in two, and says so. A part may have no sample.
+/// A count of 0 would mean all of them.
+void check_training_part(const OpenedFile& file, const config::TrainSettings& settings) {
+  if (!settings.trains || file.source->split().training.count > 0) return;
+  fail(ErrorCode::input, "{}: --split leaves none of its {} samples to train on",
+       file.source->path(), file.source->samples());
+}
+
+/// Cuts one file in two, and says so. There may be nothing to evaluate.
 void split_file(RunData& run, const OpenedFile& file, const config::TrainSettings& settings) {
+  check_training_part(file, settings);
   const auto& [training, validation] = file.source->split();
   run.training_data = file.source;
   run.training_samples = training.count;
@@ -166,11 +174,7 @@ void split_file(RunData& run, const OpenedFile& file, const config::TrainSetting
 void split_mixture(RunData& run,
                    const std::vector<OpenedFile>& files,
                    const config::TrainSettings& settings) {
-  for (const OpenedFile& file : files) {
-    if (!settings.trains || file.source->split().training.count > 0) continue;
-    fail(ErrorCode::input, "{}: --split leaves none of its {} samples to train on",
-         file.source->path(), file.source->samples());
-  }
+  for (const OpenedFile& file : files) check_training_part(file, settings);
   if (settings.trains) {
     run.training_data = mixed_parts(files, &data::SampleSplit::training);
     run.training_samples = run.training_data->samples();

@@ -245,9 +245,10 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   model::GenerationConfig defaults =
       model::read_generation_config(setup.model.config_json, model->family().text_tokens.end,
                                     stored_companions(options.directory));
-  // Bytes have no end: the ids are those of a vocabulary that the model was not trained with.
+  // Bytes have no end: what config.json calls so is of a vocabulary that the model was not trained
+  // with. Who writes a generation_config.json means it.
   if (of_bytes && tokenizer == "byte") {
-    defaults.end_tokens.clear();
+    if (defaults.file != "generation_config.json") defaults.end_tokens.clear();
   } else if (defaults.end_tokens.empty() && setup.encoder->end_of_text()) {
     defaults.end_tokens = {*setup.encoder->end_of_text()};
   }

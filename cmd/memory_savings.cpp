@@ -111,22 +111,33 @@ std::vector<MemorySaving> best_savings(const TrainSetup& setup, int node_ranks) 
 }
 
 /// `others`: changes that are not tried.
-std::string describe(const std::vector<MemorySaving>& savings, const std::string& others) {
-  std::string text = "it would need less with ";
+std::string describe(std::vector<MemorySaving> savings, Bytes limit, const std::string& others) {
+  const auto fits = [limit](const MemorySaving& saving) {
+    return limit > 0 && saving.needs <= limit;
+  };
+  const bool one_fits = std::ranges::any_of(savings, fits);
+  if (one_fits) std::erase_if(savings, [&](const MemorySaving& each) { return !fits(each); });
+  std::string text;
   for (const MemorySaving& saving : savings) {
-    text += fmt::format("{} ({}), ", saving.change, format_bytes(saving.needs));
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", saving.change,
+                        format_bytes(saving.needs));
   }
-  return text + others + " or --tiled_linear_in_splits (dstrain plan searches)";
+  const std::string more = others + " or --tiled_linear_in_splits (dstrain plan searches)";
+  if (one_fits)
+    return fmt::format("it would fit with {}; it would also need less with {}", text, more);
+  if (text.empty()) return "it would need less with " + more;
+  return fmt::format("it would need less with {}{}, {}", text,
+                     limit > 0 ? ", none of which alone is enough" : "", more);
 }
 
 }  // namespace
 
-std::string describe_savings(const TrainSetup& setup) {
-  return describe(best_savings(setup, 0), "more ranks");
+std::string describe_savings(const TrainSetup& setup, Bytes limit) {
+  return describe(best_savings(setup, 0), limit, "more ranks");
 }
 
-std::string describe_node_savings(const TrainSetup& setup, int ranks) {
-  return describe(best_savings(setup, ranks),
+std::string describe_node_savings(const TrainSetup& setup, int ranks, Bytes limit) {
+  return describe(best_savings(setup, ranks), limit,
                   ranks > 1 ? "fewer ranks on a machine, more machines" : "more machines");
 }
 

@@ -2,19 +2,20 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/available_memory.h"
-
 namespace dstrain::cmd {
 
-std::string exceeded_memory(const zero::MemoryPlan& plan, int ranks, Bytes budget) {
+std::optional<AvailableMemory> exceeded_memory(const zero::MemoryPlan& plan,
+                                               int ranks,
+                                               Bytes budget) {
   const Bytes needs = ranks * plan.machine_total();
   const auto available =
       budget > 0
           ? AvailableMemory{budget, fmt::format("--host_memory allows {}", format_bytes(budget))}
           : available_memory();
-  if (!available || needs <= available->bytes) return "";
-  return fmt::format("{} rank(s) of this machine need {} of its memory, and {}", ranks,
-                     format_bytes(needs), available->reason);
+  if (!available || needs <= available->bytes) return std::nullopt;
+  return AvailableMemory{available->bytes,
+                         fmt::format("{} rank(s) of this machine need {} of its memory, and {}",
+                                     ranks, format_bytes(needs), available->reason)};
 }
 
 }  // namespace dstrain::cmd

@@ -108,10 +108,12 @@ std::vector<std::string> describe_alike(const TrainSetup& setup,
     if (!value.path.ends_with("nvme_path")) lines.push_back(value.path + " " + value.json);
   }
   lines.push_back("the device " + std::string(name_of(device)));
+  lines.emplace_back(setup.settings.output.profile.empty() ? "no --profile" : "a --profile");
   lines.push_back("the model " + nlohmann::json::parse(setup.model.config_json).dump());
   const engine::TrainingData& data = setup.state.data;
   lines.push_back(fmt::format("training data of {} bytes with the digest {} and {} samples",
                               data.bytes, data.digest, setup.training_samples));
+  if (data.packing) lines.push_back(fmt::format("packing {}", *data.packing));
   lines.push_back("the mixture " + data.mixture);
   lines.push_back("the tokenizer " + setup.text_encoder);
   lines.push_back("held-out data " + describe_held_out(setup));
@@ -192,18 +194,20 @@ std::string exceeded(const zero::MemoryPlan& plan, const TrainPlace& place) {
 void check_budget(const TrainSetup& setup, const TrainPlace& place) {
   const std::string limit = exceeded(setup.plan, place);
   if (limit.empty()) return;
+  const Bytes budget = place.device_memory > 0 ? place.device_memory : place.device_free;
   fail(ErrorCode::config, "the run needs {} of device memory per rank and {} ({}); {}",
        format_bytes(setup.plan.total()), limit, zero::describe(setup.plan, setup.formula),
-       describe_savings(setup));
+       describe_savings(setup, budget));
 }
 
 /// What all ranks of the machine need together.
 void check_machine(const TrainSetup& setup, const TrainPlace& place) {
   if (place.node_ranks == 0) return;
-  const std::string exceeded = exceeded_memory(setup.plan, place.node_ranks, place.host_memory);
-  if (exceeded.empty()) return;
-  fail(ErrorCode::config, "{} ({}); {}{}", exceeded, zero::describe(setup.plan, setup.formula),
-       describe_node_savings(setup, place.node_ranks),
+  const auto exceeded = exceeded_memory(setup.plan, place.node_ranks, place.host_memory);
+  if (!exceeded) return;
+  fail(ErrorCode::config, "{} ({}); {}{}", exceeded->reason,
+       zero::describe(setup.plan, setup.formula),
+       describe_node_savings(setup, place.node_ranks, exceeded->bytes),
        place.host_memory > 0
            ? ""
            : "; --host_memory SIZE overrides it, as does DSTRAIN_HOST_MEMORY in bytes");

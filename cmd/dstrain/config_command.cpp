@@ -116,8 +116,8 @@ std::string describe_memory(config::TrainSettings& settings,
   const auto ranks = static_cast<int>(world);
   const MemorySetup memory = set_up_memory(settings, model, ranks);
   // The ranks may run on other machines.
-  if (const std::string exceeded = exceeded_memory(memory.plan, ranks, 0); !exceeded.empty()) {
-    settings.warnings.push_back("dstrain train would refuse it here: " + exceeded);
+  if (const auto exceeded = exceeded_memory(memory.plan, ranks, read_host_memory())) {
+    settings.warnings.push_back("dstrain train would refuse it here: " + exceeded->reason);
   }
   return fmt::format("on {}, {} rank(s): {}\n", name_of(device), world,
                      zero::describe(memory.plan, memory.formula));

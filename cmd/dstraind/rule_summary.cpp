@@ -64,7 +64,8 @@ std::vector<std::string> differences(const TrainSetup& setup) {
   const config::Cadence& logging = settings.output.logging;
   std::vector<std::string> found;
   if (settings.data.shuffle) found.emplace_back("a random order of samples of its own");
-  if (setup.settings.model.directory.empty()) found.emplace_back("random weights of its own");
+  const bool draws_weights = settings.model.directory.empty() && setup.initial_parameters;
+  if (draws_weights) found.emplace_back("random weights of its own");
   if (leaves_out_dropout(setup)) found.emplace_back("no dropout (there 0.1)");
   if (is_half(settings.dtype) && setup.settings.ds_config_text.empty()) {
     found.push_back(
@@ -72,8 +73,8 @@ std::vector<std::string> differences(const TrainSetup& setup) {
   }
   if (drops_micro_steps(setup)) {
     found.emplace_back(
-        "--dataloader_drop_last leaves out what fills no global batch (there no "
-        "micro batch)");
+        "--dataloader_drop_last drops an incomplete global batch (there an incomplete micro "
+        "batch)");
   }
   if (settings.data.drop_last && setup.validation_data) {
     found.emplace_back("all held-out samples are evaluated");

@@ -108,13 +108,13 @@ int ranks_to_check(const WorkerEnv& worker) {
 [[noreturn]] void advise(const Error& error, const TrainSetup& setup, const WorkerEnv& worker) {
   if (error.code() == ErrorCode::out_of_device_memory) {
     fail(error.code(), "{}. The run needs {} of device memory per rank; {}", error.what(),
-         format_bytes(setup.plan.total()), describe_savings(setup));
+         format_bytes(setup.plan.total()), describe_savings(setup, worker.device_memory_bytes));
   }
   if (error.code() == ErrorCode::out_of_memory) {
     const int ranks = worker.local_world_size;
     fail(error.code(), "{}. The {} rank(s) of this machine need {} of its memory; {}", error.what(),
          ranks, format_bytes(ranks * setup.plan.machine_total()),
-         describe_node_savings(setup, ranks));
+         describe_node_savings(setup, ranks, worker.host_memory_bytes));
   }
   throw;
 }

@@ -120,6 +120,7 @@ void TrainingRank::load() {
   setup_.state.updates = resumed.state.updates;
   setup_.state.optimizer_step = resumed.state.optimizer_step;
   setup_.state.overflow = resumed.state.overflow;
+  setup_.state.unlogged_loss = resumed.state.unlogged_loss;
   setup_.state.client_state = resumed.state.client_state;
   setup_.state.matmul_algorithms = resumed.state.matmul_algorithms;
   setup_.state.best = find_best(resumed);
@@ -157,7 +158,6 @@ void TrainingRank::load() {
                                     checkpoint::directory_name(resumed.state.global_step);
   if (!std::filesystem::equivalent(resumed.checkpoint, own, ignored)) return;
   setup_.state.logged_step = resumed.state.logged_step;
-  setup_.state.unlogged_loss = resumed.state.unlogged_loss;
   continued_step_ = resumed.state.global_step;
 }
 

@@ -54,7 +54,7 @@ constexpr std::array top_table{
     off_only("memory_breakdown", boolean, "false", "the breakdown of memory"),
     off_only("graph_harvesting", boolean, "false", "CUDA graphs"),
     hint("vocabulary_size", integer, "null", "the model's config.json has the vocabulary"),
-    implemented("dataloader_drop_last", boolean, "false"),
+    implemented("dataloader_drop_last", boolean, "false").or_auto(),
     hint("disable_python_gc", boolean, "false", "there is no Python"),
     hint("log_level", text, "null", "use dstrain's launch option --log_level"),
     off_only("use_data_before_expert_parallelism", boolean, "false", "experts"),

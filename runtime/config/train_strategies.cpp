@@ -172,7 +172,7 @@ std::vector<double> split_weights(const std::string& text) {
     sum += weight;
     begin = end + 1;
   }
-  weights.resize(sum > 0 && weights.size() <= most ? most : 0);
+  weights.resize(sum > 0 && std::isfinite(sum) && weights.size() <= most ? most : 0);
   return weights;
 }
 

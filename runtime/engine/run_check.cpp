@@ -18,10 +18,15 @@ using Lines = std::vector<std::string>;
 std::string batch_remedy(const TrainerState& saved, const TrainerState& run) {
   const std::int64_t micro_step = run.micro_step_samples;
   if (micro_step > 0 && saved.train_batch_size % micro_step == 0) {
-    return fmt::format("set --gradient_accumulation_steps {}", saved.train_batch_size / micro_step);
+    return fmt::format(
+        "set --gradient_accumulation_steps {}, or the train_batch_size or --global_batch_size that "
+        "says otherwise to {}",
+        saved.train_batch_size / micro_step, saved.train_batch_size);
   }
-  return fmt::format("set --global_batch_size {}, with a micro batch that divides it",
-                     saved.train_batch_size);
+  return fmt::format(
+      "set train_batch_size or --global_batch_size to {}, with a micro batch that "
+      "divides it",
+      saved.train_batch_size);
 }
 
 template <class T>
@@ -74,6 +79,12 @@ void compare_encoders(Lines& lines,
   };
   compare(lines, "the tokenizer", named(saved.text_encoder), named(run.text_encoder),
           fmt::format("set --tokenizer {}", saved.text_encoder == "byte" ? "byte" : checkpoint));
+}
+
+/// Whether both runs read the data as records, or as a stream, or a state does not say.
+bool same_kind(const TrainingData& saved, const TrainingData& run) {
+  return saved.digest.empty() || run.digest.empty() ||
+         saved.packing.has_value() == run.packing.has_value();
 }
 
 bool same_packing(const TrainingData& saved, const TrainingData& run) {
@@ -129,6 +140,13 @@ std::vector<std::string> data_differences(const TrainerState& saved_state,
       fmt::format("give the data that the run began with ({})", saved.file);
   compare(lines, "the training data's size in bytes", saved.bytes, run.bytes, same_data);
   compare_encoders(lines, saved, run, checkpoint);
+  if (!same_kind(saved, run)) {
+    const auto kind = [](const TrainingData& data) {
+      return data.packing ? "JSON lines" : "a stream of text or tokens";
+    };
+    compare(lines, "the training data's kind", std::string_view(kind(saved)),
+            std::string_view(kind(run)), "give the file the ending that it had, " + saved.file);
+  }
   if (!same_packing(saved, run)) {
     compare(lines, "packing", *saved.packing, *run.packing,
             fmt::format("set --packing {}", *saved.packing));
@@ -139,8 +157,8 @@ std::vector<std::string> data_differences(const TrainerState& saved_state,
   }
   // Samples of other tokens, or made otherwise, are another number, too.
   const bool cut_alike = saved_state.block_size == run_state.block_size &&
-                         same_encoder(saved, run) && same_packing(saved, run) &&
-                         same_split(saved, run);
+                         same_encoder(saved, run) && same_kind(saved, run) &&
+                         same_packing(saved, run) && same_split(saved, run);
   if (!cut_alike || saved.bytes != run.bytes) return lines;
   compare_contents(lines, saved, run, same_data);
   if (lines.empty()) {
@@ -149,7 +167,8 @@ std::vector<std::string> data_differences(const TrainerState& saved_state,
   const std::int64_t batch = saved_state.train_batch_size;
   if (batch > 0 && saved.samples % batch != 0) {
     compare(lines, "dataloader_drop_last", saved_state.drop_last, run_state.drop_last,
-            fmt::format("set --dataloader_drop_last {}", saved_state.drop_last));
+            fmt::format("set --dataloader_drop_last, or the key that says otherwise, to {}",
+                        saved_state.drop_last));
   }
   return lines;
 }

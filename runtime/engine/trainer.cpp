@@ -54,7 +54,9 @@ Trainer::Trainer(Parts parts)
                  .most_in_row = parts_.settings.max_skipped_steps,
                  .clips = parts_.settings.gradient_clipping > 0,
                  .scales = parts_.settings.dtype == DType::f16},
-                parts_.state.overflow) {}
+                parts_.state.overflow) {
+  if (parts_.settings.steps_per_print == 0) unprinted_loss_ = parts_.state.unlogged_loss;
+}
 
 std::vector<Trainer::Report> Trainer::exchange() {
   const profile::Recording recording(parts_.timeline, profile::Lane::communication,
@@ -281,7 +283,7 @@ Trainer::Outcome Trainer::run() {
 Trainer::Outcome Trainer::take_steps() {
   const config::TrainSettings& settings = parts_.settings;
   if (first_step_ > total_steps_ && parts_.metrics != nullptr) {
-    parts_.say(fmt::format("step {} of {} is taken already: there is nothing left to train",
+    parts_.say(fmt::format("{} steps are taken already, of {}: there is nothing left to train",
                            first_step_ - 1, total_steps_));
   }
   data::BatchPrefetcher batches(

@@ -168,6 +168,24 @@ bool is_kept(const Document& source,
          is_derived(config, field) == is_derived(before, field);
 }
 
+/// "torch.bfloat16" is "bfloat16".
+std::string dtype_word(const Json& value) {
+  std::string word = value.is_string() ? value.get<std::string>() : value.dump();
+  if (word.starts_with("torch.")) word.erase(0, 6);
+  return word;
+}
+
+/// transformers 5 writes dtype, 4 wrote torch_dtype. Training has a dtype of its own, but the file
+/// must not say two things.
+void check_dtypes(const Source& from) {
+  const Json* const newer = from.find("dtype");
+  const Json* const older = from.find("torch_dtype");
+  if (newer == nullptr || older == nullptr || dtype_word(*newer) == dtype_word(*older)) return;
+  fail(ErrorCode::input,
+       "{}: dtype is {} and torch_dtype is {}: they are one setting; leave out one", from.path,
+       newer->dump(), older->dump());
+}
+
 }  // namespace
 
 void ModelConfig::read(const std::string& text, const std::string& path) {
@@ -177,6 +195,7 @@ void ModelConfig::read(const std::string& text, const std::string& path) {
   if (from.find("quantization_config") != nullptr) {
     fail(ErrorCode::input, "{}: quantization_config: quantized weights cannot be trained", path);
   }
+  check_dtypes(from);
   source = text;
   byte_tokens = document.value(tokenizer_key, Json()) == "byte";
   std::vector<const ConfigField*> following;

@@ -136,6 +136,7 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
       {{"--do_train", "false"}, "--do_train false without --do_eval: there is nothing to do"},
       {{"--split", "0,0,0"},
        "--split 0,0,0: expected up to three weights, \"949,50,1\", that are not all 0"},
+      {{"--split", "1e308,1e308"}, "--split 1e308,1e308: expected up to three weights"},
       {{"--save_steps", "-1"}, "--save_steps: must be at least 0, got -1"},
       {{"--save_total_limit", "x"}, "--save_total_limit: expected a whole number, got \"x\""},
       {{"--report_to", "tensorboard,csv"},

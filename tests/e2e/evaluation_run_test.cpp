@@ -449,6 +449,11 @@ TEST_CASE("Evaluation: a file is split in two", "[e2e][evaluation]") {
   const TrainRun first = run.train(folder.path() / "first", 3);
   REQUIRE(first.status == 0);
   CHECK(split.metrics[2].at("loss") == first.metrics[2].at("loss"));
+
+  run.more = {"--split", "1,999,0"};
+  const TrainRun none = run.train(folder.path() / "none", 3);
+  CHECK(none.status == 2);
+  CHECK(none.err.find("--split leaves none of its ") != std::string::npos);
 }
 
 TEST_CASE("Evaluation: --load goes on or starts anew", "[e2e][evaluation]") {

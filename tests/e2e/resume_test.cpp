@@ -218,7 +218,7 @@ TEST_CASE("Resume: a run whose steps are all taken ends well", "[e2e][resume]") 
   std::filesystem::remove(output / "model.safetensors");
   const test::TrainRun again = run.resume(output, 3);
   CHECK(again.status == 0);
-  CHECK_THAT(again.out, ContainsSubstring("step 4 of 3 is taken already"));
+  CHECK_THAT(again.out, ContainsSubstring("4 steps are taken already, of 3"));
   CHECK((test::read_bytes(output / "model.safetensors") == model));
   CHECK(results_of(again) == results_of(first));
 }

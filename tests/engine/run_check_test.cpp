@@ -76,7 +76,7 @@ TEST_CASE("RunCheck: what becomes of an epoch's end decides where a step is", "[
   CHECK(differences(keeps, keeps).empty());
   CHECK(differences(drops, keeps) ==
         Lines{"dataloader_drop_last is true in the checkpoint and false now: set "
-              "--dataloader_drop_last true"});
+              "--dataloader_drop_last, or the key that says otherwise, to true"});
   CHECK(differences(keeps, drops).size() == 1);
   CHECK(differences(parse_trainer_state(to_text(drops), "s"), keeps).size() == 1);
   CHECK(differences(parse_trainer_state(to_text(keeps), "s"), keeps).empty());
@@ -102,6 +102,14 @@ TEST_CASE("RunCheck: what makes other samples of the same data is named", "[engi
   run.data.samples = 7;
   CHECK(differences(saved, run) ==
         Lines{"packing is true in the checkpoint and false now: set --packing true"});
+
+  run = saved;
+  run.data.packing.reset();
+  run.data.samples = 7;
+  CHECK(differences(saved, run) ==
+        Lines{"the training data's kind is JSON lines in the checkpoint and a stream of text or "
+              "tokens now: give the file the ending that it had, a.txt"});
+  CHECK(differences(run, saved).size() == 1);
 
   run = saved;
   run.data.split = {949, 50, 1};

@@ -225,6 +225,19 @@ TEST_CASE("Gpt2Config: what training does not change is written as read", "[mode
   CHECK(changed.dump(2) == expected.dump(2));
 }
 
+TEST_CASE("Gpt2Config: two names of a dtype must agree", "[model][config]") {
+  const auto read = [](const std::string& dtype) {
+    return error_of([&] {
+      parse_gpt2(R"({"model_type":"gpt2","torch_dtype":"torch.float32","dtype":)" + dtype + "}");
+    });
+  };
+  CHECK(read("\"float32\"").empty());
+  CHECK(read("null").empty());
+  CHECK_THAT(read("\"bfloat16\""),
+             Catch::Matchers::ContainsSubstring(
+                 "dtype is \"bfloat16\" and torch_dtype is \"torch.float32\""));
+}
+
 TEST_CASE("Gpt2Config: ids of special tokens fit the vocabulary", "[model][config]") {
   const auto ids = [](Gpt2Config config, const std::string& overrides) {
     config.apply_overrides(overrides);
