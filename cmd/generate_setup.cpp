@@ -185,6 +185,17 @@ std::string describe_mode(const engine::SamplingOptions& sampling) {
                      sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed, length);
 }
 
+model::GenerationConfig read_defaults(const std::string& directory,
+                                      const model::ModelConfig& config,
+                                      const model::Model& model) {
+  try {
+    return model::read_generation_config(model.config_json, config.family().text_tokens.end,
+                                         stored_companions(directory));
+  } catch (const Error& error) {
+    fail(error.code(), "{}/{}", directory, error.what());
+  }
+}
+
 /// A text that goes on has no end; a source is whole.
 std::vector<std::int32_t> encode_prompt(const data::TextEncoder& encoder,
                                         const std::string& prompt,
@@ -242,9 +253,7 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   setup.knows_tokens = tokenizer != "byte" || of_bytes;
   setup.encoder = data::make_encoder(tokenizer);
   setup.prompt = encode_prompt(*setup.encoder, prompt_text(options, input), setup.model);
-  model::GenerationConfig defaults =
-      model::read_generation_config(setup.model.config_json, model->family().text_tokens.end,
-                                    stored_companions(options.directory));
+  model::GenerationConfig defaults = read_defaults(options.directory, *model, setup.model);
   // Bytes have no end: what config.json calls so is of a vocabulary that the model was not trained
   // with. Who writes a generation_config.json means it.
   if (of_bytes && tokenizer == "byte") {

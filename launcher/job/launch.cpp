@@ -265,9 +265,9 @@ int Launch::exit_status() const {
 void Launch::tell_lost_output() {
   const std::string reason = console_.output_failure();
   if (reason.empty()) return;
-  console_.say("error", reason);
-  console_.flush();
   const bool trains = !job_.output_directory.empty();
+  console_.say(trains ? "warning" : "error", reason);
+  console_.flush();
   if (result_.status == status::done && !trains) result_.status = status::failed;
 }
 
