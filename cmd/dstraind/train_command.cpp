@@ -104,17 +104,18 @@ int ranks_to_check(const WorkerEnv& worker) {
   return worker.local_rank == 0 ? worker.local_world_size : 0;
 }
 
-/// Adds to "no memory" of the device or the machine what would help; other errors go on.
+/// Adds to "no memory" of the device or the machine what would help, where the plan is no longer
+/// what decides; other errors go on.
 [[noreturn]] void advise(const Error& error, const TrainSetup& setup, const WorkerEnv& worker) {
   if (error.code() == ErrorCode::out_of_device_memory) {
     fail(error.code(), "{}. The run needs {} of device memory per rank; {}", error.what(),
-         format_bytes(setup.plan.total()), describe_savings(setup, worker.device_memory_bytes));
+         format_bytes(setup.plan.total()), describe_savings(setup, 0));
   }
   if (error.code() == ErrorCode::out_of_memory) {
     const int ranks = worker.local_world_size;
     fail(error.code(), "{}. The {} rank(s) of this machine need {} of its memory; {}", error.what(),
          ranks, format_bytes(ranks * setup.plan.machine_total()),
-         describe_node_savings(setup, ranks, worker.host_memory_bytes));
+         describe_node_savings(setup, ranks, 0));
   }
   throw;
 }
