@@ -148,8 +148,7 @@ void resolve_rest(SettingsBuilder& builder) {
                      .logging = cadence(builder, builder.options().logging_strategy.value,
                                         builder.options().logging_steps.value),
                      .profile = builder.options().profile.value};
-  settings.max_steps = std::max<std::int64_t>(0, builder.options().max_steps.value);
-  settings.num_train_epochs = builder.options().num_train_epochs.value;
+  settings.steps = builder.training_steps().value_or(0);
   settings.seed = static_cast<std::uint64_t>(builder.options().seed.value);
   settings.steps_per_print = builder.config().integer("steps_per_print").value_or(0);
   const bool given = builder.config().integer("steps_per_print").has_value();
@@ -188,6 +187,7 @@ Resolved resolve_config(const TrainOptions& options,
                         const Context& context) {
   SettingsBuilder builder(options, config, context);
   resolve_batch(builder);
+  resolve_data(builder);
   resolve_clipping(builder);
   resolve_precision(builder);
   resolve_optimizer(builder);
@@ -197,7 +197,6 @@ Resolved resolve_config(const TrainOptions& options,
   resolve_sums(builder);
   resolve_activations(builder);
   resolve_model(builder);
-  resolve_data(builder);
   resolve_evaluation(builder);
   resolve_checkpoint(builder);
   resolve_aio(builder);

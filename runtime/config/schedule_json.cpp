@@ -85,14 +85,13 @@ std::string_view name_of(const HuggingFaceSchedule& kind) {
 
 }  // namespace
 
+std::string_view schedule_name(const ScheduleSettings& schedule) {
+  return std::visit([](const auto& kind) { return name_of(kind); }, schedule.kind);
+}
+
 std::string schedule_json(const ScheduleSettings& schedule) {
-  Json json;
-  std::visit(
-      [&](const auto& kind) {
-        json["type"] = name_of(kind);
-        json.update(parameters(kind));
-      },
-      schedule.kind);
+  Json json{{"type", schedule_name(schedule)}};
+  json.update(std::visit([](const auto& kind) { return parameters(kind); }, schedule.kind));
   if (schedule.last_batch_iteration != -1) {
     json["last_batch_iteration"] = schedule.last_batch_iteration;
   }

@@ -11,6 +11,9 @@ namespace dstrain::config {
 /// configuration, or Hugging Face's warmup_steps and total_steps where they matter.
 std::string schedule_json(const ScheduleSettings& schedule);
 
+/// Its "type" there: "WarmupLR", or "linear" of Hugging Face's.
+std::string_view schedule_name(const ScheduleSettings& schedule);
+
 /// The kind with this name; nothing when there is none.
 std::optional<HuggingFaceSchedule::Kind> hugging_face_schedule(std::string_view name);
 

@@ -1,8 +1,10 @@
 #include "runtime/config/settings_builder.h"
 
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/run_length.h"
+#include "runtime/base/steps_per_epoch.h"
 
 namespace dstrain::config {
 
@@ -87,12 +89,13 @@ std::string SettingsBuilder::pick(std::string_view path, const char* fallback) {
 }
 
 std::optional<std::int64_t> SettingsBuilder::training_steps() const {
-  const std::int64_t batch = result_.settings.train_batch_size;
-  const bool known = context_.train_samples > 0 && batch > 0;
-  if (options_.max_steps.value <= 0 && !known) return std::nullopt;
-  return dstrain::training_steps(
-      options_.max_steps.value, options_.num_train_epochs.value,
-      known ? steps_per_epoch(context_.train_samples, batch, drops_last()) : 0);
+  if (options_.max_steps.value > 0) return options_.max_steps.value;
+  const std::int64_t batch = settings().train_batch_size;
+  if (context_.train_samples <= 0 || batch <= 0) return std::nullopt;
+  const std::int64_t epoch =
+      steps_per_epoch(context_.train_samples, batch, settings().data.drop_last);
+  return static_cast<std::int64_t>(
+      std::ceil(options_.num_train_epochs.value * static_cast<double>(epoch)));
 }
 
 Resolved SettingsBuilder::finish() {

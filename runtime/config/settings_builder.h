@@ -63,14 +63,8 @@ class SettingsBuilder {
                 const std::string& flag,
                 const std::string& flag_value);
 
-  /// Whether what does not fill the last global batch of an epoch is left out.
-  [[nodiscard]] bool drops_last() const {
-    return options_.dataloader_drop_last.value ||
-           config_.boolean("dataloader_drop_last").value_or(false);
-  }
-
-  /// Optimizer steps of the run, once the batch is resolved. Nothing when they depend on data that
-  /// are not known.
+  /// Optimizer steps of the run, once the batch and the data are resolved. Nothing when they depend
+  /// on data that are not known.
   [[nodiscard]] std::optional<std::int64_t> training_steps() const;
 
   /// Throws Error{config} with every problem. Call once, last.

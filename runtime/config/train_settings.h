@@ -147,8 +147,7 @@ struct TrainSettings {
   std::int64_t train_batch_size = 0;  ///< sequences per optimizer step over all ranks
   std::int64_t micro_batch_size = 0;  ///< sequences per rank and micro step
   std::int64_t accumulation_steps = 1;
-  std::int64_t max_steps = 0;  ///< 0: num_train_epochs decides
-  double num_train_epochs = 3;
+  std::int64_t steps = 0;  ///< optimizer steps; 0 also where they depend on data not known yet
   double gradient_clipping = 0;  ///< largest global norm; 0: none
   DType dtype = DType::f32;      ///< f32, or bf16 or f16: of weights and activations
   bool tf32 = false;             ///< GPUs multiply f32 by f32 in TF32

@@ -6,7 +6,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/philox.h"
-#include "runtime/base/run_length.h"
+#include "runtime/base/steps_per_epoch.h"
 
 namespace dstrain::data {
 namespace {

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "runtime/base/log.h"
-#include "runtime/base/run_length.h"
 #include "runtime/engine/evaluation.h"
 #include "runtime/monitor/progress_line.h"
 #include "runtime/optim/schedule.h"
@@ -43,9 +42,7 @@ constexpr double step_memory = 8;  ///< steps over which their time is averaged
 Trainer::Trainer(Parts parts)
     : parts_(std::move(parts)),
       first_step_(parts_.state.global_step + 1),
-      total_steps_(training_steps(parts_.settings.max_steps,
-                                  parts_.settings.num_train_epochs,
-                                  parts_.training_data.order().steps_per_epoch())),
+      total_steps_(parts_.settings.steps),
       save_requests_(parts_.control,
                      parts_.checkpointer,
                      {parts_.control_group.rank(), parts_.control_group.size()}),

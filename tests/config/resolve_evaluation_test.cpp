@@ -129,9 +129,9 @@ TEST_CASE("Resolve: where a run goes on from and how long it is", "[config][reso
   CHECK(from("latest") == "latest");
   CHECK(from("false").empty());
   CHECK(from("runs/a") == "runs/a");
-  CHECK(evaluated_settings({}).max_steps == 0);
-  CHECK(evaluated_settings({"--max_steps", "-1"}).max_steps == 0);
-  CHECK(evaluated_settings({"--max_steps", "1"}).max_steps == 1);
+  CHECK(evaluated_settings({}).steps == 200);
+  CHECK(evaluated_settings({"--max_steps", "-1"}).steps == 200);
+  CHECK(evaluated_settings({"--max_steps", "1"}).steps == 1);
 }
 
 TEST_CASE("Resolve: what files and options say of a run at its edges", "[config][resolve]") {

@@ -52,8 +52,8 @@ TEST_CASE("Resolve: without configuration the defaults are those of Hugging Face
       adam(settings_of(R"({"train_batch_size": 16, "optimizer": {"type": "AdamW"}})")).decays_all);
   CHECK_FALSE(settings.data.drop_last);
   CHECK(settings.gradient_clipping == 1);
-  CHECK(settings.num_train_epochs == 3);
-  CHECK(settings.max_steps == 0);
+  CHECK(settings.steps == 0);  // three epochs of data that are not known
+  CHECK(resolved("", {}, {.world_size = 2, .train_samples = 100}).settings.steps == 3 * 7);
   CHECK(settings.seed == 42);
   CHECK(schedule_json(settings.schedule) ==
         R"({"type":"linear","warmup_steps":0,"total_steps":"auto"})");
@@ -331,7 +331,7 @@ TEST_CASE("Resolve: Megatron's sizes become overrides", "[config][resolve]") {
         "num_hidden_layers=48,hidden_size=1600,num_attention_heads=16,max_position_embeddings=512,"
         "vocab_size=512");
   CHECK(settings.data.block_size == 256);
-  CHECK(settings.max_steps == 5);
+  CHECK(settings.steps == 5);
   CHECK(settings.gradient_checkpointing);
 }
 
