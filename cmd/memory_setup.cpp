@@ -107,6 +107,20 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
   return setup;
 }
 
+std::optional<AvailableMemory> exceeded_memory(const zero::MemoryPlan& plan,
+                                               int ranks,
+                                               Bytes budget) {
+  const Bytes needs = ranks * plan.machine_total();
+  const auto available =
+      budget > 0
+          ? AvailableMemory{budget, fmt::format("--host_memory allows {}", format_bytes(budget))}
+          : available_memory();
+  if (!available || needs <= available->bytes) return std::nullopt;
+  return AvailableMemory{available->bytes,
+                         fmt::format("{} rank(s) of this machine need {} of its memory, and {}",
+                                     ranks, format_bytes(needs), available->reason)};
+}
+
 void settle_lengths(config::DataSettings& data, const model::Model& model) {
   constexpr std::int64_t default_length = 1024;
   constexpr std::int64_t default_target_length = 128;

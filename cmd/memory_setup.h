@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "runtime/base/available_memory.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/engine.h"
 #include "runtime/model/model.h"
@@ -24,6 +26,14 @@ struct MemorySetup {
 /// Of a run of resolved settings on `world` ranks. Where host memory should be locked and may not
 /// be, it is not, and settings.warnings says so to those who asked for it.
 MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& model, int world);
+
+/// What there is of this machine's memory, and how far `ranks` ranks of it, planned alike, exceed
+/// that: "2 rank(s) of this machine need ... and ..."; nothing where they fit, or the kernel does
+/// not say what there is. `budget`: what they may take together (--host_memory); 0: what is
+/// available now.
+std::optional<AvailableMemory> exceeded_memory(const zero::MemoryPlan& plan,
+                                               int ranks,
+                                               Bytes budget);
 
 /// Settles the tokens of a sequence: --block_size, else min(1024, the model's positions), as
 /// run_clm; of an encoder-decoder --max_target_length and --max_source_length, else 128 and 1024,

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cmd/memory_savings.h"
 #include "cmd/model_loading.h"
-#include "cmd/node_memory.h"
 #include "cmd/offload_disks.h"
-#include "runtime/base/random_bytes.h"
-#include "runtime/base/sha256.h"
 #include "runtime/config/resolve.h"
+#include "runtime/data/content_digest.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/float16_source.h"
@@ -152,13 +151,13 @@ std::unique_ptr<model::ParameterSource> open_parameters(const TrainSetup& setup)
 /// configuration apart, and reads next to nothing.
 std::string weights_digest(const model::ParameterSource& weights, const model::Model& model) {
   constexpr std::int64_t values_each = 64;
-  std::string bytes;
+  std::vector<Checksum> checksums;
   for (const model::ParameterSpec& spec : model.parameters()) {
     std::vector<float> values(static_cast<std::size_t>(std::min(values_each, spec.shape.numel())));
     weights.read(spec, 0, values);
-    bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    checksums.push_back(checksum_of(std::as_bytes(std::span(values))));
   }
-  return to_hex(sha256(bytes)).substr(0, 16);
+  return data::digest_text(data::combined(checksums));
 }
 
 /// What was asked for that the device does not do.

@@ -10,7 +10,6 @@
 #include "cmd/dstrain/commands.h"
 #include "cmd/memory_setup.h"
 #include "cmd/model_loading.h"
-#include "cmd/node_memory.h"
 #include "cmd/offload_disks.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
