@@ -148,14 +148,14 @@ std::int64_t choose_new_tokens(const Options& typed,
                                 ? *defaults.max_new_tokens
                                 : defaults.max_length.value_or(default_new_tokens + given) - given;
   if (most > 0) return most;
-  fail(ErrorCode::input, "{}/{}: {} leaves no room for new tokens behind {}; pass --max_new_tokens",
-       typed.directory, defaults.file,
+  fail(ErrorCode::input, "{}: {} leaves no room for new tokens behind {}; pass --max_new_tokens",
+       defaults.file,
        defaults.max_new_tokens ? fmt::format("max_new_tokens {}", *defaults.max_new_tokens)
                                : fmt::format("max_length {}", *defaults.max_length),
        given);
 }
 
-/// @p given how many tokens the text that is generated begins with.
+/// `given`: how many tokens the text that is generated begins with.
 engine::SamplingOptions choose_sampling(const Options& typed,
                                         const model::GenerationConfig& defaults,
                                         std::int64_t given) {
@@ -169,7 +169,7 @@ engine::SamplingOptions choose_sampling(const Options& typed,
     return sampling;
   }
   const auto place = [&](const char* key) {
-    return fmt::format("{}/{}: {}", typed.directory, defaults.file, key);
+    return fmt::format("{}: {}", defaults.file, key);
   };
   sampling.temperature =
       chosen(typed.temperature, defaults.temperature, 1.0, place("temperature"), check_temperature);
@@ -183,17 +183,6 @@ std::string describe_mode(const engine::SamplingOptions& sampling) {
   if (!sampling.do_sample) return "greedy decoding, " + length;
   return fmt::format("sampling with temperature {}, top_k {}, top_p {}, seed {}, {}",
                      sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed, length);
-}
-
-model::GenerationConfig read_defaults(const std::string& directory,
-                                      const model::ModelConfig& config,
-                                      const model::Model& model) {
-  try {
-    return model::read_generation_config(model.config_json, config.family().text_tokens.end,
-                                         stored_companions(directory));
-  } catch (const Error& error) {
-    fail(error.code(), "{}/{}", directory, error.what());
-  }
 }
 
 /// A text that goes on has no end; a source is whole.
@@ -253,11 +242,13 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   setup.knows_tokens = tokenizer != "byte" || of_bytes;
   setup.encoder = data::make_encoder(tokenizer);
   setup.prompt = encode_prompt(*setup.encoder, prompt_text(options, input), setup.model);
-  model::GenerationConfig defaults = read_defaults(options.directory, *model, setup.model);
+  model::GenerationConfig defaults = model::read_generation_config(
+      options.directory, setup.model.config_json, model->family().text_tokens.end,
+      stored_companions(options.directory));
   // Bytes have no end: what config.json calls so is of a vocabulary that the model was not trained
   // with. Who writes a generation_config.json means it.
   if (of_bytes && tokenizer == "byte") {
-    if (defaults.file != "generation_config.json") defaults.end_tokens.clear();
+    if (!defaults.has_own_file) defaults.end_tokens.clear();
   } else if (defaults.end_tokens.empty() && setup.encoder->end_of_text()) {
     defaults.end_tokens = {*setup.encoder->end_of_text()};
   }
@@ -265,8 +256,7 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
       choose_sampling(options, defaults, setup.model.pairs ? 1 : std::ssize(setup.prompt));
   setup.mode = describe_mode(setup.sampling);
   if (!defaults.unsupported.empty()) {
-    setup.warnings.push_back(fmt::format("{}/{}: ignored, as not implemented: {}",
-                                         options.directory, defaults.file,
+    setup.warnings.push_back(fmt::format("{}: generate decodes without {}", defaults.file,
                                          fmt::join(defaults.unsupported, ", ")));
   }
   setup.parameters = std::move(weights.parameters);

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A setting that is not implemented, and the value with which it changes nothing.
+/// A setting that generation does not have, and the value with which it changes nothing.
 struct Unsupported {
   const char* key;
   const char* neutral;
@@ -92,8 +92,8 @@ std::vector<std::string> find_unsupported(const Json& document) {
   return found;
 }
 
-GenerationConfig read(const Json& document, std::string file) {
-  GenerationConfig config{.file = std::move(file)};
+GenerationConfig read(const Json& document, std::string file, bool is_own) {
+  GenerationConfig config{.file = std::move(file), .has_own_file = is_own};
   take(document, config.file, "do_sample", config.do_sample);
   take(document, config.file, "temperature", config.temperature);
   take(document, config.file, "top_k", config.top_k);
@@ -108,17 +108,21 @@ GenerationConfig read(const Json& document, std::string file) {
 
 }  // namespace
 
-GenerationConfig read_generation_config(std::string_view config_json,
+GenerationConfig read_generation_config(const std::string& directory,
+                                        std::string_view config_json,
                                         std::optional<std::int32_t> class_end_token,
                                         std::span<const CompanionFile> companions) {
   const auto own = std::ranges::find(companions, generation_config_file, &CompanionFile::name);
-  if (own != companions.end()) return read(parse_json_object(own->bytes, own->name), own->name);
-  const std::string file = "config.json";
+  if (own != companions.end()) {
+    const std::string file = fmt::format("{}/{}", directory, own->name);
+    return read(parse_json_object(own->bytes, file), file, true);
+  }
+  const std::string file = directory + "/config.json";
   Json document = parse_json_object(config_json, file);
   if (class_end_token && !document.contains("eos_token_id")) {
     document["eos_token_id"] = *class_end_token;
   }
-  return read(document, file);
+  return read(document, file, false);
 }
 
 }  // namespace dstrain::model

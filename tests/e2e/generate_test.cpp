@@ -21,12 +21,14 @@ using Words = std::vector<std::string>;
 
 const std::string prompt = "AB";
 
-/// A copy of the golden model, whose ids are printed as bytes, with what its files say of
-/// generation; null: nothing.
+/// A copy of a golden model, whose ids are printed as bytes, with what its files say of generation;
+/// null: nothing.
 class GivenModel {
  public:
-  explicit GivenModel(const json& generation_config = nullptr, const json& end = nullptr) {
-    fs::copy(test::golden_folder / "model", directory());
+  explicit GivenModel(const json& generation_config = nullptr,
+                      const json& end = nullptr,
+                      const char* model = "model") {
+    fs::copy(test::golden_folder / model, directory());
     json config = test::read_json(directory() / "config.json");
     config["eos_token_id"] = end;
     std::ofstream(directory() / "config.json") << config;
@@ -85,6 +87,19 @@ TEST_CASE("Generate: each end token of the model's files ends the text", "[e2e][
   // generation_config.json alone counts where there is one.
   CHECK(GivenModel(json{{"eos_token_id", never}}, end).completion(length) == endless);
   CHECK(GivenModel(json{{"do_sample", false}}, end).completion(length) == endless);
+}
+
+TEST_CASE("Generate: bytes end where generation_config.json says so", "[e2e][generate]") {
+  const Words length{"--max_new_tokens", "5"};
+  const auto of_bytes = [&](const json& generation_config, const json& end) {
+    return GivenModel(generation_config, end, "byte_model").completion(length);
+  };
+  const std::string endless = of_bytes(nullptr, nullptr);
+  REQUIRE_FALSE(endless.empty());
+  const int first = id_of(endless.front());
+  CHECK(of_bytes(json{{"eos_token_id", first}}, nullptr) == endless.substr(0, 1));
+  // In config.json it is of the vocabulary that the model had before.
+  CHECK(of_bytes(nullptr, first) == endless);
 }
 
 TEST_CASE("Generate: lengths come from the options and then from the model", "[e2e][generate]") {
@@ -165,7 +180,7 @@ TEST_CASE("Generate: what would have no effect is told", "[e2e][generate]") {
   const Outcome warned = GivenModel(json{{"repetition_penalty", 1.1}, {"num_beams", 4}})
                              .generate({"--max_new_tokens", "1"});
   CHECK(warned.status == 0);
-  CHECK_THAT(warned.err, ContainsSubstring("generation_config.json: ignored, as not implemented: "
+  CHECK_THAT(warned.err, ContainsSubstring("generation_config.json: generate decodes without "
                                            "num_beams 4, repetition_penalty 1.1"));
 }
 

@@ -39,14 +39,16 @@ TEST_CASE("GenerationConfig: every end token counts and the own file wins", "[mo
   CAPTURE(row.config, row.own);
   const auto companions =
       row.own.empty() ? std::vector<model::CompanionFile>() : generation_file(row.own);
-  const GenerationConfig config = read_generation_config(row.config, 50256, companions);
+  const GenerationConfig config = read_generation_config("m", row.config, 50256, companions);
   CHECK(config.end_tokens == row.ends);
-  CHECK(config.file == (row.own.empty() ? "config.json" : "generation_config.json"));
+  CHECK(config.file == (row.own.empty() ? "m/config.json" : "m/generation_config.json"));
+  CHECK(config.has_own_file == !row.own.empty());
 }
 
-TEST_CASE("GenerationConfig: settings are read and the unsupported ones named", "[model]") {
+TEST_CASE("GenerationConfig: settings are read and those that generation lacks are named",
+          "[model]") {
   const GenerationConfig config = read_generation_config(
-      R"({"temperature": 0.1})", {},
+      "m", R"({"temperature": 0.1})", {},
       generation_file(R"({"do_sample": true, "temperature": 0.6, "top_k": null, "top_p": 0.9,
                           "max_length": 4096, "repetition_penalty": 1.05, "typical_p": 1.0,
                           "num_beams": 4, "min_length": 0, "pad_token_id": 0})"));
@@ -74,9 +76,9 @@ TEST_CASE("GenerationConfig: a tokenizer's tokens replace those that lack them",
 
 TEST_CASE("GenerationConfig: values of another type are refused by name", "[model]") {
   const auto error = [](const std::string& text) {
-    return test::error_of([&] { read_generation_config("{}", {}, generation_file(text)); });
+    return test::error_of([&] { read_generation_config("m", "{}", {}, generation_file(text)); });
   };
-  const std::string file = "generation_config.json: ";
+  const std::string file = "m/generation_config.json: ";
   CHECK(error(R"({"eos_token_id": "</s>"})") ==
         file + "eos_token_id must be a token id or a list of token ids, got \"</s>\"");
   CHECK(error(R"({"eos_token_id": [1, -1]})") ==
