@@ -21,9 +21,9 @@ PipeEnds make_pipe() {
 }
 
 UniqueFd make_text_file(const std::string& text) {
-  UniqueFd file(memfd_create("dstrain-stdin", MFD_CLOEXEC));
+  UniqueFd file(memfd_create("dstrain-text", MFD_CLOEXEC));
   if (!file) fail_errno(errno, "memfd_create");
-  write_fully(file.get(), std::as_bytes(std::span(text)), "the stdin of a program");
+  write_fully(file.get(), std::as_bytes(std::span(text)), "a file in memory");
   if (lseek(file.get(), 0, SEEK_SET) != 0) fail_errno(errno, "lseek");
   return file;
 }

@@ -16,8 +16,8 @@ struct PipeEnds {
 /// Both ends are closed by exec. Throws Error{io}.
 PipeEnds make_pipe();
 
-/// A file without a name that holds `text`, to be read from its beginning: a child's stdin. Closed
-/// by exec. Throws Error{io}.
+/// A file without a name that holds `text`, to be read from its beginning: as a child's stdin, or
+/// by way of /proc/self/fd. Closed by exec. Throws Error{io}.
 UniqueFd make_text_file(const std::string& text);
 
 struct SocketPair {

@@ -54,8 +54,8 @@ nlohmann::json parse_json_object(std::string_view text, const std::string& file)
     if (!document.is_object()) fail(ErrorCode::input, "{}: not a JSON object", file);
     return document;
   } catch (const nlohmann::json::exception& error) {
-    const std::string_view what =
-        error.what();  // "[json.exception.parse_error.101] parse error ..."
+    // "[json.exception.parse_error.101] parse error ..."
+    const std::string_view what = error.what();
     const std::size_t name = what.find("] ");
     fail(ErrorCode::input, "{}: {}", file, name == what.npos ? what : what.substr(name + 2));
   }

@@ -135,9 +135,11 @@ TEST_CASE("MpiCommunicator: a rank that dies ends the job", "[comm]") {
   CAPTURE(mode);
   const Outcome job = run(under_mpirun(3, {DSTRAIN_COMM_RANK, mode}, given_rendezvous("mpi")));
   CAPTURE(job.output);
-  // MPICH's mpiexec has ended the others by now, but 4.2's says 0 instead of 9 in one of seven runs
-  // whose output is a pipe, and now and then another number when a rank ends that early.
-  if (is_openmpi) CHECK(job.status == 128 + SIGKILL);
+  // MPICH's mpiexec now and then trips over itself when a rank ends that early, and that of 4.2
+  // says 0 instead of 9 in one of seven runs whose output is a pipe, and in few others.
+  const bool early = mode == std::string_view("die_first");
+  const bool lost = !is_openmpi && (early || job.status == 0);
+  CHECK((lost || job.status == (is_openmpi ? 128 + SIGKILL : SIGKILL)));
 }
 
 TEST_CASE("MpiCommunicator: the status of a rank that fails is the job's", "[comm]") {

@@ -9,14 +9,13 @@
 #include <string_view>
 
 #include <pwd.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "launcher/hosts/ssh/library_log.h"
 #include "launcher/plan/host_name.h"
+#include "launcher/process/pipes.h"
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -95,10 +94,7 @@ void parse(ssh_session session, const std::string& file) {
 /// typed. An answer to HostName, given first, leaves the name as it is.
 void keep_name(ssh_session session, const std::string& name) {
   if (name.find(':') != name.npos) return;  // no alias
-  const UniqueFd fd(memfd_create("ssh_config", MFD_CLOEXEC));
-  if (!fd) fail_errno(errno, "make a file in memory");
-  const std::string line = "HostName " + name + "\n";
-  write_fully(fd.get(), std::as_bytes(std::span(line)), "ssh_config");
+  const UniqueFd fd = make_text_file("HostName " + name + "\n");
   parse(session, fmt::format("/proc/self/fd/{}", fd.get()));
 }
 
