@@ -212,7 +212,7 @@ std::string generate_help() {
 std::string read_generate_input(std::span<const std::string> arguments) {
   if (!parse(arguments).reads_stdin()) return {};
   std::string text;
-  std::array<char, 64 * 1024> piece{};
+  std::array<char, std::size_t{64} * 1024> piece{};
   for (;;) {
     const ssize_t got = ::read(STDIN_FILENO, piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;

@@ -69,7 +69,7 @@ fs::path model_in(const fs::path& source) {
   if (!newest)
     fail(ErrorCode::input, "{}: holds no checkpoint whose data are whole", source.string());
   for (const std::string& damage : newest->damaged) fmt::print(stderr, "warning: {}\n", damage);
-  const fs::path model = engine::model_of_run(*newest);
+  fs::path model = engine::model_of_run(*newest);
   if (model == newest->path) return model;
   const checkpoint::Verification verification = checkpoint::verify(model);
   if (!verification.intact()) {
@@ -96,7 +96,7 @@ fs::path chosen(const fs::path& source, const std::string& tag) {
     return source;
   }
   if (!step) return model_in(source);
-  const fs::path path = source / checkpoint::directory_name(*step);
+  fs::path path = source / checkpoint::directory_name(*step);
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
     fail(ErrorCode::input, "--tag {}: {} holds no {}", tag, source.string(),

@@ -45,6 +45,7 @@ std::vector<std::string> gpu_slots(const Machine& machine) {
     return std::move(listed.value());
   }
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(machine.gpus));
   for (int gpu = 0; gpu < machine.gpus; ++gpu) names.push_back(std::to_string(gpu));
   return names;
 }

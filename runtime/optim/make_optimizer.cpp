@@ -26,9 +26,10 @@ ParameterGroups make_parameter_groups(const config::OptimizerSettings& settings,
   if (!spares || undecayed.empty()) return ParameterGroups(make_optimizer(settings));
   config::AdamSettings without = *adam;
   without.weight_decay = 0;
-  std::vector<ParameterGroup> groups;
-  groups.push_back({.optimizer = make_optimizer(settings)});
-  groups.push_back({.optimizer = make_optimizer(without), .names = std::move(undecayed)});
+  std::vector<ParameterGroup> groups(2);
+  groups[0].optimizer = make_optimizer(settings);
+  groups[1].optimizer = make_optimizer(without);
+  groups[1].names = std::move(undecayed);
   return ParameterGroups(std::move(groups));
 }
 
