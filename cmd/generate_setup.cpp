@@ -52,7 +52,7 @@ std::string check_top_p(double value) {
   return value >= 0 && value <= 1 ? "" : fmt::format("must be from 0 to 1, got {}", value);
 }
 
-std::string check_top_k(double value) {
+std::string check_count(double value) {
   return value >= 0 ? "" : fmt::format("must be at least 0, got {}", value);
 }
 
@@ -85,12 +85,13 @@ void declare(CLI::App& app, Options& options) {
       ->check(number_check(check_temperature));
   app.add_option("--top_k", options.top_k,
                  "sample among the k likeliest tokens, 0: all (generation_config.json, else 50)")
-      ->check(number_check(check_top_k));
+      ->check(number_check(check_count));
   app.add_option("--top_p", options.top_p,
                  "sample among the likeliest tokens whose probabilities sum to p "
                  "(generation_config.json, else 1)")
       ->check(number_check(check_top_p));
-  app.add_option("--seed", options.seed, "seed of the sampling (42)");
+  app.add_option("--seed", options.seed, "seed of the sampling (42)")
+      ->check(number_check(check_count));
 }
 
 Options parse(std::span<const std::string> arguments) {
@@ -173,7 +174,7 @@ engine::SamplingOptions choose_sampling(const Options& typed,
   };
   sampling.temperature =
       chosen(typed.temperature, defaults.temperature, 1.0, place("temperature"), check_temperature);
-  sampling.top_k = chosen(typed.top_k, defaults.top_k, default_top_k, place("top_k"), check_top_k);
+  sampling.top_k = chosen(typed.top_k, defaults.top_k, default_top_k, place("top_k"), check_count);
   sampling.top_p = chosen(typed.top_p, defaults.top_p, 1.0, place("top_p"), check_top_p);
   return sampling;
 }

@@ -102,6 +102,11 @@ std::string take_finite_number(const std::string& word) {
   return number && std::isfinite(*number) ? "" : not_a_number(word);
 }
 
+std::string check_truth(const std::string& word) {
+  if (word == "true" || word == "false") return "";
+  return fmt::format("must be true or false, got \"{}\"", word);
+}
+
 /// The subcommand that the words begin with, else `app`.
 const CLI::App& app_of(const CLI::App& app, std::span<const std::string> words) {
   const auto named = app.get_subcommands(
@@ -121,16 +126,18 @@ std::string describe(const CLI::ParseError& error) {
                      not_a_number(text.substr(at + between.size())));
 }
 
-void take_only_numbers(CLI::App& app) {
+void check_typed_values(CLI::App& app) {
   for (CLI::Option* const option : app.get_options()) {
     const std::string type = option->get_type_name();  // and what CLI11's own checks say
     if (type.starts_with("INT") || type.starts_with("UINT")) {
       option->transform(CLI::Validator(take_whole_number, ""));
     } else if (type.starts_with("FLOAT")) {
       option->transform(CLI::Validator(take_finite_number, ""));
+    } else if (type.starts_with("BOOL")) {
+      option->check(CLI::Validator(check_truth, ""));
     }
   }
-  for (CLI::App* const command : app.get_subcommands(nullptr)) take_only_numbers(*command);
+  for (CLI::App* const command : app.get_subcommands(nullptr)) check_typed_values(*command);
 }
 
 void refuse_empty_texts(CLI::App& app, std::span<const std::string_view> exempt) {
@@ -146,7 +153,7 @@ void refuse_empty_texts(CLI::App& app, std::span<const std::string_view> exempt)
 }
 
 void parse_option_words(CLI::App& app, std::span<const std::string> words, std::string_view tool) {
-  take_only_numbers(app);
+  check_typed_values(app);
   std::vector<std::string> reversed = known_spellings(app_of(app, words), words, tool);
   std::ranges::reverse(reversed);  // as CLI11 wants them
   try {

@@ -13,9 +13,10 @@ namespace dstrain::launcher {
 /// What is wrong with an option's value or its place, in the words of our own checks.
 std::string describe(const CLI::ParseError& error);
 
-/// Lets the options of `app` and its subcommands that take numbers take nothing else: neither "", "
-/// 5", "nan" nor "inf". CLI11 by itself reads "" as not given, and "010" as 8.
-void take_only_numbers(CLI::App& app);
+/// Makes the options of `app` and its subcommands take only what their types allow: numbers, but
+/// neither "", " 5", "nan" nor "inf", and true or false. CLI11 by itself reads "" as not given,
+/// and "010" as 8.
+void check_typed_values(CLI::App& app);
 
 /// Lets the options of `app` that take a text, but for the `exempt` ones ("--include"), take no
 /// empty one.

@@ -134,7 +134,7 @@ class Parser {
  public:
   explicit Parser(CommandLine& line) : line_(line), app_("", "dstrain") {
     add_option_flags(app_, line_, raw_);
-    take_only_numbers(app_);
+    check_typed_values(app_);
     // Empty, these say what they say when they are not given, as with DeepSpeed.
     constexpr std::array<std::string_view, 4> empty{"--include", "--exclude", "--launcher_args",
                                                     "--master_addr"};

@@ -169,6 +169,8 @@ TEST_CASE("Generate: what would have no effect is told", "[e2e][generate]") {
       {{{"do_sample", true}, {"temperature", 0}}, {}, "temperature must be above 0, got 0"},
       {nullptr, {"--do_sample", "--top_p", "1.5"}, "--top_p: must be from 0 to 1, got 1.5"},
       {nullptr, {"--do_sample", "--top_k", "-1"}, "--top_k: must be at least 0, got -1"},
+      {nullptr, {"--do_sample", "--seed", "-1"}, "--seed: must be at least 0, got -1"},
+      {nullptr, {"--do_sample=maybe"}, "--do_sample: must be true or false, got \"maybe\""},
       {nullptr, {"--do_sample", "perhaps"}, "--do_sample"}};
   for (const Row& row : rows) {
     CAPTURE(row.config, row.typed);
