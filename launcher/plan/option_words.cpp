@@ -103,7 +103,8 @@ std::string take_finite_number(const std::string& word) {
 }
 
 std::string check_truth(const std::string& word) {
-  if (word == "true" || word == "false") return "";
+  bool truth = false;
+  if (CLI::detail::lexical_cast(word, truth)) return "";
   return fmt::format("must be true or false, got \"{}\"", word);
 }
 
