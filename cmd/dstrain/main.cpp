@@ -104,6 +104,7 @@ int run(std::span<const std::string> arguments) {
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond RLIMIT_FSIZE fails instead, and says where
   try {
+    dstrain::launcher::reset_inherited_signals();
     dstrain::launcher::fill_standard_streams();
     const int status = dstrain::cmd::run(std::vector<std::string>(argv + 1, argv + argc));
     if (std::fflush(stdout) != 0) dstrain::fail_errno(errno, "write to stdout");

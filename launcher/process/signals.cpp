@@ -46,6 +46,15 @@ void set_stop_signals(sighandler_t effect) {
   for (const int signal : stop_signals) sigaction(signal, &action, nullptr);
 }
 
+void reset_inherited_signals() {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &action, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
 void ignore_broken_pipes() {
   struct sigaction action {};
   action.sa_handler = SIG_IGN;

@@ -50,6 +50,11 @@ std::vector<int> job_signals();
 /// it becomes. Async-signal-safe.
 void set_stop_signals(sighandler_t effect);
 
+/// Undoes what a parent may have handed down: an ignored SIGCHLD, with which no child's end is
+/// ever told, and blocked signals, which programs would get in turn. Ignored stop signals stay
+/// (nohup).
+void reset_inherited_signals();
+
 /// Makes a write to a closed pipe fail with EPIPE instead of ending this process.
 void ignore_broken_pipes();
 
