@@ -69,9 +69,6 @@ void detach(const std::vector<UniqueFd>& launcher_ends, int events_fd) {
   setsid();
   prctl(PR_SET_NAME, "dstrain-relay");
   ignore_broken_pipes();
-  struct sigaction action {};
-  action.sa_handler = SIG_DFL;
-  sigaction(SIGCHLD, &action, nullptr);
   sigset_t blocked;  // not ignored, which a program that is started would inherit
   sigemptyset(&blocked);
   for (const int signal : stop_signals) sigaddset(&blocked, signal);
