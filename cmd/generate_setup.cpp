@@ -25,7 +25,7 @@
 namespace dstrain::cmd {
 namespace {
 
-constexpr std::int64_t default_new_tokens = 100;
+constexpr std::int64_t default_new_tokens = 20;
 constexpr std::int64_t default_top_k = 50;  // Hugging Face's
 constexpr Bytes input_bytes_max = 16 * mebibyte;
 
@@ -73,7 +73,7 @@ void declare(CLI::App& app, Options& options) {
                  "its last line break")
       ->required();
   app.add_option("--max_new_tokens", options.max_new_tokens,
-                 "tokens to add (generation_config.json, else 100)")
+                 "tokens to add (generation_config.json, else 20)")
       ->check(CLI::Range(std::int64_t{1}, most));
   app.add_option("--do_sample", options.do_sample,
                  "draw tokens instead of taking the likeliest (generation_config.json, else false)")

@@ -4,6 +4,7 @@
 
 #include "cmd/offload_setup.h"
 #include "runtime/backend/backend.h"
+#include "runtime/base/units.h"
 #include "runtime/device/locked_memory.h"
 #include "runtime/optim/make_optimizer.h"
 
@@ -116,9 +117,10 @@ std::optional<AvailableMemory> exceeded_memory(const zero::MemoryPlan& plan,
           ? AvailableMemory{budget, fmt::format("--host_memory allows {}", format_bytes(budget))}
           : available_memory();
   if (!available || needs <= available->bytes) return std::nullopt;
-  return AvailableMemory{available->bytes,
-                         fmt::format("{} rank(s) of this machine need {} of its memory, and {}",
-                                     ranks, format_bytes(needs), available->reason)};
+  return AvailableMemory{
+      available->bytes,
+      fmt::format("{} of this machine would need {} of its memory, and {}", counted(ranks, "rank"),
+                  format_bytes(needs), available->reason)};
 }
 
 void settle_lengths(config::DataSettings& data, const model::Model& model) {

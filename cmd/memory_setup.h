@@ -28,8 +28,8 @@ struct MemorySetup {
 MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& model, int world);
 
 /// What there is of this machine's memory, and how far `ranks` ranks of it, planned alike, exceed
-/// that: "2 rank(s) of this machine need ... and ..."; nothing where they fit, or the kernel does
-/// not say what there is. `budget`: what they may take together (--host_memory); 0: what is
+/// that: "2 ranks of this machine would need ... and ..."; nothing where they fit, or the kernel
+/// does not say what there is. `budget`: what they may take together (--host_memory); 0: what is
 /// available now.
 std::optional<AvailableMemory> exceeded_memory(const zero::MemoryPlan& plan,
                                                int ranks,

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/units.h"
+
 namespace dstrain::cmd {
 namespace {
 
@@ -81,10 +83,10 @@ std::vector<std::string> full_disks(const config::ZeroSettings& settings,
   for (const auto& [device, need] : disks) {
     const auto free = static_cast<Bytes>(std::filesystem::space(need.path).available);
     if (need.bytes <= free) continue;
-    lines.push_back(
-        fmt::format("{}: {} rank(s) of this machine want {} there, and {} are free; make "
-                    "room, or name a directory on another disk",
-                    need.name, ranks, format_bytes(need.bytes), format_bytes(free)));
+    lines.push_back(fmt::format(
+        "{}: {} of this machine would need {} there, and {} are free; make "
+        "room, or name a directory on another disk",
+        need.name, counted(ranks, "rank"), format_bytes(need.bytes), format_bytes(free)));
   }
   return lines;
 }

@@ -4,7 +4,6 @@
 
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "runtime/config/missing_directory.h"
 #include "runtime/engine/run_check.h"
 #include "runtime/model/other_formats.h"
 
@@ -26,7 +25,7 @@ void refuse_other_format(const config::TrainSettings& settings) {
   const fs::path directory = from == "latest" ? settings.output.directory : from;
   std::error_code ignored;
   if (from != "latest" && !fs::is_directory(directory, ignored)) {
-    fail(ErrorCode::input, "--resume_from_checkpoint {}", config::missing_directory(from));
+    fail(ErrorCode::input, "--resume_from_checkpoint {}: no such directory", from);
   }
   if (checkpoint::has_manifest(directory) || !list(directory).empty()) return;
   const std::string other = model::explain_other_format(directory);

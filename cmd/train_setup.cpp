@@ -108,7 +108,9 @@ std::vector<std::string> describe_alike(const TrainSetup& setup,
   }
   lines.push_back("the device " + std::string(name_of(device)));
   lines.emplace_back(setup.settings.output.profile.empty() ? "no --profile" : "a --profile");
-  lines.push_back("the model " + nlohmann::json::parse(setup.model.config_json).dump());
+  for (const auto& [key, value] : nlohmann::json::parse(setup.model.config_json).items()) {
+    lines.push_back(fmt::format("a model with {} {}", key, value.dump()));
+  }
   const engine::TrainingData& data = setup.state.data;
   lines.push_back(fmt::format("training data of {} bytes with the digest {} and {} samples",
                               data.bytes, data.digest, setup.training_samples));

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/units.h"
+
 namespace dstrain::zero {
 namespace {
 
@@ -64,10 +66,6 @@ Estimate stage_3(const Counts& c, bool offload_param, bool offload_optimizer, bo
   return row;
 }
 
-std::string count_of(int count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 std::vector<Estimate> estimate(const EstimateInput& input, int stage) {
@@ -93,7 +91,7 @@ std::string estimate_table(const EstimateInput& input, int stage) {
   std::string text = fmt::format(
       "Estimated memory needed for params, optim states and gradients for a:\n"
       "HW: Setup with {}, {} per node.\nSW: Model with {}M total params",
-      count_of(input.nodes, "node"), count_of(input.gpus_per_node, "GPU"),
+      counted(input.nodes, "node"), counted(input.gpus_per_node, "GPU"),
       input.total_params / million);
   text += stage == 3
               ? fmt::format(", {}M largest layer params.\n", input.largest_layer_params / million)

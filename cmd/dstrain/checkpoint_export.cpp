@@ -107,12 +107,21 @@ fs::path chosen(const fs::path& source, const std::string& tag) {
   fail(ErrorCode::input, "--tag {}: {}", tag, verification.damage.front());
 }
 
+/// The nearest thing that exists on the way to `path` must hold it.
+void require_directory_or_nothing(fs::path path) {
+  std::error_code ignored;
+  while (!path.empty() && !fs::exists(path, ignored)) path = path.parent_path();
+  if (path.empty() || fs::is_directory(path, ignored)) return;
+  fail(ErrorCode::usage, "{}: is a file; the model needs a directory", path.string());
+}
+
 /// Where the model goes: OUT, or a directory beside `source` when OUT lies in a checkpoint, as a
 /// file more would spoil that.
 fs::path output_of(const ExportRequest& request, const fs::path& source) {
   if (request.output.empty()) fail(ErrorCode::usage, "OUT is empty: a directory is needed");
   fs::path wanted = request.output;
   if (!wanted.has_filename()) wanted = wanted.parent_path();  // "hf/"
+  require_directory_or_nothing(wanted);
   const fs::path around = checkpoint::enclosing_checkpoint(wanted);
   if (around.empty()) {
     if (!checkpoint::step_of(wanted.filename().string())) return request.output;
@@ -137,10 +146,10 @@ int checkpoint_export(std::span<const std::string> arguments) {
   const fs::path output = output_of(request, opened.path());
   const checkpoint::Exported exported = checkpoint::export_checkpoint(opened, output, options);
   fmt::print(
-      "{}: {} parameters of {} in {}, {} file{}: a Hugging Face directory with safetensors, not a "
+      "{}: {} parameters of {} in {}, {}: a Hugging Face directory with safetensors, not a "
       "pickle\n",
-      output.string(), exported.parameters, opened.path().string(), request.dtype, exported.files,
-      exported.files == 1 ? "" : "s");
+      output.string(), exported.parameters, opened.path().string(), request.dtype,
+      counted(exported.files, "file"));
   return status::done;
 }
 

@@ -8,7 +8,6 @@
 #include "runtime/base/file.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/manifest_text.h"
-#include "runtime/config/missing_directory.h"
 #include "runtime/model/other_formats.h"
 
 namespace dstrain::cmd {
@@ -79,7 +78,7 @@ CheckpointRequest parse_checkpoint_request(std::span<const std::string> argument
 void require_own_format(const fs::path& directory) {
   std::error_code ignored;
   if (!fs::is_directory(directory, ignored)) {
-    fail(ErrorCode::input, "{}", config::missing_directory(directory.string()));
+    fail(ErrorCode::input, "{}: no such directory", directory.string());
   }
   if (checkpoint::has_manifest(directory)) return;
   if (!checkpoint::list_checkpoints(directory).empty()) return;

@@ -13,6 +13,7 @@
 #include "cmd/offload_disks.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
+#include "runtime/base/units.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/config/elasticity.h"
 #include "runtime/config/read_elasticity.h"
@@ -118,7 +119,7 @@ std::string describe_memory(config::TrainSettings& settings,
   if (const auto exceeded = exceeded_memory(memory.plan, ranks, read_host_memory())) {
     settings.warnings.push_back("dstrain train would refuse it here: " + exceeded->reason);
   }
-  return fmt::format("on {}, {} rank(s): {}\n", name_of(device), world,
+  return fmt::format("on {}, {}: {}\n", name_of(device), counted(world, "rank"),
                      zero::describe(memory.plan, memory.formula));
 }
 

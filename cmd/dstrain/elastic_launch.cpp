@@ -1,6 +1,7 @@
 #include "cmd/dstrain/elastic_launch.h"
 
 #include "runtime/base/error.h"
+#include "runtime/base/units.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -14,8 +15,8 @@ void check_resources(const launcher::ElasticNodes& nodes, const launcher::Resour
   }
   const std::size_t hosts = all.plan.hosts().size();
   if (static_cast<std::size_t>(nodes.min) > hosts) {
-    fail(ErrorCode::usage, "--min_elastic_nodes {}: the job has {} host(s); give it more (-H FILE)",
-         nodes.min, hosts);
+    fail(ErrorCode::usage, "--min_elastic_nodes {}: the job has {}; give it more (-H FILE)",
+         nodes.min, counted(std::ssize(all.plan.hosts()), "host"));
   }
 }
 

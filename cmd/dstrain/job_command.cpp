@@ -12,6 +12,7 @@
 #include "cmd/dstrain/tool_options.h"
 #include "launcher/job/job_client.h"
 #include "runtime/base/error.h"
+#include "runtime/base/units.h"
 #include "runtime/base/worker_env.h"
 
 namespace dstrain::cmd {
@@ -50,10 +51,10 @@ std::string progress_text(const Json& job) {
 }
 
 std::string head_line(const Json& job) {
-  return fmt::format("job {}: {}, {} {} since {}, {} rank(s)", or_nothing(job, "job"),
+  return fmt::format("job {}: {}, {} {} since {}, {}", or_nothing(job, "job"),
                      or_nothing(job, "program"), or_nothing(job, "state"),
                      duration(job.at("uptime_seconds").get<double>()), or_nothing(job, "start"),
-                     job.at("ranks").size());
+                     counted(std::ssize(job.at("ranks")), "rank"));
 }
 
 void print_job(const Json& job) {

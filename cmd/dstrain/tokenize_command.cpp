@@ -169,11 +169,9 @@ void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFi
   }
   copy_tokenizer(tokenizer, request.output);
   const std::int64_t documents = manifest.documents();
-  fmt::print(
-      "{}: {} tokens of {} document{} in {} shard{}, {:.1f} s; --train_file {} trains on them\n",
-      request.output, manifest.tokens(), documents, documents == 1 ? "" : "s",
-      manifest.shards.size(), manifest.shards.size() == 1 ? "" : "s", teller.seconds(),
-      request.output);
+  fmt::print("{}: {} tokens of {} in {}, {:.1f} s; --train_file {} trains on them\n",
+             request.output, manifest.tokens(), counted(documents, "document"),
+             counted(std::ssize(manifest.shards), "shard"), teller.seconds(), request.output);
 }
 
 void learn_tokenizer(const TokenizeRequest& request,

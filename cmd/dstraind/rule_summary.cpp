@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/units.h"
 #include "runtime/config/schedule_json.h"
 
 namespace dstrain::cmd {
@@ -32,7 +33,7 @@ std::string describe(const config::ScheduleSettings& schedule) {
   const auto* const own = std::get_if<Trainers>(&schedule.kind);
   if (own == nullptr || own->kind == Trainers::Kind::constant || own->warmup_steps == 0)
     return text;
-  return text + fmt::format(" with a warmup of {} steps", own->warmup_steps);
+  return text + fmt::format(" with a warmup of {}", counted(own->warmup_steps, "step"));
 }
 
 /// The dropout that Hugging Face's own configuration of a preset has and ours has not.
@@ -93,7 +94,7 @@ std::string describe_rule(const TrainSetup& setup) {
   const std::string optimizer =
       std::visit([](const auto& own) { return describe(own); }, settings.optimizer);
   return fmt::format(
-      "{} steps of {}, {}{}", settings.steps, optimizer, describe(settings.schedule),
+      "{} of {}, {}{}", counted(settings.steps, "step"), optimizer, describe(settings.schedule),
       unlike.empty() ? ""
                      : fmt::format("; unlike Hugging Face's Trainer: {}", fmt::join(unlike, ", ")));
 }

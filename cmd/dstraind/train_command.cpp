@@ -17,6 +17,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/output_lock.h"
 #include "runtime/base/parallel_for.h"
+#include "runtime/base/units.h"
 #include "runtime/config/kept_batch.h"
 #include "runtime/engine/name_collective.h"
 
@@ -48,9 +49,9 @@ void announce(const TrainSetup& setup, const WorkerEnv& worker) {
                                              : settings.evaluation.batch_size * worker.world_size;
   const std::int64_t source = settings.data.source_length;
   log_info(fmt::format(
-      "{}: {} parameters, {}, {} rank(s), ZeRO stage {}, {} sequences of {} tokens{} {}",
-      setup.model.name, setup.layout->numel(), describe_precision(settings, worker.world_size),
-      worker.world_size, settings.zero.stage, batch, settings.data.block_size,
+      "{}: {} parameters, {}, {}, ZeRO stage {}, {} sequences of {} tokens{} {}", setup.model.name,
+      setup.layout->numel(), describe_precision(settings, worker.world_size),
+      counted(worker.world_size, "rank"), settings.zero.stage, batch, settings.data.block_size,
       source > 0 ? fmt::format(" from sources of {}", source) : "",
       settings.trains ? "per step" : "at a time"));
   if (setup.model.device != DeviceKind::cpu) {
@@ -113,8 +114,8 @@ int ranks_to_check(const WorkerEnv& worker) {
   }
   if (error.code() == ErrorCode::out_of_memory) {
     const int ranks = worker.local_world_size;
-    fail(error.code(), "{}. The {} rank(s) of this machine need {} of its memory; {}", error.what(),
-         ranks, format_bytes(ranks * setup.plan.machine_total()),
+    fail(error.code(), "{}. The plan for {} of this machine is {} of its memory; {}", error.what(),
+         counted(ranks, "rank"), format_bytes(ranks * setup.plan.machine_total()),
          describe_node_savings(setup, ranks, 0));
   }
   throw;

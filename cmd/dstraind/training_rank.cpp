@@ -4,8 +4,10 @@
 #include <exception>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cmd/dstraind/store_memory.h"
 #include "cmd/resume_plan.h"
@@ -41,6 +43,19 @@ std::unique_ptr<profile::Timeline> make_timeline(const TrainSetup& setup,
   if (setup.settings.output.profile.empty()) return nullptr;
   if (device == nullptr) return std::make_unique<profile::Timeline>(clock);
   return std::make_unique<profile::Timeline>(clock, profile::Timeline::Device{*device, compute});
+}
+
+/// {"type":"linear","total_steps":4} -> "linear with total_steps 4".
+std::string describe_json(const std::string& text) {
+  const auto json = nlohmann::json::parse(text);
+  std::string words = json.value("type", "unknown");
+  const char* join = " with";
+  for (const auto& [key, value] : json.items()) {
+    if (key == "type") continue;
+    words += fmt::format("{} {} {}", std::exchange(join, ","), key,
+                         value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return printable(words);
 }
 
 /// The ranks that write into the same directory as this one.
@@ -141,16 +156,16 @@ void TrainingRank::load() {
                       printable(setup_.state.data.file), printable(resumed.state.data.file)));
     }
     if (!engine::same_optimizer(resumed.state, setup_.state)) {
-      log_warning(
-          fmt::format("the optimizer is {} from here on and was {} in the checkpoint, whose states "
-                      "it takes over",
-                      setup_.state.optimizer, printable(resumed.state.optimizer)));
+      log_warning(fmt::format(
+          "the optimizer is {} from here on and was {} in the checkpoint, whose states "
+          "it takes over",
+          describe_json(setup_.state.optimizer), describe_json(resumed.state.optimizer)));
     }
     if (!engine::same_schedule(resumed.state, setup_.state)) {
-      log_warning(
-          fmt::format("the learning rate follows this run's schedule, {}, from here on; the "
-                      "checkpoint's was {}",
-                      setup_.state.scheduler, printable(resumed.state.scheduler)));
+      log_warning(fmt::format(
+          "the learning rate follows this run's schedule, {}, from here on; the "
+          "checkpoint's was {}",
+          describe_json(setup_.state.scheduler), describe_json(resumed.state.scheduler)));
     }
   }
   std::error_code ignored;

@@ -14,6 +14,7 @@
 #include "runtime/base/number.h"
 #include "runtime/base/plug_in.h"
 #include "runtime/base/result.h"
+#include "runtime/base/units.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -76,7 +77,7 @@ void print_rank(const TracedRank& rank, ReadFrames* read_frames) {
     ++others[look_into(rank.process, thread, read_frames)];
   }
   for (const auto& [lines, count] : others) {
-    fmt::print("  {} other thread{}:\n", count, count == 1 ? "" : "s");
+    fmt::print("  {}:\n", counted(count, "other thread"));
     print(lines);
   }
   std::fflush(stdout);

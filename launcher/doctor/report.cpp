@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/doctor/checks.h"
+#include "runtime/base/units.h"
 
 namespace dstrain::launcher::doctor {
 namespace {
@@ -82,10 +83,6 @@ std::string host_block(const HostReport& report) {
   return text + "\n";
 }
 
-std::string counted(std::size_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 void compare_hosts(std::vector<HostReport>& reports) {
@@ -114,10 +111,9 @@ std::string as_table(const std::vector<HostReport>& reports) {
   }
   const int problems = count_problems(reports);
   if (problems == 0) {
-    return text + fmt::format("no problem on {}\n", counted(reports.size(), "host"));
+    return text + fmt::format("no problem on {}\n", counted(std::ssize(reports), "host"));
   }
-  return text + fmt::format("{} on {}\n", counted(static_cast<std::size_t>(problems), "problem"),
-                            counted(ill, "host"));
+  return text + fmt::format("{} on {}\n", counted(problems, "problem"), counted(ill, "host"));
 }
 
 std::string as_json(const std::vector<HostReport>& reports) {

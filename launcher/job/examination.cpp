@@ -19,6 +19,7 @@
 #include "launcher/process/text.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/base/units.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -320,8 +321,7 @@ void Examiner::report_ports() {
     const bool troubled =
         std::ranges::count(host.report.findings, std::string("ports"), &doctor::Finding::check) > 0;
     if (host.stage != Stage::done || troubled) continue;
-    host.add("ports", Level::ok,
-             fmt::format("reaches {} other host{}", host.peers, host.peers == 1 ? "" : "s"), "");
+    host.add("ports", Level::ok, "reaches " + counted(host.peers, "other host"), "");
   }
 }
 

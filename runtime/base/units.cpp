@@ -75,4 +75,8 @@ std::string format_duration(double seconds) {
   return fmt::format("{}h{:02}m", total / 3600, total / 60 % 60);
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 }  // namespace dstrain

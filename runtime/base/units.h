@@ -23,6 +23,9 @@ std::string format_bytes(Bytes bytes);
 /// 93 s -> "1m33s". Below zero counts as zero; what is no number is "?".
 std::string format_duration(double seconds);
 
+/// "1 rank", "2 ranks".
+std::string counted(std::int64_t count, std::string_view noun);
+
 /// The smallest multiple of `alignment` that is at least `value`; both non-negative.
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;

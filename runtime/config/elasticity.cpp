@@ -9,6 +9,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/units.h"
+
 namespace dstrain::config {
 namespace {
 
@@ -112,9 +114,9 @@ std::string problem_of(const Elasticity& e) {
   const std::int64_t per_node = by_node ? ranks_per_node(e) : 1;
   if (largest > e.max_train_batch_size / per_node) {
     return fmt::format(
-        "elasticity.micro_batch_sizes: {} on {} rank(s) is more than "
+        "elasticity.micro_batch_sizes: {} on {} is more than "
         "elasticity.max_train_batch_size {}; raise that, or leave this one out",
-        largest, per_node, e.max_train_batch_size);
+        largest, counted(per_node, "rank"), e.max_train_batch_size);
   }
   return {};
 }
@@ -185,9 +187,9 @@ Result<Batch> share_elastic_batch(const Elasticity& elasticity, std::int64_t ran
   if (!found.ok()) return Failure{found.error()};
   const ElasticBatch& batch = found.value();
   if (!std::ranges::binary_search(batch.valid_counts, ranks)) {
-    return Failure{
-        fmt::format("elasticity: {} rank(s) cannot share its batch of {}; the nearest that can: {}",
-                    ranks, batch.train_batch_size, nearest(batch.valid_counts, ranks))};
+    return Failure{fmt::format(
+        "elasticity: {} cannot share its batch of {}; the nearest that can: {}",
+        counted(ranks, "rank"), batch.train_batch_size, nearest(batch.valid_counts, ranks))};
   }
   const std::int64_t each = batch.train_batch_size / ranks;
   std::int64_t micro = 0;

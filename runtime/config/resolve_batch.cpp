@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/units.h"
 #include "runtime/config/batch_size.h"
 #include "runtime/config/given_batch.h"
 #include "runtime/config/read_elasticity.h"
@@ -40,9 +41,10 @@ void warn_of_other_batch(SettingsBuilder& builder, const Elasticity& elasticity)
   const Result<ElasticBatch> shared = elastic_batch(elasticity);
   const std::int64_t own = elastic_batch(elasticity, ranks).value().train_batch_size;
   if (shared.ok() && shared.value().train_batch_size == own) return;
-  const std::string why = shared.ok() ? fmt::format("{} rank(s) cannot share its batch of {}",
-                                                    ranks, shared.value().train_batch_size)
-                                      : shared.error();
+  const std::string why = shared.ok()
+                              ? fmt::format("{} cannot share its batch of {}",
+                                            counted(ranks, "rank"), shared.value().train_batch_size)
+                              : shared.error();
   builder.add_warning("elasticity", fmt::format("{}; they get one of {}, with which no other "
                                                 "number of ranks could go on",
                                                 why, own));
@@ -86,10 +88,11 @@ void resolve_kept(SettingsBuilder& builder, const KeptBatch& kept) {
   const GivenBatch given = given_batch(builder.options(), builder.config());
   const auto steps = given.accumulation.value;
   if (steps && given.accumulation.origin != "default" && *steps != batch->accumulation) {
-    builder.add_warning(accumulation_key,
-                        fmt::format("{} for {} rank(s), not {}: an elastic job keeps its batch of "
-                                    "{}",
-                                    batch->accumulation, ranks, *steps, kept.train));
+    builder.add_warning(
+        accumulation_key,
+        fmt::format("{} for {}, not {}: an elastic job keeps its batch of "
+                    "{}",
+                    batch->accumulation, counted(ranks, "rank"), *steps, kept.train));
   }
   decide(builder, *batch);
 }

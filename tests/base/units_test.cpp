@@ -72,6 +72,12 @@ TEST_CASE("Units: a duration without an end is still printed", "[base][units]") 
   CHECK(format_duration(std::numeric_limits<double>::quiet_NaN()) == "?");
 }
 
+TEST_CASE("Units: a count has its noun in the right number", "[base][units]") {
+  CHECK(counted(0, "rank") == "0 ranks");
+  CHECK(counted(1, "rank") == "1 rank");
+  CHECK(counted(2, "other host") == "2 other hosts");
+}
+
 TEST_CASE("Units: round_up gives the next multiple", "[base][units]") {
   const auto [value, alignment, rounded] = GENERATE(table<std::int64_t, std::int64_t, std::int64_t>(
       {{0, 64, 0}, {1, 64, 64}, {64, 64, 64}, {65, 64, 128}, {7, 1, 7}, {7, 3, 9}}));

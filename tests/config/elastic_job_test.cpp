@@ -113,7 +113,7 @@ TEST_CASE("ElasticJob: fewer ranks take more steps and say so", "[config][elasti
   CHECK(settings.micro_batch_size == 3);
   CHECK(settings.accumulation_steps == 4);
   REQUIRE(settings.warnings.size() == 1);
-  CHECK(contains(settings.warnings.front(), "4 for 1 rank(s), not 2"));
+  CHECK(contains(settings.warnings.front(), "4 for 1 rank, not 2"));
   const config::Context odd{.world_size = 5, .kept_batch = KeptBatch{12, 3, false}};
   CHECK(
       contains(message_of([&] { test::settings_of(file, {}, odd); }), "5 ranks of an elastic job"));

@@ -88,7 +88,7 @@ TEST_CASE("Elasticity: the largest micro batch that fits", "[config][elasticity]
   CHECK(share_elastic_batch(other, 2).value().micro == 2);
   const Result<Batch> none = share_elastic_batch(published, 128);
   REQUIRE_FALSE(none.ok());
-  CHECK(contains(none.error(), "128 rank(s) cannot share its batch of 9792"));
+  CHECK(contains(none.error(), "128 ranks cannot share its batch of 9792"));
   CHECK(contains(none.error(), "nearest that can: 102 and 136"));
 }
 
@@ -138,9 +138,9 @@ TEST_CASE("Elasticity: a configuration's batch follows from it", "[config][elast
   // Without a number of ranks there is a batch, and no micro batch yet.
   CHECK(test::settings_of(enabled(small), {}, {}).train_batch_size == 96);
   const config::Context odd{.world_size = 5};
-  CHECK(contains(
-      test::message_of([&] { test::settings_of(enabled(small), {}, odd); }),
-      "elasticity: 5 rank(s) cannot share its batch of 96; the nearest that can: 4 and 6"));
+  CHECK(
+      contains(test::message_of([&] { test::settings_of(enabled(small), {}, odd); }),
+               "elasticity: 5 ranks cannot share its batch of 96; the nearest that can: 4 and 6"));
 }
 
 TEST_CASE("Elasticity: version 0.2 says when a batch is that of one count",
@@ -150,7 +150,7 @@ TEST_CASE("Elasticity: version 0.2 says when a batch is that of one count",
   const TrainSettings settings = test::settings_of(file, {}, context);
   CHECK(settings.train_batch_size == 80);
   REQUIRE(settings.warnings.size() == 1);
-  CHECK(contains(settings.warnings.front(), "5 rank(s) cannot share its batch of 96"));
+  CHECK(contains(settings.warnings.front(), "5 ranks cannot share its batch of 96"));
 }
 
 TEST_CASE("Elasticity: sizes beside it", "[config][elasticity]") {
@@ -177,7 +177,7 @@ TEST_CASE("Elasticity: mistakes name key and value and remedy", "[config][elasti
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [null])", "got null"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [2, 0.5])", "got 0.5"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [2, 8])",
-       "elasticity.micro_batch_sizes: 8 on 1 rank(s) is more than"},
+       "elasticity.micro_batch_sizes: 8 on 1 rank is more than"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [2], "version": 0.3)",
        "elasticity.version: there are 0.1 and 0.2, got 0.3"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [2], "min_gpus": -1)", "got -1"},

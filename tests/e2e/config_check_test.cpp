@@ -177,12 +177,12 @@ TEST_CASE("ConfigCheck: the memory of a rank on a device that is not here", "[e2
   const std::string ok = file.string() + ": ok\n";
   const std::vector<std::string> model{"--config_name", "gpt2", "--num_gpus", "4"};
   CHECK_THAT(out(command, model),
-             Catch::Matchers::StartsWith(ok + "on cpu, 4 rank(s): memory per rank: "));
+             Catch::Matchers::StartsWith(ok + "on cpu, 4 ranks: memory per rank: "));
   std::vector<std::string> both = model;
   both.insert(both.end(), {"--device", "cuda"});
   const std::string on_cuda = out(command, both);
   CHECK_THAT(on_cuda,
-             Catch::Matchers::StartsWith(ok + "on cuda, 4 rank(s): memory per rank: device ") &&
+             Catch::Matchers::StartsWith(ok + "on cuda, 4 ranks: memory per rank: device ") &&
                  Catch::Matchers::ContainsSubstring("buffers 16.0 MiB") &&
                  Catch::Matchers::ContainsSubstring("Outside the plan: the CUDA context"));
   CHECK(out({"--device", "cuda", "config", "check", file.string()}, model) == on_cuda);
@@ -242,7 +242,7 @@ TEST_CASE("config elastic: the batch and the numbers of ranks that share it", "[
   const Outcome five = run_command({"config", "elastic", file, "--num_gpus", "5"});
   CHECK(five.status == 2);
   CHECK(five.err == file +
-                        ": elasticity: 5 rank(s) cannot share its batch of 24; the nearest that "
+                        ": elasticity: 5 ranks cannot share its batch of 24; the nearest that "
                         "can: 4 and 6\n");
   write("false");
   const Outcome off = run_command({"config", "elastic", file});

@@ -235,7 +235,7 @@ TEST_CASE("Elastic: what cannot be elastic is refused with the reason", "[e2e][e
   CHECK_THAT(told({"--elastic_training", "sh", "-c", "true"}),
              ContainsSubstring("only train can go on"));
   CHECK_THAT(told(job.words({"--min_elastic_nodes", "3"}, 5)),
-             ContainsSubstring("the job has 2 host(s)"));
+             ContainsSubstring("the job has 2 hosts"));
   CHECK_THAT(told(job.words({"--elastic_training"}, 5, {"--save_on_each_node"})),
              ContainsSubstring("takes its shards"));
   const Job without(two, json::object());

@@ -130,6 +130,8 @@ TEST_CASE("export: what cannot be done is told", "[e2e]") {
   const fs::path saved = save(folder.path() / "run", 3);
   const std::string one = saved.string();
   const std::string output = folder.path() / "hf";
+  const fs::path file = folder.path() / "a_file";
+  std::ofstream(file) << "text";
   struct Row {
     std::vector<std::string> arguments;
     std::string message;
@@ -143,7 +145,10 @@ TEST_CASE("export: what cannot be done is told", "[e2e]") {
       {{one, (folder.path() / "checkpoint-5").string()}, "would be taken for a checkpoint"},
       {{one, output, "--debug"}, "--debug"},
       {{folder.path().string(), output}, "holds no checkpoint whose data are whole"},
-      {{output, output}, output},
+      {{output, output}, output + ": no such directory"},
+      {{"nowhere", output}, "nowhere: no such directory\n"},
+      {{one, file.string()}, file.string() + ": is a file; the model needs a directory"},
+      {{one, (file / "hf").string()}, file.string() + ": is a file"},
   };
   for (const Row& row : rows) {
     std::vector<std::string> command{"checkpoint", "export"};

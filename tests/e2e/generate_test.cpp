@@ -122,11 +122,11 @@ TEST_CASE("Generate: the mode is named and typed options override the model's", 
     std::string mode;
   };
   const std::vector<Row> rows{
-      {nullptr, {}, "greedy decoding, at most 100 new tokens"},
+      {nullptr, {}, "greedy decoding, at most 20 new tokens"},
       {nullptr, {"--seed", "3"}, "greedy decoding"},
       {nullptr,
        {"--do_sample"},
-       "sampling with temperature 1, top_k 50, top_p 1, seed 42, at most 100 new tokens"},
+       "sampling with temperature 1, top_k 50, top_p 1, seed 42, at most 20 new tokens"},
       {nullptr,
        {"--do_sample", "true", "--top_k", "0", "--seed", "3"},
        "sampling with temperature 1, top_k 0, top_p 1, seed 3"},

@@ -233,7 +233,7 @@ TEST_CASE("Resume: a schedule of another length is followed and told", "[e2e][re
     return test::run_train(1, nlohmann::json(), output, more);
   };
   const std::string told =
-      R"(this run's schedule, {"type":"linear","warmup_steps":0,"total_steps":8}, from here on)";
+      "this run's schedule, linear with total_steps 8, warmup_steps 0, from here on";
   REQUIRE(train("4", {}).status == 0);
   const test::TrainRun longer = train("8", {"--resume_from_checkpoint", "latest"});
   REQUIRE(longer.status == 0);

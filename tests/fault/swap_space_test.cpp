@@ -43,10 +43,10 @@ TEST_CASE("SwapSpace: a disk without room is refused before any rank starts", "[
   const fs::path disk = folder.path() / "disk";
   const json run = train_on("1m", disk, folder.path() / "out");
   CHECK(run.at("status") == 2);
-  CHECK_THAT(
-      run.at("err").get<std::string>(),
-      ContainsSubstring("nvme_path: " + disk.string() + ": 2 rank(s) of this machine want 1.") &&
-          ContainsSubstring(" MiB there, and 1.00 MiB are free; make room"));
+  CHECK_THAT(run.at("err").get<std::string>(),
+             ContainsSubstring("nvme_path: " + disk.string() +
+                               ": 2 ranks of this machine would need 1.") &&
+                 ContainsSubstring(" MiB there, and 1.00 MiB are free; make room"));
   CHECK(run.at("out") == "");
 }
 
