@@ -15,13 +15,27 @@
 namespace dstrain::cmd {
 namespace {
 
-std::string why_unusable(const std::string& directory) {
+namespace fs = std::filesystem;
+
+/// The directory, or the nearest one above it that is there: what is missing is made by the ranks,
+/// as DeepSpeed makes it.
+fs::path nearest_existing(fs::path path) {
   std::error_code ignored;
-  const std::filesystem::file_type type = std::filesystem::status(directory, ignored).type();
-  if (type == std::filesystem::file_type::not_found) return "there is no such directory";
-  if (type != std::filesystem::file_type::directory) return "is no directory";
-  if (::access(directory.c_str(), W_OK | X_OK) == 0) return "";
-  return "cannot be written to: " + std::generic_category().message(errno);
+  path = fs::absolute(path, ignored);
+  while (path.has_relative_path() && fs::status(path, ignored).type() == fs::file_type::not_found) {
+    path = path.parent_path();
+  }
+  return path;
+}
+
+std::string why_unusable(const std::string& directory) {
+  const fs::path there = nearest_existing(directory);
+  std::error_code ignored;
+  const bool whole = fs::exists(directory, ignored);
+  const std::string place = whole ? "" : "cannot be made: " + there.string() + " ";
+  if (!fs::is_directory(there, ignored)) return place + "is no directory";
+  if (::access(there.c_str(), W_OK | X_OK) == 0) return "";
+  return place + "cannot be written to: " + std::generic_category().message(errno);
 }
 
 /// A directory that ranks swap to, and what they put there when they start.
@@ -65,23 +79,24 @@ std::vector<std::string> full_disks(const config::ZeroSettings& settings,
                                     int ranks) {
   struct Need {
     std::string name;  ///< of the directories on it
-    std::filesystem::path path;
+    fs::path path;
     Bytes bytes = 0;
   };
   std::map<dev_t, Need> disks;
   for (const SwapDirectory& directory : swap_directories(settings)) {
     struct stat info {};
-    if (::stat(directory.path.c_str(), &info) != 0) continue;
+    const fs::path there = nearest_existing(directory.path);
+    if (::stat(there.c_str(), &info) != 0) continue;
     Need& need = disks[info.st_dev];
     need.name += (need.name.empty() ? "" : " and ") + directory.name;
-    need.path = directory.path;
+    need.path = there;
     for (const MemoryCategory category : directory.contents) {
       need.bytes += ranks * plan.of(MemoryTier::nvme, category);
     }
   }
   std::vector<std::string> lines;
   for (const auto& [device, need] : disks) {
-    const auto free = static_cast<Bytes>(std::filesystem::space(need.path).available);
+    const auto free = static_cast<Bytes>(fs::space(need.path).available);
     if (need.bytes <= free) continue;
     lines.push_back(fmt::format(
         "{}: {} of this machine would need {} there, and {} are free; make "

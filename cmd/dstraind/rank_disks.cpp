@@ -4,10 +4,19 @@
 
 #include "offload/make_file_io.h"
 #include "offload/storage.h"
+#include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/shared_place.h"
 
 namespace dstrain::cmd {
 namespace {
+
+/// Another rank may make the same directory.
+void make_swap_directory(const std::string& directory) {
+  const std::error_code error = make_directories(directory);
+  if (!error) return;
+  fail(ErrorCode::io, "nvme_path {}: cannot be made: {}", directory, error.message());
+}
 
 void warn_of_disk(const std::string& directory) {
   const char* const warning = offload::storage_warning(offload::storage_kind(directory));
@@ -34,6 +43,8 @@ RankDisks::RankDisks(const TrainSetup& setup,
   if (worker.rank == 0 && !made.fallback.empty()) log_warning(made.fallback);
   io_ = std::move(made.io);
   const config::ZeroSettings& zero = setup.settings.zero;
+  if (states) make_swap_directory(zero.offload_optimizer.nvme_path);
+  if (shards) make_swap_directory(zero.offload_param.nvme_path);
   if (worker.rank == 0 && states) warn_of_disk(zero.offload_optimizer.nvme_path);
   if (worker.rank == 0 && shards &&
       zero.offload_param.nvme_path != zero.offload_optimizer.nvme_path)

@@ -106,7 +106,10 @@ const std::array hugging_face{
     also(refused_flag("dataset_config_name", "NAME", reason::data_sets), "dataset_config"),
     refused_flag("test_file", "FILE", reason::unbuilt),
     hint_flag("streaming", no_value, reason::mapped),
-    refused_flag("validation_split_percentage", "N", "give --validation_file, or --split A,B,C"),
+    also(refused_flag(
+             "validation_split_percentage", "N", "give --validation_file, or --split A,B,C"),
+         "val_size"),
+    refused_flag("autotuning", "MODE", "dstrain plan tells what fits and how fast it is"),
     hint_flag("overwrite_cache", no_value, "nothing is cached"),
     hint_flag("preprocessing_num_workers", "N", "there is nothing to preprocess"),
     negatable(refused_flag("keep_linebreaks", no_value, "line ends are tokens", "true")),

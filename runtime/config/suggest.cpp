@@ -36,6 +36,28 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+/// Whether one of the two is the other with parts before or behind it. A single short part, as
+/// "lr", says too little.
+bool holds(std::string_view longer, std::string_view shorter) {
+  constexpr std::size_t telling = 6;
+  if (shorter.size() < telling || longer.size() <= shorter.size()) return false;
+  const std::size_t rest = longer.size() - shorter.size();
+  const bool begins = longer.starts_with(shorter) && longer[shorter.size()] == '_';
+  const bool ends = longer.ends_with(shorter) && longer[rest - 1] == '_';
+  return begins || ends;
+}
+
+std::string_view longest_related(std::string_view wanted, std::span<const std::string_view> known) {
+  std::string_view best;
+  for (const std::string_view candidate : known) {
+    const std::string own = folded(candidate);
+    if ((holds(wanted, own) || holds(own, wanted)) && candidate.size() > best.size()) {
+      best = candidate;
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 std::string suggest(std::string_view word, std::span<const std::string_view> known) {
@@ -43,16 +65,17 @@ std::string suggest(std::string_view word, std::span<const std::string_view> kno
   if (word.size() > longest_word) return {};
   const std::string wanted = folded(word);
   std::string_view best;
-  std::size_t best_distance = 3;
+  std::size_t best_distance = longest_word;
   for (const std::string_view candidate : known) {
-    const std::size_t limit = std::min<std::size_t>(2, std::max(word.size(), candidate.size()) / 3);
+    const std::size_t length = std::max(word.size(), candidate.size());
+    const std::size_t limit = std::max(std::min<std::size_t>(2, length / 3), length / 7);
     const std::size_t distance = edit_distance(wanted, folded(candidate));
     if (distance <= limit && distance < best_distance) {
       best = candidate;
       best_distance = distance;
     }
   }
-  return std::string(best);
+  return std::string(best.empty() ? longest_related(wanted, known) : best);
 }
 
 }  // namespace dstrain::config

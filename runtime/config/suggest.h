@@ -5,9 +5,11 @@
 
 namespace dstrain::config {
 
-/// The word of `known` that `word` is most likely a misspelling of: at most two edits (insertion,
-/// deletion, substitution, swap of neighbours) and about a third of the length away, case and the
-/// kind of dash not counted. Empty when there is none.
+/// The word of `known` that `word` most likely stands for: one that is at most two edits away
+/// (insertion, deletion, substitution, swap of neighbours), or a seventh of its length if that is
+/// more, and no more than a third of it; else the longest that `word` begins or ends with, or that
+/// begins or ends with `word`, in whole parts ("train_file_path": "train_file"). Case and the kind
+/// of dash do not count. Empty when there is none.
 std::string suggest(std::string_view word, std::span<const std::string_view> known);
 
 }  // namespace dstrain::config

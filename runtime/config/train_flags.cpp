@@ -74,7 +74,7 @@ const std::array rows{
             .target = &O::block_size,
             .value = "T",
             .help = "tokens per sample (the model's positions, at most 1024)",
-            .aliases = "seq_length",
+            .aliases = "seq_length|max_length|max_seq_length|model_max_length",
             .minimum = 1},
     FlagRow{.group = "Data",
             .name = "max_source_length",

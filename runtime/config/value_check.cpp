@@ -112,7 +112,10 @@ bool check_type(const Key& key,
                 const std::string& path,
                 Problems& problems) {
   if (has_type(value, key.type)) return true;
-  if (value.is(Kind::null) && (key.fallback == "null" || is_one_of(value, key.off))) return false;
+  // What DeepSpeed only asks whether it is true may also be false where it is not set.
+  const bool unset = value.is(Kind::null) || (value.is(Kind::boolean) && !value.boolean &&
+                                              key.status != KeyStatus::implemented);
+  if (unset && (key.fallback == "null" || is_one_of(value, key.off))) return false;
   if (value.is_text("auto") && key.type != KeyType::section) {
     problems.add(value.position, path, "\"auto\" has no meaning here; give a value");
     return false;

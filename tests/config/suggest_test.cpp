@@ -123,6 +123,21 @@ TEST_CASE("Suggest: says nothing when nothing is near", "[config][suggest]") {
   CHECK(suggest(word, known).empty());
 }
 
+TEST_CASE("Suggest: finds what has a part more or less", "[config][suggest]") {
+  const std::string_view known[] = {"train_file",
+                                    "preprocessing_num_workers",
+                                    "lr",
+                                    "per_device_train_batch_size",
+                                    "train_batch_size",
+                                    "file"};
+  CHECK(suggest("train_file_path", known) == "train_file");
+  CHECK(suggest("my_train_file", known) == "train_file");
+  CHECK(suggest("preprocess_num_workers", known) == "preprocessing_num_workers");
+  CHECK(suggest("per-device-train", known) == "per_device_train_batch_size");
+  CHECK(suggest("lr_rate", known).empty());
+  CHECK(suggest("profile_file", known).empty());
+}
+
 TEST_CASE("Suggest: takes the nearest", "[config][suggest]") {
   const std::string_view known[] = {"--num_gpus", "--num_nodes", "--num-layers"};
   CHECK(suggest("--num_gpu", known) == "--num_gpus");

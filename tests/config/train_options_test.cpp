@@ -57,6 +57,12 @@ TEST_CASE("TrainOptions: values and spellings", "[config][options]") {
   CHECK_FALSE(options.seed.typed());
 }
 
+TEST_CASE("TrainOptions: the length of a sample under other programs' names", "[config][options]") {
+  const std::string name = GENERATE("--block_size", "--seq-length", "--max_length",
+                                    "--max_seq_length", "--model_max_length");
+  CHECK(read_train_flags(Arguments{name, "512"}).block_size.value == 512);
+}
+
 TEST_CASE("TrainOptions: a boolean before another option", "[config][options]") {
   const TrainOptions options =
       read_train_flags(Arguments{"--no_shuffle", "--gradient_checkpointing", "--max_steps", "3"});

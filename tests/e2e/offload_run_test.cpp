@@ -1,6 +1,7 @@
 // Whole runs that offload: the results of a run that does not, and nothing left behind.
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/catch.h"
@@ -59,8 +60,7 @@ TEST_CASE("OffloadRun: results are those of a run without", "[e2e][offload]") {
       GENERATE(table<bool, bool>({{false, false}, {true, false}, {true, true}}));
   const int ranks = GENERATE(1, 2);
   const test::TempDir folder;
-  const fs::path disk = folder.path() / "disk";
-  fs::create_directory(disk);
+  const fs::path disk = folder.path() / "made" / "as in DeepSpeed";
   ResumableRun run{
       .ranks = ranks, .stage = 3, .bf16 = bf16, .in_16_bits = in_16_bits, .micro_batch = 2};
   const TrainRun reference = run.train(folder.path() / "plain", 4);
@@ -189,7 +189,9 @@ TEST_CASE("OffloadRun: a disk that cannot be used is told before any rank starts
       GENERATE(table<std::string, bool>({{"offload_optimizer", false}, {"offload_param", true}}));
   const test::TempDir folder;
   ResumableRun run{.ranks = 2, .stage = 3};
-  const fs::path missing = folder.path() / "missing";
+  const fs::path file = folder.path() / "file";
+  std::ofstream(file) << "text";
+  const fs::path missing = file / "missing";
   run.zero = {{section, nvme(missing)}};
   std::vector<std::string> command = run.endless(folder.path() / "out");
   if (dry_run) command.insert(command.begin(), "--dry_run");
@@ -198,6 +200,7 @@ TEST_CASE("OffloadRun: a disk that cannot be used is told before any rank starts
   CHECK(refused.out().empty());
   CHECK_THAT(refused.err(),
              ContainsSubstring("zero_optimization." + section + ".nvme_path: " + missing.string() +
-                               ": there is no such directory; give one that every machine"));
+                               ": cannot be made: " + file.string() +
+                               " is no directory; give one that every machine"));
   CHECK_FALSE(fs::exists(folder.path() / "out"));
 }
