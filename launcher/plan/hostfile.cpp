@@ -69,11 +69,31 @@ int parse_count(const LineReader& line, std::string_view word, std::string_view 
   return value;
 }
 
+/// "user@host" and "host:port" are clear, but the user and the port belong elsewhere.
+[[noreturn]] void refuse_host(const LineReader& line, std::string_view name) {
+  const std::size_t at = name.find('@');
+  if (at != name.npos && at > 0 && is_host_name(name.substr(at + 1))) {
+    const std::string host = shown(name.substr(at + 1));
+    line.refuse(0, "a line is \"{} slots=N\"; put \"User {}\" under \"Host {}\" in ~/.ssh/config",
+                host, shown(name.substr(0, at)), host);
+  }
+  const std::size_t colon = name.find(':');
+  const std::string_view port = colon == name.npos ? "" : name.substr(colon + 1);
+  const bool digits = !port.empty() && port.find_first_not_of("0123456789") == port.npos;
+  if (digits && is_host_name(name.substr(0, colon))) {
+    const std::string host = shown(name.substr(0, colon));
+    line.refuse(
+        0,
+        "a line is \"{} slots=N\"; give --ssh_port {}, or put \"Port {}\" under \"Host {}\" "
+        "in ~/.ssh/config",
+        host, shown(port), shown(port), host);
+  }
+  line.refuse(0, "\"{}\" is not a host name or address", shown(name));
+}
+
 HostEntry parse_line(LineReader& line, std::string_view name) {
   const std::string host(without_brackets(name));
-  if (!is_host_name(host)) {
-    line.refuse(0, "\"{}\" is not a host name or address", shown(name));
-  }
+  if (!is_host_name(host)) refuse_host(line, name);
   std::optional<int> slots;
   std::optional<int> max_slots;
   for (auto word = line.next(); !word.empty(); word = line.next()) {

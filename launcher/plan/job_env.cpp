@@ -104,9 +104,10 @@ std::vector<EnvVar> parse_env_file(std::string_view text, std::string_view file)
   std::vector<EnvVar> variables;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trim(text.substr(0, end));
+    std::string_view line = trim(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty() || line.front() == '#') continue;
+    if (line.starts_with("export ")) line = trim(line.substr(line.find(' ')));
     const std::size_t equals = line.find('=');
     const std::string_view name = trim(line.substr(0, equals));
     if (equals == line.npos || !is_env_name(name) || line.find('\0') != line.npos) {

@@ -10,8 +10,9 @@
 
 namespace dstrain::launcher {
 
-/// NAME=VALUE lines; name and value are trimmed; blank lines and lines starting with '#' are
-/// skipped. Throws Error{input} "`file`:line: ...", without the value.
+/// NAME=VALUE lines, with a shell's "export " before them or not; name and value are trimmed; blank
+/// lines and lines starting with '#' are skipped. Throws Error{input} "`file`:line: ...", without
+/// the value.
 std::vector<EnvVar> parse_env_file(std::string_view text, std::string_view file);
 
 /// `.deepspeed_env` (or the name in $DS_ENV_FILE) and `.dstrain_env`, from `home` and then from

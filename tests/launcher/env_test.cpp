@@ -19,13 +19,21 @@
 using namespace dstrain;
 using namespace dstrain::launcher;
 
+TEST_CASE("EnvFile: a shell's export is left out", "[launcher][env]") {
+  const std::vector<EnvVar> variables = parse_env_file("export A=1\nexport  B=2\n", "f");
+  REQUIRE(variables.size() == 2);
+  CHECK(variables[0].name == "A");
+  CHECK(variables[1].name == "B");
+  CHECK(variables[1].value == "2");
+}
+
 TEST_CASE("EnvFile: lines and comments and blanks", "[launcher]") {
   const auto variables =
       parse_env_file("# c\n\nA=1\n  B = x y=\"z\" \r\nC=\nA=2\nD=$(touch f);`x`\n", "f");
   const std::vector<EnvVar> expected{
       {"A", "2"}, {"B", "x y=\"z\""}, {"C", ""}, {"D", "$(touch f);`x`"}};
   CHECK(variables == expected);
-  for (const char* bad : {"A", "=1", "1A=2", "A B=1", "export A=1", "A-B=1"}) {
+  for (const char* bad : {"A", "=1", "1A=2", "A B=1", "export A", "A-B=1"}) {
     CAPTURE(bad);
     CHECK_THROWS_WITH(parse_env_file(fmt::format("\n{}", bad), "f"),
                       "f:2: a line must be NAME=VALUE");
