@@ -1,5 +1,6 @@
 #include "launcher/agent/port.h"
 
+#include <cerrno>
 #include <optional>
 
 #include <fcntl.h>
@@ -41,7 +42,8 @@ std::optional<UniqueFd> claim_port(int port) {
   byte.l_whence = SEEK_SET;
   byte.l_start = port;
   byte.l_len = 1;
-  const bool taken = claims && ::fcntl(claims.get(), F_OFD_SETLK, &byte) != 0;
+  const bool failed = claims && ::fcntl(claims.get(), F_OFD_SETLK, &byte) != 0;
+  const bool taken = failed && (errno == EAGAIN || errno == EACCES);  // else there are no locks
   return taken ? std::nullopt : std::optional(std::move(claims));
 }
 

@@ -1,8 +1,17 @@
 #include <array>
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -18,6 +27,25 @@
 
 using namespace dstrain;
 using namespace dstrain::launcher;
+
+namespace {
+
+/// From now on this process is on a system without locks of open files, as gVisor.
+bool forbid_file_locks() {
+  std::array filter{
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_fcntl, 0, 3),
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_OFD_SETLK, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{filter.size(), filter.data()};
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+}  // namespace
 
 TEST_CASE("EnvFile: a shell's export is left out", "[launcher][env]") {
   const std::vector<EnvVar> variables = parse_env_file("export A=1\nexport  B=2\n", "f");
@@ -165,6 +193,21 @@ TEST_CASE("Port: two jobs never get the same one", "[launcher]") {
   const ReservedPort second = reserve_port({29500, PortRule::first_free, address});
   CHECK(first.port != second.port);
   CHECK_THROWS_AS(reserve_port({first.port, PortRule::typed, address}), Error);
+}
+
+TEST_CASE("Port: one is found where files cannot be locked", "[launcher]") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int status = 2;
+    try {
+      status = forbid_file_locks() && reserve_port({29500, PortRule::first_free, ""}).port ? 0 : 1;
+    } catch (const Error&) {
+    }
+    ::_exit(status);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
 }
 
 TEST_CASE("Port: nobody shares one that an agent listens at", "[launcher]") {
