@@ -60,7 +60,7 @@ bool has_tokenizer(const std::string& directory) {
     return fs::symlink_status(path / name, ignored).type() != fs::file_type::not_found;
   };
   return has("tokenizer.json") || (has("vocab.json") && has("merges.txt")) ||
-         has("tokenizer.model");
+         has("tokenizer.model") || has("spiece.model") || has("tekken.json");
 }
 
 }  // namespace dstrain::data

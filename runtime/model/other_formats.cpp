@@ -105,6 +105,15 @@ std::string explain_pickled(const fs::path& directory, const fs::path& file) {
       file.string(), directory.string(), directory.string(), directory.string());
 }
 
+std::string explain_adapter(const fs::path& directory) {
+  return fmt::format(
+      "{}: is an adapter of PEFT, not a model; merge it into its model first:\n"
+      "  python3 -c \"from peft import AutoPeftModelForCausalLM as M; "
+      "M.from_pretrained('{}').merge_and_unload().save_pretrained('{}-merged')\"\n"
+      "and give --model_name_or_path {}-merged",
+      directory.string(), directory.string(), directory.string(), directory.string());
+}
+
 }  // namespace
 
 std::string explain_other_format(const fs::path& given) {
@@ -123,6 +132,7 @@ std::string explain_other_format(const fs::path& given) {
         directory.string(), from_weights(directory));
   }
   if (safe) return {};
+  if (fs::exists(directory / "adapter_config.json", ignored)) return explain_adapter(directory);
   for (const fs::path& path : entries_of(directory)) {
     const std::string name = path.filename().string();
     if (name.starts_with("pytorch_model") && name.find(".bin") != std::string::npos &&

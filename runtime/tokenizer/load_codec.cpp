@@ -1,6 +1,9 @@
 #include "runtime/tokenizer/load_codec.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <fstream>
 
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
@@ -16,6 +19,39 @@ namespace fs = std::filesystem;
 
 constexpr Bytes tokenizer_bytes_max = 256 * mebibyte;
 
+/// Lines of a token in base64 and its rank, as Llama 3's own tokenizer.model.
+bool is_tiktoken(const fs::path& path) {
+  constexpr std::size_t longest_line = 1024;
+  std::ifstream in(path, std::ios::binary);
+  std::string line(longest_line, '\0');
+  in.read(line.data(), std::ssize(line));
+  line.resize(std::min(line.find('\n'), static_cast<std::size_t>(in.gcount())));
+  const std::size_t space = line.find(' ');
+  if (space == line.npos || space == 0) return false;
+  const auto in_base64 = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '+' || c == '/' || c == '=';
+  };
+  return std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(space), in_base64) &&
+         line.find_first_not_of("0123456789\r", space + 1) == line.npos && space + 1 < line.size();
+}
+
+/// "D/tekken.json: a tokenizer of Mistral's own format; ..."; empty: none that we know.
+std::string explain_other_tokenizer(const fs::path& directory) {
+  const auto convert = [&](const char* file, const char* format) {
+    return fmt::format(
+        "{}: a tokenizer in {}, which is not read; make a tokenizer.json of it:\n"
+        "  python3 -c \"from transformers import AutoTokenizer as T; "
+        "T.from_pretrained('{}').save_pretrained('{}')\"",
+        (directory / file).string(), format, directory.string(), directory.string());
+  };
+  if (fs::exists(directory / "spiece.model")) return convert("spiece.model", "T5's form");
+  if (fs::exists(directory / "tekken.json"))
+    return convert("tekken.json", "Mistral's form, tekken");
+  if (is_tiktoken(directory / "tokenizer.model"))
+    return convert("tokenizer.model", "tiktoken's form");
+  return {};
+}
+
 LoadedCodec choose_codec(const fs::path& directory, const SpecialNames& names) {
   const fs::path json = directory / "tokenizer.json";
   if (fs::exists(json)) {
@@ -24,6 +60,8 @@ LoadedCodec choose_codec(const fs::path& directory, const SpecialNames& names) {
   if (fs::exists(directory / "vocab.json") && fs::exists(directory / "merges.txt")) {
     return {load_gpt2_files(directory, names), {}, {}};
   }
+  const std::string other = explain_other_tokenizer(directory);
+  if (!other.empty()) fail(ErrorCode::input, "{}", other);
   const fs::path sentencepiece = directory / "tokenizer.model";
   if (fs::exists(sentencepiece)) return load_sentencepiece(sentencepiece, names);
   if (!fs::is_directory(directory)) {

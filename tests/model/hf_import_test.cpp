@@ -267,6 +267,11 @@ TEST_CASE("HfWeights: a directory without safetensors is explained", "[model][hf
   const TempDir directory;
   CHECK_THAT(import_error(directory),
              Catch::Matchers::StartsWith("DIR: holds neither model.safetensors nor"));
+  write_file(directory.path() / "adapter_config.json", "{}");
+  CHECK_THAT(import_error(directory),
+             Catch::Matchers::StartsWith("DIR: is an adapter of PEFT, not a model") &&
+                 Catch::Matchers::ContainsSubstring("merge_and_unload"));
+  fs::remove(directory.path() / "adapter_config.json");
   write_file(directory.path() / "pytorch_model.bin", "\x80\x02");
   CHECK_THAT(import_error(directory),
              Catch::Matchers::StartsWith("DIR/pytorch_model.bin: pickled weights are never read") &&

@@ -124,6 +124,22 @@ TEST_CASE("Bad tokenizer directories: the error names the file", "[tokenizer]") 
   CHECK(error() == ": the eos_token of its files, </s>, is not in the vocabulary");
 }
 
+TEST_CASE("Bad tokenizer: other formats are named, with what makes a tokenizer.json of them",
+          "[tokenizer]") {
+  const auto [name, bytes, format] = GENERATE(table<std::string, std::string, std::string>(
+      {{"spiece.model", "\n\x0e", "T5's form"},
+       {"tekken.json", "{}", "Mistral's form, tekken"},
+       {"tokenizer.model", "IQ== 0\nIg== 1\n", "tiktoken's form"},
+       {"tokenizer.model", "IQ==\t0\n", ""},
+       {"tokenizer.model", "\n", ""}}));
+  const test::TempDir folder;
+  write_text_file(folder.path() / name, bytes);
+  const std::string error = test::error_of([&] { Tokenizer::load(folder.path().string()); });
+  CAPTURE(error);
+  CHECK(error.starts_with((folder.path() / name).string() + ": "));
+  CHECK((error.find("a tokenizer in " + format) != std::string::npos) == !format.empty());
+}
+
 TEST_CASE("Bad tokenizer: two files of an old version that disagree on a token are refused",
           "[tokenizer]") {
   const test::TempDir folder;
