@@ -188,9 +188,10 @@ int stop_command(std::span<const std::string> arguments) {
   const auto request = parse_request(app, arguments);
   if (!request) return status::done;
   const Json answer = ask(*request->job, "stop");
-  fmt::print("job {} has ended with status {}\n", answer.at("job").get<std::string>(),
-             answer.at("status").dump());
-  return status::done;
+  const int ended = answer.at("status").get<int>();
+  fmt::print("job {} has ended with status {}{}\n", answer.at("job").get<std::string>(), ended,
+             ended == status::unsaved ? ": what it was saving is lost" : "");
+  return ended == status::unsaved ? status::unsaved : status::done;
 }
 
 }  // namespace dstrain::cmd

@@ -43,6 +43,9 @@ class HangWatch {
   void take_stacks(HostAgent& agent, const Stacks& stacks);
 
   void rank_ended(int rank) { watch_.rank_ended(rank); }
+  // As Watch.
+  [[nodiscard]] bool saves() const { return watch_.saves(); }
+  bool take_save_move() { return watch_.take_save_move(); }
   void host_lost(const HostAgent& agent);
   /// A rank has given up waiting for others: says where all of them are.
   void rank_timed_out(int rank);

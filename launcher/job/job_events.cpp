@@ -21,6 +21,7 @@ void JobEvents::carry_out(Order order) const {
     case Order::terminate:
       return to_.agents.send_signal(SIGTERM);
     case Order::kill:
+      if (to_.hangs.saves()) to_.supervisor.note_killed_save();
       return to_.agents.send_signal(SIGKILL);
     case Order::abandon:
       return to_.agents.abandon();
@@ -99,7 +100,9 @@ void JobEvents::take(HostAgent& agent, const Frame& frame) {
       agent.finish_deadline = to_.clock.now_seconds() + finish_seconds;
       return;
     case FromAgent::look:
-      return to_.hangs.take_look(agent, decode_look(frame.payload));
+      to_.hangs.take_look(agent, decode_look(frame.payload));
+      if (to_.hangs.take_save_move()) to_.supervisor.save_moved(to_.clock.now_seconds());
+      return;
     case FromAgent::stacks:
       return to_.hangs.take_stacks(agent, decode_stacks(frame.payload));
     case FromAgent::beat:

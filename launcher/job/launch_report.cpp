@@ -75,15 +75,18 @@ void LaunchReport::note(const HostAgent& agent, std::string_view text) {
 void LaunchReport::stops(std::optional<int> signal) {
   // Another `dstrain stop` only waits: what hurries is a signal.
   const std::string cause = signal ? signal_name(*signal) : "dstrain stop";
-  console_.say("info",
-               fmt::format("{}: asking the ranks to stop; they have {} s ({}: now)", cause,
-                           job_.supervision.stop_grace_seconds, signal ? "again" : "Ctrl-C"));
+  console_.say(
+      "info",
+      fmt::format(
+          "{}: asking the ranks to stop; they have {} s, and more while they save ({}: now)", cause,
+          job_.supervision.stop_grace_seconds, signal ? "again" : "Ctrl-C"));
 }
 
 void LaunchReport::host_stops(const HostAgent& agent, int signal) {
   host_stop_ = fmt::format("{} on {}", signal_name(signal), agent.name());
-  console_.say("info", fmt::format("{}: asking the ranks to stop; they have {} s", host_stop_,
-                                   job_.supervision.stop_grace_seconds));
+  console_.say("info",
+               fmt::format("{}: asking the ranks to stop; they have {} s, and more while they save",
+                           host_stop_, job_.supervision.stop_grace_seconds));
 }
 
 void LaunchReport::rank_failed(const RankFailure& failure) {
@@ -119,6 +122,13 @@ void LaunchReport::finish(const Supervisor& supervisor, const JobStatus& job_sta
   for (const std::string& cause : causes_) console_.say("error", cause);
   if (has_cause()) return;
   if (const auto& failure = supervisor.first_failure()) return say_failure(*failure, job_status);
+  if (supervisor.killed_a_save()) {
+    return console_.say(
+        "error", fmt::format("the ranks were killed while they saved, and that checkpoint is "
+                             "lost: they had {} s without progress; --grace SECONDS gives "
+                             "more, as for a slow disk",
+                             job_.supervision.stop_grace_seconds));
+  }
   const bool saved = supervisor.exit_status() == status::stopped_with_checkpoint;
   if (saved || host_stop_.empty() || !supervisor.only_a_host_asked()) return;
   console_.say("error", host_stop_ + " asked the job to stop, and not all ranks have saved");

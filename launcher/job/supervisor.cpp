@@ -27,6 +27,21 @@ Order Supervisor::stop(double now, double grace_seconds) {
   return Order::terminate;
 }
 
+/// What is left of the job has nothing to save that would be whole.
+Order Supervisor::crash(double now) {
+  return stop(now, settings_.crash_grace_seconds);
+}
+
+Order Supervisor::ask(double now) {
+  gets_time_ |= phase_ == Phase::running;
+  return stop(now, settings_.stop_grace_seconds);
+}
+
+void Supervisor::save_moved(double now) {
+  if (phase_ != Phase::stopping || !gets_time_) return;
+  deadline_ = std::max(deadline_.value_or(now), now + settings_.stop_grace_seconds);
+}
+
 Order Supervisor::kill(double now) {
   if (phase_ == Phase::killing || phase_ == Phase::abandoned) return Order::none;
   phase_ = Phase::killing;
@@ -67,7 +82,7 @@ Order Supervisor::rank_exited(const Exit& exit, double now) {
   const bool stopped = status == status::stopped_with_checkpoint || status == 128 + SIGINT ||
                        status == 128 + SIGTERM || status == 128 + SIGUSR1;
   rank_asked_ = stopped;
-  return stop(now, stopped ? settings_.stop_grace_seconds : settings_.crash_grace_seconds);
+  return stopped ? ask(now) : crash(now);
 }
 
 Order Supervisor::host_lost(int first_rank, int ranks, double now) {
@@ -80,12 +95,12 @@ Order Supervisor::host_lost(int first_rank, int ranks, double now) {
     lost_ = true;
   }
   lost_ |= phase_ == Phase::running;
-  return stop(now, settings_.crash_grace_seconds);
+  return crash(now);
 }
 
 Order Supervisor::launch_failed(double now) {
   launch_failed_ = true;
-  return stop(now, settings_.crash_grace_seconds);
+  return crash(now);
 }
 
 void Supervisor::note_stop_signal(int signal) {
@@ -96,18 +111,17 @@ void Supervisor::note_stop_signal(int signal) {
 Order Supervisor::host_asked_to_stop(int signal, double now) {
   host_asked_ = true;
   note_stop_signal(signal);
-  return stop(now, settings_.stop_grace_seconds);
+  return ask(now);
 }
 
 Order Supervisor::stop_requested(int signal, double now) {
   note_stop_signal(signal);
   ++stop_requests_;
-  if (stop_requests_ == 1 && phase_ == Phase::running) {
-    return stop(now, settings_.stop_grace_seconds);
-  }
+  if (stop_requests_ == 1 && phase_ == Phase::running) return ask(now);
   // The same request, which a host or a rank had before this process.
   const bool repeats = stop_requests_ == 1 && (host_asked_ || rank_asked_);
   if (repeats && phase_ == Phase::stopping) return Order::none;
+  gets_time_ = false;
   if (stop_requests_ >= 3) {
     if (phase_ != Phase::killing) return kill(now);
     deadline_ = std::min(deadline_.value_or(now), now + hurry_seconds);
@@ -132,6 +146,7 @@ int Supervisor::exit_status() const {
   if (failure_) return shell_status(failure_->wait_status);
   if (stop_signal_) {
     if (ended_well_ == settings_.ranks) return status::done;  // it came when all was done
+    if (killed_a_save()) return status::unsaved;
     const bool all_saved = ended_with_checkpoint_ == settings_.ranks;
     return all_saved ? status::stopped_with_checkpoint : 128 + *stop_signal_;
   }

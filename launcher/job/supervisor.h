@@ -46,6 +46,11 @@ class Supervisor {
   /// One of them has come to a host. It asks, and never hurries: whoever ends all processes of a
   /// job sends one to each.
   Order host_asked_to_stop(int signal, double now);
+  /// A rank that was asked to stop gets on with a save: its time begins anew, unless whoever wants
+  /// the end has hurried.
+  void save_moved(double now);
+  /// The ranks are killed in the middle of a save.
+  void note_killed_save() { killed_save_ = gets_time_; }
   /// Call when deadline() has passed.
   Order tick(double now);
 
@@ -62,6 +67,8 @@ class Supervisor {
   /// Whether the loss of a host is what ended the job.
   [[nodiscard]] bool lost_a_host() const { return lost_; }
   [[nodiscard]] std::optional<int> stop_signal() const { return stop_signal_; }
+  /// Whether ranks that were asked to stop were killed while they saved.
+  [[nodiscard]] bool killed_a_save() const { return killed_save_ && !failure_ && !lost_; }
   /// Whether the user wants an end, also of a job that was failing by itself.
   [[nodiscard]] bool asked_to_stop() const { return stop_requests_ > 0 || host_asked_; }
   /// Whether that came from a host alone: nobody has told this process.
@@ -76,6 +83,8 @@ class Supervisor {
   [[nodiscard]] bool may_be_a_consequence() const;
   [[nodiscard]] bool may_have_ended_others() const;
   void note_stop_signal(int signal);
+  Order crash(double now);
+  Order ask(double now);
   Order stop(double now, double grace_seconds);
   Order kill(double now);
 
@@ -87,6 +96,8 @@ class Supervisor {
   bool lost_ = false;
   int stop_requests_ = 0;
   bool host_asked_ = false;
+  bool gets_time_ = false;  ///< to save: not after a crash, and not once somebody has hurried
+  bool killed_save_ = false;
   bool rank_asked_ = false;  ///< to stop, by whoever; that is what began the stop
   bool launch_failed_ = false;
   int ended_ = 0;

@@ -22,6 +22,12 @@ bool moved(const RankProgress& before, const RankProgress& after) {
          before.collective.inside != after.collective.inside;
 }
 
+/// What only waits for others' writing does not write.
+bool writes(const RankProgress& progress) {
+  const RunPhase phase = progress.compute.phase;
+  return progress.save.busy != 0 || phase == RunPhase::saving || phase == RunPhase::exporting;
+}
+
 }  // namespace
 
 /// The job moves in this state after so long.
@@ -49,6 +55,7 @@ void Watch::take(std::span<const int> ranks, const AgentLook& look) {
     if (seen == look.ranks.end()) continue;
     if (moved(rank.look.progress, seen->progress)) {
       moves = rank.look.progress.compute;
+      save_moved_ |= writes(seen->progress) || writes(rank.look.progress);
       rank.still_seconds = 0;
     }
     rank.look = *seen;
@@ -57,6 +64,11 @@ void Watch::take(std::span<const int> ranks, const AgentLook& look) {
   const bool first_agent = std::ranges::find(ranks, ranks_.begin()->first) != ranks.end();
   if (first_agent) learnt(moves->phase).longest_seconds *= forgetting;
   learn(*moves, hangs_ ? 0 : standstill);  // a hang that has come to an end is not what is usual
+}
+
+bool Watch::saves() const {
+  return std::ranges::any_of(ranks_,
+                             [](const auto& entry) { return writes(entry.second.look.progress); });
 }
 
 double Watch::still_seconds() const {

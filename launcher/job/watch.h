@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "launcher/protocol/rank_look.h"
 
@@ -38,6 +39,10 @@ class Watch {
   /// What has come of it since the last call.
   News judge();
   [[nodiscard]] bool hangs() const { return hangs_; }
+  /// Whether a rank is writing a checkpoint or its model.
+  [[nodiscard]] bool saves() const;
+  /// Whether one of these was seen to get on with it since the last call.
+  bool take_save_move() { return std::exchange(save_moved_, false); }
   /// How long no rank has moved.
   [[nodiscard]] double still_seconds() const;
   /// How long they may. In training and evaluation, once some of it was seen: five times the
@@ -68,6 +73,7 @@ class Watch {
   WatchedRanks ranks_;
   std::array<Learnt, phases> learnt_{};
   bool hangs_ = false;
+  bool save_moved_ = false;
 };
 
 }  // namespace dstrain::launcher

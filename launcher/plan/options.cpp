@@ -103,7 +103,8 @@ void add_job(CLI::App& app, CommandLine& line, RawOptions& raw) {
   group.flag("-q,--quiet", raw.quiet, "the same as --log_level error");
   group.option("--timeout", o.timeout_seconds, "seconds the ranks may take to meet (600)");
   group.option("--grace", o.grace_seconds,
-               "seconds from asking ranks to stop to killing them (30; 1 after a crash)");
+               "seconds from asking ranks to stop to killing them, of which none pass while a save "
+               "moves (30; 1 after a crash)");
   group.option("--max_restarts", raw.max_restarts,
                "begin again after failures; so many times without a new checkpoint in between (0; "
                "100 of an elastic job)");

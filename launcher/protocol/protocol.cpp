@@ -39,6 +39,14 @@ std::vector<std::string> get_strings(WireReader& in) {
 
 }  // namespace
 
+bool HeartBeat::is_silent(double now) {
+  if (silence_seconds_ == 0) return false;
+  const double since = now - asked_at_.value_or(now);
+  asked_at_ = now;
+  if (since > silence_seconds_ / 2) received_at_ = std::min(now, received_at_ + since);
+  return now > received_at_ + silence_seconds_;
+}
+
 bool HeartBeat::take_turn(double now) {
   if (silence_seconds_ == 0 || now < next_beat_) return false;
   next_beat_ = now + silence_seconds_ / beats_per_silence;

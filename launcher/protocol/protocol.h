@@ -71,9 +71,9 @@ class HeartBeat {
 
   /// Something came from the other side.
   void received(double now) { received_at_ = now; }
-  [[nodiscard]] bool is_silent(double now) const {
-    return silence_seconds_ > 0 && now > received_at_ + silence_seconds_;
-  }
+  /// To be asked at least once a beat. Where that was much longer ago, this process was stopped,
+  /// and maybe the other with it, as in a suspended job: that time is no silence.
+  bool is_silent(double now);
 
   /// Whether a beat is due, which is to be sent then.
   bool take_turn(double now);
@@ -83,6 +83,7 @@ class HeartBeat {
  private:
   double silence_seconds_ = 0;
   double received_at_ = 0;
+  std::optional<double> asked_at_;
   double next_beat_ = 0;
 };
 

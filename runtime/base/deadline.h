@@ -11,12 +11,21 @@ class Deadline {
   /// `seconds` from now; more than ten years count as ten years.
   static Deadline after(double seconds) {
     const double most = 3.2e8;
-    return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                       std::chrono::duration<double>(std::min(seconds, most))));
+    return Deadline(Clock::now() + seconds_of(std::min(seconds, most)));
   }
   /// The earlier of this one and `seconds` from now.
   [[nodiscard]] Deadline at_most(double seconds) const {
     return Deadline(std::min(moment_, after(seconds).moment_));
+  }
+  /// To be called after each slice of a wait in slices of at most so long. Of one that took seconds
+  /// more the process was stopped, as in a suspended job or a frozen control group: that time does
+  /// not count, or all would give up waiting the moment they go on.
+  void skip_standstill(double slice_seconds) {
+    constexpr double least = 5;  // seconds; a busy machine is late, too
+    const Clock::time_point now = Clock::now();
+    const std::chrono::duration<double> beyond = now - slice_began_ - seconds_of(slice_seconds);
+    if (beyond.count() > least) moment_ += std::chrono::duration_cast<Clock::duration>(beyond);
+    slice_began_ = now;
   }
   [[nodiscard]] bool passed() const { return Clock::now() >= moment_; }
   /// Seconds left; 0 once it has passed.
@@ -31,7 +40,12 @@ class Deadline {
  private:
   using Clock = std::chrono::steady_clock;
   explicit Deadline(Clock::time_point moment) : moment_(moment) {}
+  static Clock::duration seconds_of(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
+
   Clock::time_point moment_;
+  Clock::time_point slice_began_ = Clock::now();
 };
 
 }  // namespace dstrain

@@ -17,6 +17,7 @@ namespace dstrain::checkpoint {
 namespace {
 
 constexpr Bytes writeback_bytes = 8 * mebibyte;
+constexpr Bytes flush_bytes = mebibyte;
 
 /// Writes a file that was not there, from its first byte to its last, hashing on the way. Without
 /// finish() it is gone at the end of the scope. Every failure throws Error{io}.
@@ -33,10 +34,11 @@ class NewFile {
   void append(
       std::span<const std::byte> bytes, FunctionRef<void()> on_piece = [] {});
   /// Call once, last: flushes. The directory that holds the file is left to be flushed.
-  FileRecord finish();
+  FileRecord finish(FunctionRef<void()> on_piece);
 
  private:
   void start_writeback();
+  void flush_pieces(FunctionRef<void()> on_piece);
 
   FileRecord record_;
   std::string name_;
@@ -85,8 +87,23 @@ void NewFile::start_writeback() {
   submitted_ = written_;
 }
 
-FileRecord NewFile::finish() {
+/// On a slow disk a flush takes minutes, and whoever waits for the save must see it move. A failure
+/// that is reported here is not reported again; where there is no such call, the flush is all.
+void NewFile::flush_pieces(FunctionRef<void()> on_piece) {
+  constexpr unsigned wait =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  for (Bytes at = 0; at < written_; at += flush_bytes) {
+    if (::sync_file_range(fd_.get(), at, flush_bytes, wait) != 0) {
+      if (errno == EIO || errno == ENOSPC || errno == EDQUOT) fail_errno(errno, "flush " + name_);
+      return;
+    }
+    on_piece();
+  }
+}
+
+FileRecord NewFile::finish(FunctionRef<void()> on_piece) {
   DSTRAIN_CHECK(written_ == record_.bytes, "{} lacks {} bytes", name_, record_.bytes - written_);
+  flush_pieces(on_piece);
   flush_file(fd_.get(), name_);
   try {
     close_file(std::move(fd_), name_);
@@ -115,7 +132,7 @@ FileRecord write_shard(const std::filesystem::path& root,
   for (const auto& [name, values] : tensors) {
     file.append({values.data(), static_cast<std::size_t>(values.bytes())}, on_piece);
   }
-  return file.finish();
+  return file.finish(on_piece);
 }
 
 FileRecord write_text(const std::filesystem::path& root,
@@ -123,7 +140,7 @@ FileRecord write_text(const std::filesystem::path& root,
                       std::string_view text) {
   NewFile file(root, path, static_cast<Bytes>(text.size()));
   file.append(std::as_bytes(std::span(text)));
-  return file.finish();
+  return file.finish([] {});
 }
 
 FileRecord record_file(const std::filesystem::path& root, const std::string& path) {

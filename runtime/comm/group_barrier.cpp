@@ -142,7 +142,7 @@ void GroupBarrier::yield(const WaitableCounter& counter, std::uint32_t target) {
 /// `peer`: the one rank that is waited for, or everyone.
 void GroupBarrier::wait(WaitableCounter& counter, std::uint32_t target, int peer) {
   has_core_ ? spin(counter, target) : yield(counter, target);
-  const Deadline deadline = Deadline::after(options_.timeout_seconds);
+  Deadline deadline = Deadline::after(options_.timeout_seconds);
   Deadline liveness = Deadline::after(liveness_seconds);
   while (!counter.reached(target)) {
     check_not_failed();
@@ -152,6 +152,7 @@ void GroupBarrier::wait(WaitableCounter& counter, std::uint32_t target, int peer
       check_alive(missing);
       liveness = Deadline::after(liveness_seconds);
     }
+    deadline.skip_standstill(look_seconds);
     if (deadline.passed()) fail_late(peer);
     if (options_.waits != nullptr) {
       if (const auto failure = options_.waits->look()) spread(*failure);

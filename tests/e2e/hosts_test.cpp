@@ -1,9 +1,12 @@
 // One launch over several hosts, through a program in place of ssh.
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
+#include <thread>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -264,6 +267,28 @@ TEST_CASE("Hosts: nothing stays of a launcher that is killed while all others ar
   CHECK(stopped == 4);  // the relay, two agents and a guard
   launch.signal(SIGKILL);
   CHECK(launch.wait_without_reading() == 137);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Hosts: a job that was suspended for longer than a silence goes on", "[e2e]") {
+  const FakeHosts hosts("n0 slots=1\nlocalhost slots=1\nn1 slots=1\n");
+  Launch::Options options;
+  options.env = {{"DSTRAIN_SILENCE", silence}};
+  const std::filesystem::path end = hosts.folder() / "end";
+  Launch launch(hosts.shell("echo ready; while [ ! -e " + end.string() + " ]; do sleep 0.1; done"),
+                options);
+  REQUIRE(launch.wait_for_output("ready", 3));
+  const std::vector<pid_t> processes = launch.processes();
+  // Twice: a guard lets its agent go on until it is stopped itself.
+  for (int round = 0; round < 2; ++round) {
+    for (const pid_t pid : processes) kill(pid, SIGSTOP);
+  }
+  std::this_thread::sleep_for(std::chrono::duration<double>(1.5 * std::stod(silence)));
+  for (const pid_t pid : processes) kill(pid, SIGCONT);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  std::ofstream(end) << "";
+  CHECK(launch.wait() == 0);
+  CAPTURE(launch.err());
   CHECK(launch.nothing_left());
 }
 

@@ -5,8 +5,9 @@
 //                              "kill": the process dies before it; write:3+:28: and all after it;
 //                              "spin": it never returns, computing; "hang": nor, asleep; "late": it
 //                              waits until somebody writes to the FIFO that DSTRAIN_FAULT_GATE
-//                              names. Of "send" the message counts as the path, of "getaddrinfo"
-//                              the host, which fails with that code of its own
+//                              names; "slow": it takes 0.15 s. Of "send" the message counts as the
+//                              path, of "getaddrinfo" the host, which fails with that code of its
+//                              own
 //   DSTRAIN_FAULT_FILES=PART   of files with this in their paths, in place of "checkpoint-"
 //   DSTRAIN_FAULT_RANK=1       only on that rank
 //   DSTRAIN_FAULT_LOG=FILE     appends each call, by rank, and its path, or both of a rename:
@@ -132,6 +133,10 @@ Outcome outcome(const char* call, Path path, const char* target = nullptr) {
     wait_at_gate();
     return Outcome::real;
   }
+  if (fault().what == "slow") {
+    ::usleep(150'000);
+    return Outcome::real;
+  }
   if (fault().what == "short") return Outcome::cut;
   errno = std::atoi(fault().what.c_str());
   return Outcome::failed;
@@ -223,6 +228,12 @@ int fsync(int fd) {
 
 int fdatasync(int fd) {
   return guarded("fsync", fd, [=] { return next(&::fdatasync, "fdatasync")(fd); });
+}
+
+int sync_file_range(int fd, off64_t from, off64_t bytes, unsigned flags) {
+  return guarded("flush", fd, [=] {
+    return next(&::sync_file_range, "sync_file_range")(fd, from, bytes, flags);
+  });
 }
 
 #define DSTRAIN_RESERVE(name)                                                                      \

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/worker_env.h"
+#include "runtime/checkpoint/catalog.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/rank_process.h"
@@ -41,8 +43,11 @@ struct WatchedRun {
     return {.env = environment, .directory = test::golden_folder.string()};
   }
   [[nodiscard]] fs::path output() const { return folder.path() / "out"; }
+  [[nodiscard]] std::vector<std::string> command(const std::vector<std::string>& extra) const {
+    return test::ResumableRun{.ranks = 2, .stage = 3}.endless(output(), extra);
+  }
   [[nodiscard]] Launch start(const std::vector<std::string>& extra = {}) const {
-    return Launch(test::ResumableRun{.ranks = 2, .stage = 3}.endless(output(), extra), options());
+    return Launch(command(extra), options());
   }
   /// Of a running job.
   /// Empty before there is such a job.
@@ -52,6 +57,10 @@ struct WatchedRun {
     return outcome.status == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json::object();
   }
 };
+
+/// Some 28 MB of checkpoint a rank.
+const std::vector<std::string> wide_model{
+    "--config_overrides", "n_layer=6,n_embd=256,n_head=4,vocab_size=160,n_positions=32"};
 
 constexpr const char* hang_warning = "no rank has moved";
 
@@ -153,6 +162,35 @@ TEST_CASE("Hang: a job that is stopped does not move again", "[fault]") {
   const UniqueFd opened(::open(gate.c_str(), O_WRONLY | O_CLOEXEC));
   CHECK(launch.wait() == 75);
   CHECK_THAT(launch.err(), !ContainsSubstring("the job moves again"));
+}
+
+TEST_CASE("Stop: a save that moves slowly gets its time", "[fault]") {
+  const WatchedRun run("5", {{"DSTRAIN_FAULT", "flush:1+:slow"}});
+  std::vector<std::string> command = run.command(wide_model);
+  command.insert(command.begin(), {"--grace", "2"});
+  Launch launch(command, run.options());
+  REQUIRE(launch.wait_for_output("step 2/"));
+  const test::Outcome stopped = test::run_command({"stop", run.output().string()}, run.options());
+  CAPTURE(launch.err());
+  CHECK(stopped.status == 0);
+  CHECK_THAT(stopped.out, ContainsSubstring("ended with status 75\n"));
+  CHECK(launch.wait() == 75);
+  CHECK(checkpoint::list_checkpoints(run.output()).size() == 1);
+}
+
+TEST_CASE("Stop: a save that is killed is an error", "[fault]") {
+  const WatchedRun run("5", {{"DSTRAIN_FAULT", "flush:3:hang"}, {"DSTRAIN_FAULT_RANK", "1"}});
+  std::vector<std::string> command = run.command(wide_model);
+  command.insert(command.begin(), {"--grace", "2"});
+  Launch launch(command, run.options());
+  REQUIRE(launch.wait_for_output("step 2/"));
+  const test::Outcome stopped = test::run_command({"stop", run.output().string()}, run.options());
+  CHECK(stopped.status == status::unsaved);
+  CHECK_THAT(stopped.out, ContainsSubstring("ended with status 74: what it was saving is lost"));
+  CHECK(launch.wait() == status::unsaved);
+  CHECK_THAT(launch.err(), ContainsSubstring("error: the ranks were killed while they saved") &&
+                               ContainsSubstring("they had 2 s without progress; --grace"));
+  CHECK(launch.nothing_left());
 }
 
 TEST_CASE("Hang: a rank that computes without end is named", "[fault]") {

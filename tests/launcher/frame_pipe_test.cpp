@@ -115,8 +115,18 @@ TEST_CASE("HeartBeat: several beats fit into a silence", "[launcher]") {
     taken += due ? 1 : 0;
   }
   CHECK(taken == 6);
-  CHECK_FALSE(beats.is_silent(106));
+  for (double now = 100; now <= 106; now += 1) CHECK_FALSE(beats.is_silent(now));
   CHECK(beats.is_silent(106.1));
   beats.received(106.1);
-  CHECK_FALSE(beats.is_silent(112));
+  CHECK_FALSE(beats.is_silent(107));
+}
+
+TEST_CASE("HeartBeat: while this process was stopped nobody was silent", "[launcher]") {
+  HeartBeat beats;
+  beats.agree_on(6);
+  beats.received(100);
+  CHECK_FALSE(beats.is_silent(101));
+  CHECK_FALSE(beats.is_silent(1000));
+  CHECK_FALSE(beats.is_silent(1004.9));
+  CHECK(beats.is_silent(1007));
 }

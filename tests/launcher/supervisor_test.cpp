@@ -57,6 +57,38 @@ TEST_CASE("Supervisor: Ctrl-C once asks and twice hurries and thrice kills", "[l
   CHECK_FALSE(supervisor.first_failure());
 }
 
+TEST_CASE("Supervisor: a save that moves is not killed", "[launcher]") {
+  Supervisor supervisor({1, 1, 30});
+  supervisor.save_moved(0);
+  CHECK_FALSE(supervisor.deadline());
+  CHECK(supervisor.stop_requested(SIGTERM, 1) == Order::terminate);
+  supervisor.save_moved(25);
+  CHECK(supervisor.deadline() == 55.0);
+  CHECK(supervisor.tick(54) == Order::none);
+  SECTION("and one that stands still is, which is told") {
+    CHECK(supervisor.tick(55) == Order::kill);
+    supervisor.note_killed_save();
+    supervisor.rank_exited(end_of(0, SIGKILL), 55.1);
+    CHECK(supervisor.killed_a_save());
+    CHECK(supervisor.exit_status() == 74);
+  }
+  SECTION("unless somebody hurries") {
+    CHECK(supervisor.stop_requested(SIGINT, 54) == Order::terminate);
+    supervisor.save_moved(54.5);
+    CHECK(supervisor.tick(55) == Order::kill);
+    supervisor.note_killed_save();
+    supervisor.rank_exited(end_of(0, SIGKILL), 55.1);
+    CHECK(supervisor.exit_status() == 143);
+  }
+}
+
+TEST_CASE("Supervisor: after a crash no save gets time", "[launcher]") {
+  Supervisor supervisor({2, 1, 30});
+  CHECK(supervisor.rank_exited(end_of(1, exited(7)), 10) == Order::terminate);
+  supervisor.save_moved(10.5);
+  CHECK(supervisor.deadline() == 11.0);
+}
+
 TEST_CASE("Supervisor: an agent that does not answer is given up", "[launcher]") {
   Supervisor supervisor({1, 1, 2});
   supervisor.stop_requested(SIGTERM, 0);

@@ -190,7 +190,7 @@ void TreeControlGroup::send(Neighbour& to, const Frame& frame) {
 /// Until the connection for values can be read or written. A value that is there comes before what
 /// has become of its sender since.
 void TreeControlGroup::wait_for(Neighbour& peer, short events) {
-  const Deadline deadline = Deadline::after(options_.tcp.timeout_seconds);
+  Deadline deadline = Deadline::after(options_.tcp.timeout_seconds);
   while (true) {
     check_not_failed();
     std::vector<pollfd> polls{{peer.values.get(), events, 0}, {wake_.get(), POLLIN, 0}};
@@ -203,6 +203,7 @@ void TreeControlGroup::wait_for(Neighbour& peer, short events) {
       if (polls[2 + i].revents != 0) hear(neighbours_[i]);
     }
     look_elsewhere();
+    deadline.skip_standstill(tree_look_seconds);
     if (deadline.passed()) fail_late(peer);
   }
 }

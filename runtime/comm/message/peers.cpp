@@ -98,7 +98,7 @@ void Peers::receive_alone(const Call& call, void* to, Bytes bytes) {
 }
 
 void Peers::wait(PendingMessage& message, int peer) {
-  const Deadline deadline = Deadline::after(timeout_seconds_);
+  Deadline deadline = Deadline::after(timeout_seconds_);
   while (true) {
     switch (message.wait(deadline.at_most(message_look_seconds))) {
       case State::done:
@@ -106,6 +106,7 @@ void Peers::wait(PendingMessage& message, int peer) {
       case State::lost:
         fail_lost(peer);
       case State::pending:
+        deadline.skip_standstill(message_look_seconds);
         check_waits(deadline, peer);
     }
   }

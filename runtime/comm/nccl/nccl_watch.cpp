@@ -10,7 +10,7 @@ namespace dstrain::comm {
 namespace {
 
 /// How often the ranks tell each other where they are.
-constexpr std::chrono::milliseconds look_period(200);
+constexpr double look_seconds = 0.2;
 
 bool is_message(const Call& call) {
   return call.operation == Operation::send || call.operation == Operation::receive;
@@ -82,7 +82,8 @@ void NcclWatch::run() {
 /// Until it is time for the next look.
 void NcclWatch::rest() {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, look_period, [this] { return stopping_; });
+  changed_.wait_for(lock, std::chrono::duration<double>(look_seconds),
+                    [this] { return stopping_; });
 }
 
 /// What all ranks say. What this rank finds out by that is told of the collective that it is in;
@@ -108,6 +109,8 @@ bool NcclWatch::look() {
     const std::lock_guard lock(mutex_);
     own = own_;
     last = stopping_;
+    if (running_)
+      running_->deadline.skip_standstill(std::chrono::duration<double>(look_period).count());
   }
   if (last && own.leaves == 0) return false;
   if (!last_.empty()) {  // a rank has left: what it said last stands, and nobody says more
