@@ -77,3 +77,20 @@ TEST_CASE("SshLink: many hosts at once", "[net][ssh]") {
     CHECK(ended.reason == "");
   }
 }
+
+TEST_CASE("SshLink: more hosts than may log in at once", "[net][ssh]") {
+  need_sshd();
+  // Of four that have not logged in the fourth is dropped, and so are those after it.
+  const SshServer server({.options = {"MaxStartups 3:100:3"}});
+  const SshUser user;
+  user.befriend(server, "node*");
+  std::vector<std::unique_ptr<AgentLink>> links;
+  for (int i = 0; i < 24; ++i) {
+    links.push_back(launcher::connect_ssh_agent(target(fmt::format("node{}", i), "echo in")));
+  }
+  for (const auto& link : links) {
+    const LinkEnd ended = finish(*link);
+    CHECK(ended.output == "in\n");
+    CHECK(ended.reason == "");
+  }
+}

@@ -78,6 +78,12 @@ void wait_for_session(ssh_session session, const ConnectTimeout& timeout, std::s
   give_up(ready == 1 ? 0 : ready, timeout, what);
 }
 
+void rest(const ConnectTimeout& timeout, double seconds, std::string_view what) {
+  const Deadline end = timeout.deadline.at_most(seconds);
+  if (wait_for_either({-1, 0, 0}, timeout.stop_fd, end) == 2) give_up(2, timeout, what);
+  if (timeout.deadline.passed()) give_up(0, timeout, what);
+}
+
 void run_apart(const ConnectTimeout& timeout, std::string_view what, std::function<void()> body) {
   const auto apart = std::make_shared<Apart>();
   apart->body = std::move(body);

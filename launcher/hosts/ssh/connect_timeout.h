@@ -19,6 +19,9 @@ struct ConnectTimeout {
 /// or Error{aborted}.
 void wait_for_session(ssh_session session, const ConnectTimeout& timeout, std::string_view what);
 
+/// Waits for so long. Throws Error{timeout} where `timeout` ends first, or Error{aborted}.
+void rest(const ConnectTimeout& timeout, double seconds, std::string_view what);
+
 /// Runs `body` on a thread of its own and returns when it has, or throws what it throws. When
 /// timeout ends first, that thread is left behind with the call that holds it (a name server, an
 /// SSH agent that asks its user): `body` must own all that it touches.

@@ -1,13 +1,18 @@
 #include "launcher/hosts/ssh/connection.h"
 
+#include <algorithm>
+#include <random>
+
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include "launcher/hosts/ssh/authentication.h"
 #include "launcher/hosts/ssh/host_key.h"
+#include "launcher/hosts/ssh/login_turn.h"
 #include "runtime/base/error.h"
 #include "runtime/base/socket.h"
+#include "runtime/base/units.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -16,6 +21,8 @@ constexpr int idle_seconds = 15;  // of a connection, before the kernel asks whe
 constexpr int probe_seconds = 5;  // between two such questions
 constexpr int probes = 3;         // without an answer
 constexpr int unacknowledged_milliseconds = 30'000;  // what was sent
+constexpr double first_pause_seconds = 0.2;          // after a connection that was dropped
+constexpr double longest_pause_seconds = 2;
 
 /// A host that vanishes without a word is noticed also when nothing is said.
 void watch_peer(int socket) {
@@ -31,6 +38,7 @@ void watch_peer(int socket) {
 
 struct Preparation {
   SshRoute route;
+  std::unique_ptr<LoginTurn> turn;
   Result<UniqueFd> socket = Failure{};
 };
 
@@ -40,6 +48,7 @@ std::shared_ptr<Preparation> prepare(const SshTarget& target, const ConnectTimeo
   run_apart(timeout, "a connection", [prepared, target, timeout] {
     prepared->route = plan_route(target);
     const SshRoute& route = prepared->route;
+    prepared->turn = std::make_unique<LoginTurn>(route.first_hop, timeout);
     if (!route.proxy.empty()) return;
     prepared->socket = connect_tcp({route.host, route.port}, timeout.deadline);
   });
@@ -64,19 +73,36 @@ std::shared_ptr<Preparation> prepare(const SshTarget& target, const ConnectTimeo
        where);
 }
 
-void exchange_keys(const SshRoute& route, const ConnectTimeout& timeout) {
-  ssh_session session = route.session.get();
+/// Whether the host hung up without a word, as sshd does when too many log in at once.
+bool was_dropped(const SshConnection& connection) {
+  ssh_session session = connection.route.session.get();
+  const std::string_view error = ssh_get_error(session);
+  if (ssh_get_serverbanner(session) != nullptr || error.find("banner") != error.npos) return false;
+  const std::string said = connection.proxy ? connection.proxy->last_error_line() : "";
+  return said.empty() || said.find("kex_exchange_identification") != said.npos ||
+         said.find("MaxStartups") != said.npos;
+}
+
+/// Returns false where it was dropped, to be tried again.
+bool exchange_keys(const SshConnection& connection, const ConnectTimeout& timeout) {
+  ssh_session session = connection.route.session.get();
   for (;;) {
     const int result = ssh_connect(session);
-    if (result == SSH_OK) return;
+    if (result == SSH_OK) return true;
     if (result != SSH_AGAIN) break;
     wait_for_session(session, timeout, "the host to speak SSH");
   }
-  fail(
-      ErrorCode::remote,
-      "{} does not speak SSH with us: {}; is that port sshd's? After failed logins OpenSSH 9.8 and "
-      "newer hang up on an address for a while: then wait a minute",
-      to_string({route.host, route.port}), ssh_get_error(session));
+  if (was_dropped(connection)) return false;
+  fail(ErrorCode::remote, "{} does not speak SSH with us: {}; is that port sshd's?",
+       to_string({connection.route.host, connection.route.port}), ssh_get_error(session));
+}
+
+[[noreturn]] void fail_dropped(const SshRoute& route, int attempts) {
+  fail(ErrorCode::remote,
+       "{} hung up {} before a word of SSH; is that port sshd's? sshd does so while more log in "
+       "than its MaxStartups allows (10 at once by default; raise it there), and OpenSSH 9.8 and "
+       "newer for a while after failed logins",
+       to_string({route.host, route.port}), counted(attempts, "time"));
 }
 
 /// What a proxy says of itself tells more than the silence behind it.
@@ -123,17 +149,30 @@ void until_done(const SshConnection& connection,
 }  // namespace
 
 SshConnection connect_ssh(const SshTarget& target, const ConnectTimeout& timeout) {
-  const auto prepared = prepare(target, timeout);
-  SshConnection connection{nullptr, prepared->route};
-  open_socket(connection, *prepared);
-  try {
-    exchange_keys(connection.route, timeout);
-  } catch (const Error& error) {
-    fail_of_proxy(connection, error);
+  std::minstd_rand random{std::random_device{}()};
+  double pause = first_pause_seconds;
+  for (int attempts = 1;; ++attempts) {
+    const auto prepared = prepare(target, timeout);
+    SshConnection connection{nullptr, prepared->route};
+    open_socket(connection, *prepared);
+    bool speaks = false;
+    try {
+      speaks = exchange_keys(connection, timeout);
+    } catch (const Error& error) {
+      fail_of_proxy(connection, error);
+    }
+    if (speaks) {
+      check_host_key(connection.route, target);
+      authenticate(connection.route, timeout);
+      return connection;
+    }
+    prepared->turn.reset();
+    // Those that were dropped together come back one by one.
+    const double seconds = std::uniform_real_distribution(0.5, 1.5)(random) * pause;
+    if (timeout.deadline.remaining_seconds() <= seconds) fail_dropped(connection.route, attempts);
+    rest(timeout, seconds, "the host to speak SSH");
+    pause = std::min(2 * pause, longest_pause_seconds);
   }
-  check_host_key(connection.route, target);
-  authenticate(connection.route, timeout);
-  return connection;
 }
 
 ssh_channel open_channel(const SshConnection& connection, const ConnectTimeout& timeout) {

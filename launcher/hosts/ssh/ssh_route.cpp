@@ -16,6 +16,7 @@
 #include "launcher/process/pipes.h"
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
+#include "runtime/base/socket.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -217,6 +218,7 @@ SshRoute plan_route(const SshTarget& target) {
   check_words(route);
   const std::string proxy = option_text(session, SSH_OPTIONS_PROXYCOMMAND);
   if (!proxy.empty()) route.proxy = proxy_words(route, target, proxy);
+  route.first_hop = proxy.empty() ? to_string(Endpoint{route.host, route.port}) : proxy;
   set_option(session, SSH_OPTIONS_PROXYCOMMAND, "none");  // we start it, not libssh
   return route;
 }

@@ -41,6 +41,7 @@ struct SshRoute {
   std::string host;                                 ///< HostName, or the name itself
   int port = 22;
   std::string user;
+  std::string first_hop;           ///< alike of all hosts that are reached through one host
   std::vector<std::string> proxy;  ///< a command to reach it through; empty: directly
   std::string ignored;             ///< options that would matter and that libssh does not know
 };
