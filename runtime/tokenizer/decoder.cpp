@@ -21,7 +21,7 @@ std::string joined(const std::vector<std::string>& texts) {
 
 class ByteLevelDecoder final : public Decoder {
  public:
-  void apply(std::vector<std::string>& texts) const override {
+  void apply(std::vector<std::string>& texts, const GrowthLimit& /*limit*/) const override {
     std::string bytes;
     for (const std::string& text : texts) bytes += bytes_of_byte_level(text).value_or(text);
     std::string storage;
@@ -32,7 +32,7 @@ class ByteLevelDecoder final : public Decoder {
 /// Tokens <0xE2> become bytes, or one U+FFFD each when those in a row are no UTF-8.
 class ByteFallbackDecoder final : public Decoder {
  public:
-  void apply(std::vector<std::string>& texts) const override {
+  void apply(std::vector<std::string>& texts, const GrowthLimit& /*limit*/) const override {
     std::vector<std::string> result;
     std::string bytes;
     const auto flush = [&] {
@@ -60,7 +60,9 @@ class ByteFallbackDecoder final : public Decoder {
 
 class Fuse final : public Decoder {
  public:
-  void apply(std::vector<std::string>& texts) const override { texts.assign(1, joined(texts)); }
+  void apply(std::vector<std::string>& texts, const GrowthLimit& /*limit*/) const override {
+    texts.assign(1, joined(texts));
+  }
 };
 
 /// Takes up to `start` and `stop` of a character from the ends of each text.
@@ -71,7 +73,7 @@ class StripDecoder final : public Decoder {
     append_utf8(content_, content);
   }
 
-  void apply(std::vector<std::string>& texts) const override {
+  void apply(std::vector<std::string>& texts, const GrowthLimit& /*limit*/) const override {
     for (std::string& text : texts) {
       std::string_view rest = text;
       for (std::int32_t i = 0; i < start_ && rest.starts_with(content_); ++i) {
@@ -95,16 +97,19 @@ class ReplaceDecoder final : public Decoder {
   ReplaceDecoder(std::unique_ptr<Pattern> pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
 
-  void apply(std::vector<std::string>& texts) const override {
+  void apply(std::vector<std::string>& texts, const GrowthLimit& limit) const override {
     MatchMemory memory;
+    std::size_t done = 0;
     for (std::string& text : texts) {
       std::string result;
       std::size_t end = 0;
       for_each_match(*pattern_, text, memory, [&](Span match) {
         result.append(text, end, match.begin - end).append(content_);
+        limit.check(done + result.size(), "decoder");
         end = match.end;
       });
       text = result.append(text, end);
+      done += text.size();
     }
   }
 
@@ -120,7 +125,7 @@ class MetaspaceDecoder final : public Decoder {
     append_utf8(sign_, sign);
   }
 
-  void apply(std::vector<std::string>& texts) const override {
+  void apply(std::vector<std::string>& texts, const GrowthLimit& /*limit*/) const override {
     for (std::size_t i = 0; i < texts.size(); ++i) {
       const std::string_view space = i == 0 && prepended_ ? "" : " ";
       std::string result;

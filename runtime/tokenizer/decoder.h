@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/tokenizer/growth_limit.h"
 #include "runtime/tokenizer/json_field.h"
 
 namespace dstrain::tokenizer {
@@ -16,7 +17,8 @@ class Decoder {
   Decoder& operator=(const Decoder&) = delete;
   virtual ~Decoder() = default;
 
-  virtual void apply(std::vector<std::string>& texts) const = 0;
+  /// Throws Error{input} where all texts together grow beyond the limit.
+  virtual void apply(std::vector<std::string>& texts, const GrowthLimit& limit) const = 0;
 };
 
 using Decoders = std::vector<std::unique_ptr<Decoder>>;

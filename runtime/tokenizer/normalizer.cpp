@@ -19,6 +19,8 @@
 namespace dstrain::tokenizer {
 namespace {
 
+constexpr const char* step_name = "normalizer";
+
 bool is_ascii(std::string_view text) {
   return std::ranges::none_of(
       text, [](char byte) { return (static_cast<unsigned char>(byte) & 0x80U) != 0; });
@@ -37,6 +39,7 @@ class UnicodeForm final : public Normalizer {
     UErrorCode error = U_ZERO_ERROR;
     form_.normalizeUTF8(0, passage.text, sink, nullptr, error);
     if (U_FAILURE(error) != 0) fail(ErrorCode::internal, "ICU: {}", u_errorName(error));
+    passage.limit.check(result.size(), step_name);
     passage.text = std::move(result);
   }
 
@@ -64,7 +67,9 @@ class Prepend final : public Normalizer {
   explicit Prepend(std::string text) : text_(std::move(text)) {}
 
   void apply(Passage& passage, MatchMemory& /*memory*/) const override {
-    if (!passage.text.empty() && !passage.follows) passage.text.insert(0, text_);
+    if (passage.text.empty() || passage.follows) return;
+    passage.limit.check(text_.size() + passage.text.size(), step_name);
+    passage.text.insert(0, text_);
   }
 
   /// What begins the whole must be there to begin its first part.
@@ -86,6 +91,7 @@ class Replace final : public Normalizer {
     for_each_match(*pattern_, text, memory, [&](Span match) {
       if (result.empty() && end == 0) result.reserve(text.size() + text.size() / 4);
       result.append(text.substr(end, match.begin - end)).append(content_);
+      passage.limit.check(result.size(), step_name);
       if (match.begin == 0) passage.begins_input &= keeps_begin(match.of(text));
       end = match.end;
     });
@@ -130,7 +136,8 @@ class Charsmap final : public Normalizer {
   void apply(Passage& passage, MatchMemory& /*memory*/) const override {
     std::string result;
     result.reserve(passage.text.size());
-    table_.append_normalized(passage.text, result);
+    table_.append_normalized(passage.text, result,
+                             [&] { passage.limit.check(result.size(), step_name); });
     passage.text = std::move(result);
   }
 
@@ -160,6 +167,7 @@ class CharacterWise final : public Normalizer {
       if (result.empty()) passage.begins_input = false;
       rest.remove_prefix(character.size);
     }
+    passage.limit.check(result.size(), step_name);
     passage.text = std::move(result);
   }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/tokenizer/border.h"
+#include "runtime/tokenizer/growth_limit.h"
 #include "runtime/tokenizer/json_field.h"
 #include "runtime/tokenizer/pattern.h"
 
@@ -16,6 +17,7 @@ struct Passage {
   bool begins_input = true;
   /// Whether it goes on a text whose beginning was encoded before. Prepend asks.
   bool follows = false;
+  GrowthLimit limit{};
 };
 
 /// Rewrites texts before they are cut into words. Immutable, so threads may share one.
@@ -26,6 +28,7 @@ class Normalizer {
   Normalizer& operator=(const Normalizer&) = delete;
   virtual ~Normalizer() = default;
 
+  /// Throws Error{input} for a text that grows beyond its limit.
   virtual void apply(Passage& passage, MatchMemory& memory) const = 0;
   /// See Border.
   [[nodiscard]] virtual bool allows_cut(Border& border) const = 0;

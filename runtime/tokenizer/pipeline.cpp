@@ -44,42 +44,43 @@ class Pipeline::Lease {
   std::unique_ptr<Memory> memory_;
 };
 
-Pipeline::Pipeline(PipelineParts parts, const std::string& place) : parts_(std::move(parts)) {
+Pipeline::Pipeline(PipelineParts parts, std::string place)
+    : parts_(std::move(parts)), place_(std::move(place)) {
   size_ = parts_.vocabulary->size();
-  for (const AddedToken& added : parts_.added_tokens) add_token(added, place);
+  for (const AddedToken& added : parts_.added_tokens) add_token(added);
   for (const auto* const ids : {&parts_.post_processor.before, &parts_.post_processor.after}) {
     for (const std::int32_t each : *ids) {
       if (!token(each))
-        fail(ErrorCode::input, "{}: post_processor: no token has id {}", place, each);
+        fail(ErrorCode::input, "{}: post_processor: no token has id {}", place_, each);
     }
   }
 }
 
-void Pipeline::add_token(const AddedToken& token, const std::string& place) {
+void Pipeline::add_token(const AddedToken& token) {
   if (!added_id_of_.emplace(token.content, token.id).second) {
-    fail(ErrorCode::input, "{}: the added token '{}' appears twice", place,
+    fail(ErrorCode::input, "{}: the added token '{}' appears twice", place_,
          printable(token.content));
   }
   const std::string text = token.normalized ? normalized(token.content) : token.content;
   const auto [known, is_new] = added_text_of_.emplace(token.id, text);
   if (!is_new) {
-    fail(ErrorCode::input, "{}: the added tokens '{}' and '{}' have the same id {}", place,
+    fail(ErrorCode::input, "{}: the added tokens '{}' and '{}' have the same id {}", place_,
          printable(known->second), printable(text), token.id);
   }
   if (text.empty()) {
-    fail(ErrorCode::input, "{}: nothing is left of the added token '{}'", place,
+    fail(ErrorCode::input, "{}: nothing is left of the added token '{}'", place_,
          printable(token.content));
   }
   AddedTokenFinder& finder = token.normalized ? normalized_tokens_ : raw_tokens_;
   if (!finder.add(text, token)) {
-    fail(ErrorCode::input, "{}: two added tokens become '{}'", place, printable(text));
+    fail(ErrorCode::input, "{}: two added tokens become '{}'", place_, printable(text));
   }
   if (token.special) special_.emplace(token.content, true);
   size_ = std::max(size_, std::int64_t{token.id} + 1);
 }
 
 std::string Pipeline::normalized(const std::string& text) const {
-  Passage passage{.text = text};
+  Passage passage{.text = text, .limit = GrowthLimit::of(text.size(), place_)};
   MatchMemory memory;
   for (const auto& normalizer : parts_.normalizers) normalizer->apply(passage, memory);
   return passage.text;
@@ -141,6 +142,7 @@ void Pipeline::encode_text(std::string_view text,
   passage.text = text;
   passage.begins_input = begin == 0 && piece == Piece::first;
   passage.follows = begin == 0 && piece == Piece::following;
+  passage.limit = GrowthLimit::of(text.size(), place_);
   for (const auto& normalizer : parts_.normalizers) normalizer->apply(passage, memory.cut.match);
   memory.normalized_parts.clear();
   normalized_tokens_.split(passage.text, memory.normalized_parts);
@@ -192,8 +194,11 @@ std::string Pipeline::decode(std::span<const std::int32_t> ids, SpecialText spec
     if (!text || (special == SpecialText::skipped && special_.contains(*text))) continue;
     texts.push_back(std::move(*text));
   }
+  std::size_t bytes = 0;
+  for (const std::string& text : texts) bytes += text.size();
+  const GrowthLimit limit = GrowthLimit::of(bytes, place_);
   const std::string_view separator = parts_.decoders.empty() ? " " : "";
-  for (const auto& decoder : parts_.decoders) decoder->apply(texts);
+  for (const auto& decoder : parts_.decoders) decoder->apply(texts, limit);
   std::string all;
   for (std::size_t i = 0; i < texts.size(); ++i)
     all.append(i > 0 ? separator : "").append(texts[i]);

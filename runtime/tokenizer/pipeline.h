@@ -35,8 +35,9 @@ struct PipelineParts {
 /// in memory while it is encoded.
 class Pipeline final : public Codec {
  public:
-  /// Throws Error{input}, which begins with `place`, when added tokens contradict each other.
-  Pipeline(PipelineParts parts, const std::string& place);
+  /// Throws Error{input}, which begins with `place`, when added tokens contradict each other, and
+  /// later for a text that the steps make too large (GrowthLimit).
+  Pipeline(PipelineParts parts, std::string place);
 
   void encode(std::string_view text,
               SpecialTokens special,
@@ -64,7 +65,7 @@ class Pipeline final : public Codec {
   };
   class Lease;
 
-  void add_token(const AddedToken& token, const std::string& place);
+  void add_token(const AddedToken& token);
   [[nodiscard]] std::string normalized(const std::string& text) const;
   enum class Piece { first, following };
   void encode_piece(std::string_view text, Piece piece, std::vector<std::int32_t>& ids) const;
@@ -80,6 +81,7 @@ class Pipeline final : public Codec {
                          std::vector<std::int32_t>& ids) const;
 
   PipelineParts parts_;
+  std::string place_;
   AddedTokenFinder raw_tokens_;         ///< looked for before normalizing
   AddedTokenFinder normalized_tokens_;  ///< and after it
   TextMap<std::int32_t> added_id_of_;

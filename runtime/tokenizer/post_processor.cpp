@@ -8,6 +8,9 @@
 namespace dstrain::tokenizer {
 namespace {
 
+/// Each text gets them: no tokenizer needs more than a few.
+constexpr std::size_t added_max = 1024;
+
 PostProcessor read_template(const JsonField& field) {
   PostProcessor result;
   bool text_seen = false;
@@ -21,6 +24,9 @@ PostProcessor read_template(const JsonField& field) {
     }
     const std::string name = piece.member("SpecialToken").member("id").text();
     tokens.member(name).member("ids").for_each([&](const JsonField& id) {
+      if (result.before.size() + result.after.size() == added_max) {
+        piece.refuse(fmt::format("adds more than {} tokens to a text", added_max));
+      }
       (text_seen ? result.after : result.before).push_back(id.number());
     });
   });

@@ -77,7 +77,9 @@ bool Precompiled::begins_entry(char32_t code) const {
   return true;
 }
 
-void Precompiled::append_normalized(std::string_view text, std::string& result) const {
+void Precompiled::append_normalized(std::string_view text,
+                                    std::string& result,
+                                    FunctionRef<void()> on_grapheme) const {
   const auto is_ascii = [&](std::size_t at) {
     return static_cast<unsigned char>(text[at]) < 0x80;
   };
@@ -91,6 +93,7 @@ void Precompiled::append_normalized(std::string_view text, std::string& result) 
     }
     const std::size_t size = grapheme_size(text.substr(at));
     append_grapheme(text.substr(at, size), result);
+    on_grapheme();
     at += size;
   }
 }

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/function_ref.h"
+
 namespace dstrain::tokenizer {
 
 /// SentencePiece's table of replacements ("charsmap", github.com/google/sentencepiece,
@@ -17,8 +19,11 @@ class Precompiled {
   Precompiled(std::string_view charsmap, const std::string& place);
 
   /// `text` as the `tokenizers` library normalizes it: a grapheme of up to 5 bytes becomes what its
-  /// shortest prefix in the table becomes; of others, each character by itself.
-  void append_normalized(std::string_view text, std::string& result) const;
+  /// shortest prefix in the table becomes; of others, each character by itself. Calls `on_grapheme`
+  /// after each that it has looked up.
+  void append_normalized(std::string_view text,
+                         std::string& result,
+                         FunctionRef<void()> on_grapheme) const;
 
   /// Whether something in the table begins with a character, so that it may be replaced, alone or
   /// with what follows it.

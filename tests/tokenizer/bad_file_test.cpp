@@ -90,6 +90,39 @@ TEST_CASE("Bad tokenizer.json: the error names the place", "[tokenizer]") {
   CHECK(error_of_json("{" + (text.starts_with(',') ? model : "") + text + "}") == row.error);
 }
 
+TEST_CASE("Bad tokenizer.json: a template that adds a billion tokens is refused", "[tokenizer]") {
+  constexpr int pieces = 1000;
+  std::string ids = "0";
+  std::string single = R"({"Sequence": {"id": "A"}})";
+  for (int i = 0; i < pieces; ++i) {
+    ids += ",0";
+    single += R"(,{"SpecialToken": {"id": "x"}})";
+  }
+  CHECK(error_of_json("{" + model + R"(, "post_processor": {"type": "TemplateProcessing",
+      "single": [)" + single +
+                      R"(], "special_tokens": {"x": {"ids": [)" + ids + "]}}}}") ==
+        "t.json: post_processor.single[2]: adds more than 1024 tokens to a text");
+}
+
+TEST_CASE("Tokenizer: steps that make a text grow without bound are refused", "[tokenizer]") {
+  std::string steps;
+  for (int i = 0; i < 12; ++i) {
+    steps += R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"},)";
+  }
+  steps.pop_back();
+  const auto step = GENERATE(as<std::string>{}, "normalizer", "decoder");
+  const std::string all = "{" + model + ", \"" + step + R"(": {"type": "Sequence", ")" + step +
+                          R"(s": [)" + steps + "]}}";
+  const auto codec = tokenizer::parse_tokenizer_json(all, "t.json");
+  const std::string error = test::error_of([&] {
+    std::vector<std::int32_t> ids;
+    codec->encode("ab", tokenizer::SpecialTokens::added, ids);
+    codec->decode(ids, tokenizer::SpecialText::kept);
+  });
+  CHECK_THAT(error, Catch::Matchers::StartsWith("t.json: " + step +
+                                                ": makes more than 4224 bytes of one text"));
+}
+
 TEST_CASE("Bad tokenizer.json: what is no JSON is refused with its line", "[tokenizer]") {
   CHECK_THAT(error_of_json("{\n\"model\": }"), Catch::Matchers::ContainsSubstring("t.json: ") &&
                                                    Catch::Matchers::ContainsSubstring("line 2"));
