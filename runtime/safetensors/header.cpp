@@ -234,19 +234,23 @@ std::vector<Entry> parse_header(std::string_view header,
 }
 
 Layout lay_out(std::span<const TensorInfo> tensors) {
-  nlohmann::ordered_json header{{"__metadata__", {{"format", "pt"}}}};
+  nlohmann::ordered_json::object_t header{{"__metadata__", {{"format", "pt"}}}};
+  std::unordered_set<std::string_view> names;
   Layout layout;
   for (const auto& [name, dtype, shape] : tensors) {
-    DSTRAIN_CHECK(!header.contains(name), "two tensors are named {}", name);
+    DSTRAIN_CHECK(names.insert(name).second, "two tensors are named {}", name);
     const std::uint64_t begin = layout.bytes;
     layout.bytes += static_cast<std::uint64_t>(shape.numel() * size_of(dtype));
     layout.offsets.push_back(begin);
     const auto extents = shape.extents();
-    header[name] = {{"dtype", dtype_name(dtype)},
-                    {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
-                    {"data_offsets", {begin, layout.bytes}}};
+    nlohmann::ordered_json entry{
+        {"dtype", dtype_name(dtype)},
+        {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
+        {"data_offsets", {begin, layout.bytes}}};
+    // emplace() would look for each name among those before it.
+    header.emplace_back(name, std::move(entry));
   }
-  std::string text = header.dump();
+  std::string text = nlohmann::ordered_json(std::move(header)).dump();
   text.resize(static_cast<std::size_t>(round_up(static_cast<std::int64_t>(text.size()), 8)), ' ');
   const std::uint64_t text_bytes = text.size();
   layout.head.assign(reinterpret_cast<const char*>(&text_bytes), sizeof text_bytes);

@@ -1,5 +1,8 @@
 #include <limits>
 
+#include <fmt/format.h>
+
+#include "runtime/safetensors/header.h"
 #include "runtime/safetensors/writer.h"
 #include "tests/safetensors/files.h"
 #include "tests/support/catch.h"
@@ -50,6 +53,18 @@ TEST_CASE("Safetensors: what is written in pieces is read back", "[safetensors]"
   std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(&header_bytes), 8);
   CHECK(header_bytes % 8 == 0);
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 1);
+}
+
+TEST_CASE("Safetensors: the work of a header grows with its tensors and no faster",
+          "[safetensors]") {
+  constexpr int count = 300'000;  // in square, minutes
+  std::vector<TensorInfo> tensors;
+  for (int i = 0; i < count; ++i) {
+    tensors.push_back({fmt::format("model.layers.0.mlp.experts.{}.weight", i), DType::f32, {1}});
+  }
+  const safetensors::Layout layout = safetensors::lay_out(tensors);
+  CHECK(layout.offsets.size() == tensors.size());
+  CHECK(layout.bytes == layout.head.size() + count * sizeof(float));
 }
 
 TEST_CASE("Safetensors: an unfinished file leaves the old one", "[safetensors]") {
