@@ -5,7 +5,7 @@
 namespace dstrain {
 
 /// What an exception that is no Error says to people: of a thread that the system does not start,
-/// which limit that is.
+/// which limit that is; of nlohmann/json its text without the name of its class.
 std::string exception_text(const std::exception& exception);
 
 }  // namespace dstrain

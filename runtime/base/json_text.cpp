@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/exception_text.h"
 
 namespace dstrain {
 namespace {
@@ -54,10 +55,7 @@ nlohmann::json parse_json_object(std::string_view text, const std::string& file)
     if (!document.is_object()) fail(ErrorCode::input, "{}: not a JSON object", file);
     return document;
   } catch (const nlohmann::json::exception& error) {
-    // "[json.exception.parse_error.101] parse error ..."
-    const std::string_view what = error.what();
-    const std::size_t name = what.find("] ");
-    fail(ErrorCode::input, "{}: {}", file, name == what.npos ? what : what.substr(name + 2));
+    fail(ErrorCode::input, "{}: {}", file, exception_text(error));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/exception_text.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/worker_env.h"
 
@@ -33,7 +34,7 @@ std::string describe_exception() {
   try {
     throw;
   } catch (const std::exception& error) {
-    return fmt::format("{}: {}", name_of(*type), error.what());
+    return fmt::format("{}: {}", name_of(*type), exception_text(error));
   } catch (...) {
     return name_of(*type);
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/exception_text.h"
 #include "runtime/base/file.h"
 #include "runtime/data/jinja_text.h"
 
@@ -330,7 +331,7 @@ Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& directory) 
     if (!found.ok()) return Failure{directory.string() + ": " + found.error()};
     return found;
   } catch (const json::exception& error) {
-    return Failure{config_file.string() + ": " + error.what()};
+    return Failure{config_file.string() + ": " + exception_text(error)};
   } catch (const Error& error) {
     return Failure{error.what()};
   }

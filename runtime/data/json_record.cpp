@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/exception_text.h"
 #include "runtime/base/label.h"
 #include "runtime/base/printable.h"
 
@@ -68,7 +69,7 @@ json parse_object(std::string_view line, const std::string& place) {
     fail(ErrorCode::input, "{}:{}: not JSON: {}; each line is one object", place, error.byte,
          reason_of(error));
   } catch (const json::exception& error) {
-    fail(ErrorCode::input, "{}: {}", place, error.what());
+    fail(ErrorCode::input, "{}: {}", place, exception_text(error));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/exception_text.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json_text.h"
 
@@ -111,7 +112,8 @@ ShardManifest parse_shard_manifest(std::string_view text, const std::string& pat
     check_shards(manifest, path);
     return manifest;
   } catch (const json::exception& error) {
-    fail(ErrorCode::input, "{}: is not a manifest of token shards: {}", path, error.what());
+    fail(ErrorCode::input, "{}: is not a manifest of token shards: {}", path,
+         exception_text(error));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/exception_text.h"
 
 namespace dstrain::engine {
 
@@ -23,7 +24,7 @@ std::vector<checkpoint::FileRecord> decode_records(const std::string& text) {
     }
     return records;
   } catch (const nlohmann::json::exception& error) {
-    fail(ErrorCode::internal, "records of another rank: {}", error.what());
+    fail(ErrorCode::internal, "records of another rank: {}", exception_text(error));
   }
 }
 

@@ -15,3 +15,9 @@ TEST_CASE("Exception text: a thread that is not started names the limit", "[base
   CHECK_THAT(exception_text(full), Catch::Matchers::ContainsSubstring("starts no more threads") &&
                                        Catch::Matchers::ContainsSubstring("ulimit -u"));
 }
+
+TEST_CASE("Exception text: no class of the JSON library is in it", "[base]") {
+  CHECK(exception_text(std::runtime_error(
+            "[json.exception.type_error.302] type must be number, but is null")) ==
+        "type must be number, but is null");
+}

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/exception_text.h"
 #include "runtime/device/cuda/cuda_check.h"
 
 namespace dstrain::ops::gpu {
@@ -102,7 +103,7 @@ Result<ProductAlgorithms> read_algorithms(const std::string& text, const ChoiceP
     }
     return algorithms;
   } catch (const nlohmann::json::exception& error) {
-    return Failure{error.what()};
+    return Failure{exception_text(error)};
   } catch (const Error& error) {
     return Failure{error.what()};
   }
