@@ -1,9 +1,12 @@
 #include "runtime/comm/shm/segment_memory.h"
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <thread>
+
+#include <sys/mman.h>
 
 #include <fmt/format.h>
 
@@ -13,6 +16,8 @@
 #include "runtime/tensor/buffer.h"
 #include "tests/comm/groups.h"
 #include "tests/support/catch.h"
+#include "tests/support/child_process.h"
+#include "tests/support/refused_calls.h"
 
 using namespace dstrain;
 
@@ -142,4 +147,12 @@ TEST_CASE("Segment: many ranks share the address space", "[comm][memory]") {
   const Bytes heap = comm::default_heap_bytes(size);
   CHECK(heap >= 1 * gibibyte);
   CHECK(heap <= 32 * 1024 * gibibyte / size);
+}
+
+TEST_CASE("Segment: a kernel that leaves nothing out of core files is no reason to end",
+          "[comm][memory]") {
+  CHECK(test::in_child([]() -> std::string {
+          if (!test::refuse_calls(SYS_madvise, EINVAL, MADV_DONTDUMP)) return "no filter";
+          return segment_of_one(16 * mebibyte)->heap(0).empty() ? "no heap" : "";
+        }) == "");
 }

@@ -1,12 +1,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "offload/make_file_io.h"
+#include "tests/support/child_process.h"
 
 namespace dstrain::test {
 
@@ -34,15 +33,5 @@ bool is_filled(std::span<const std::byte> memory, std::uint64_t seed);
 
 /// The implementation asked for; ends the test as skipped where this machine has none.
 std::unique_ptr<offload::AsyncFileIo> make_io(IoKind kind, const offload::AioOptions& options);
-
-/// Runs `body` in a process of its own, which may change its limits, user and mounts, and returns
-/// what it returns. What it throws is returned as "threw: ...".
-std::string in_child(const std::function<std::string()>& body);
-
-/// In a child: mounts a file system of this type at `directory`, for it alone. Returns why not, or
-/// "".
-std::string mount_for_me(const std::string& type,
-                         const std::string& directory,
-                         const std::string& options);
 
 }  // namespace dstrain::test

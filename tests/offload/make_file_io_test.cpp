@@ -4,38 +4,19 @@
 #include <cerrno>
 #include <cstddef>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "offload/storage.h"
 #include "offload/uring_io.h"
 #include "tests/offload/io_support.h"
 #include "tests/support/catch.h"
+#include "tests/support/refused_calls.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
 using namespace dstrain::offload;
 using Catch::Matchers::ContainsSubstring;
-
-namespace {
-
-/// From now on this process may have no ring, as in many containers.
-bool forbid_io_uring(int error) {
-  std::array<sock_filter, 4> program{{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  }};
-  const sock_fprog filter{program.size(), program.data()};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
-}  // namespace
 
 TEST_CASE("MakeFileIo: what is asked for is made", "[offload][make_file_io]") {
   const MadeFileIo threads = make_file_io({}, IoKind::threads);
@@ -51,7 +32,7 @@ TEST_CASE("MakeFileIo: where io_uring is refused threads do it", "[offload][make
   if (!make_uring_io({}).ok()) test::skip("there is no io_uring to forbid");
   const int forbidden = error;
   const std::string told = test::in_child([&]() -> std::string {
-    if (!forbid_io_uring(forbidden)) return "skip: no seccomp here";
+    if (!test::refuse_calls(SYS_io_uring_setup, forbidden)) return "skip: no seccomp here";
     const MadeFileIo made = make_file_io({}, IoKind::automatic);
     std::string refused;
     try {

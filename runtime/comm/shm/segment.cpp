@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <memory>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 
 namespace dstrain::comm {
 namespace {
@@ -110,21 +112,24 @@ Segment::Segment(UniqueFd file, int size, Bytes heap_bytes)
     : file_(std::move(file)),
       size_(size),
       heap_bytes_(heap_bytes),
-      base_(map_file(file_.get(), Layout(size, heap_bytes).end)) {
-  const Layout layout(size, heap_bytes);
-  if (layout.heaps == layout.end) return;
-  // A core file would hold the heaps of all ranks, and the kernel would take memory for each page.
-  if (::madvise(base_ + layout.heaps, static_cast<std::size_t>(layout.end - layout.heaps),
-                MADV_DONTDUMP) != 0) {
-    fail_errno(errno, "madvise of the shared heaps");
-  }
+      base_(map_file(file_.get(), Layout(size, heap_bytes).end)),
+      undumped_error_(leave_out_of_dumps()) {}
+
+/// A core file would hold the heaps of all ranks, and the kernel would take memory for each page.
+/// Returns an errno, or 0.
+int Segment::leave_out_of_dumps() const {
+  const Layout layout(size_, heap_bytes_);
+  const auto bytes = static_cast<std::size_t>(layout.end - layout.heaps);
+  const bool done = bytes == 0 || ::madvise(base_ + layout.heaps, bytes, MADV_DONTDUMP) == 0;
+  return done ? 0 : errno;
 }
 
 Segment::Segment(Segment&& other) noexcept
     : file_(std::move(other.file_)),
       size_(other.size_),
       heap_bytes_(other.heap_bytes_),
-      base_(std::exchange(other.base_, nullptr)) {}
+      base_(std::exchange(other.base_, nullptr)),
+      undumped_error_(other.undumped_error_) {}
 
 Segment::~Segment() {
   if (base_ == nullptr) return;
@@ -142,6 +147,12 @@ Segment Segment::create(int size, Bytes heap_bytes) {
     fail_errno(errno, "sealing of memfd");
   }
   Segment segment(std::move(file), size, heap_bytes);
+  if (segment.undumped_error_ != 0) {  // of the ranks of a node, this one says so
+    log_warning(
+        fmt::format("madvise(MADV_DONTDUMP) of the shared heaps: {}; a core file of a rank "
+                    "would hold the heaps of all: ulimit -c 0 prevents it",
+                    std::generic_category().message(segment.undumped_error_)));
+  }
   std::byte* const base = segment.base_;
   new (base) Header{.size = size, .heap = heap_bytes};
   for (const Bytes group : {layout.group, layout.control_group}) new (base + group) GroupBlock;

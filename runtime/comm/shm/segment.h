@@ -75,11 +75,13 @@ class Segment {
 
  private:
   Segment(UniqueFd file, int size, Bytes heap_bytes);
+  [[nodiscard]] int leave_out_of_dumps() const;
 
   UniqueFd file_;
   int size_;
   Bytes heap_bytes_;
   std::byte* base_ = nullptr;
+  int undumped_error_ = 0;  ///< why core files will hold the heaps
 };
 
 }  // namespace dstrain::comm
