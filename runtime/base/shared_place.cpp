@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <deque>
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -107,11 +108,30 @@ TemporaryFile make_temporary(const std::filesystem::path& path) {
 }
 
 void refuse_foreign_link(const std::filesystem::path& path) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return;
-  if (info.st_uid == ::geteuid() || info.st_uid == 0) return;
-  fail(ErrorCode::input, "{}: a symbolic link of {}, which is not followed; remove it",
-       path.string(), name_of_user(info.st_uid));
+  constexpr int links_max = 40;  // the kernel's own limit
+  std::deque<std::filesystem::path> ahead(path.begin(), path.end());
+  std::filesystem::path walked;
+  for (int links = 0; !ahead.empty();) {
+    const std::filesystem::path here = walked / ahead.front();
+    ahead.pop_front();
+    struct stat info {};
+    if (::lstat(here.empty() ? "." : here.c_str(), &info) != 0) return;
+    if (!S_ISLNK(info.st_mode)) {
+      walked = here;
+      continue;
+    }
+    if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+      fail(ErrorCode::input,
+           "{} a symbolic link of {}, which is not followed; remove it, or choose another path",
+           here == path ? path.string() + ":"
+                        : fmt::format("{}: {} is", path.string(), here.string()),
+           name_of_user(info.st_uid));
+    }
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::read_symlink(here, error);
+    if (error || ++links > links_max) return;  // whoever opens it is told why
+    ahead.insert(ahead.begin(), target.begin(), target.end());
+  }
 }
 
 std::error_code make_directories(const std::filesystem::path& path) {

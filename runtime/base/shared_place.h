@@ -37,7 +37,9 @@ TemporaryFile make_temporary(const std::filesystem::path& path);
 /// link, which is not followed, and for one that is not this user's alone.
 UniqueFd open_own_directory(const std::filesystem::path& path);
 
-/// Throws Error{input} where `path` is a symbolic link that somebody else but root has made.
+/// Throws Error{input} where a component of `path`, or of what a link in it leads to, is a symbolic
+/// link that somebody else but root has made: whose parent others may write, they could have this
+/// process write wherever it may.
 void refuse_foreign_link(const std::filesystem::path& path);
 
 /// Makes a directory, and those above it, to write into; one that is there will do. Returns why it

@@ -120,6 +120,7 @@ void check_profile(const Flag<std::string>& flag) {
   if (type != fs::file_type::regular && type != fs::file_type::not_found) {
     refuse("is no regular file");
   }
+  refuse_foreign_link(path);
   const bool exists = type == fs::file_type::regular;
   if (::access(exists ? path.c_str() : parent.c_str(), exists ? W_OK : W_OK | X_OK) != 0) {
     refuse("cannot be written: " + std::generic_category().message(errno));

@@ -14,6 +14,7 @@
 #include "runtime/base/parallel_for.h"
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/sha256.h"
+#include "runtime/base/shared_place.h"
 
 namespace dstrain::data {
 namespace {
@@ -26,9 +27,7 @@ fs::path variable(const char* name) {
 }
 
 void make_directory(const fs::path& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) {
+  if (const std::error_code error = make_directories(directory)) {
     fail(ErrorCode::io, "{}: {}; DSTRAIN_CACHE names the directory where tokens are kept",
          directory.string(), error.message());
   }

@@ -43,6 +43,32 @@ TEST_CASE("Shared place: a link of somebody else is refused", "[base][shared]") 
   }
 }
 
+TEST_CASE("Shared place: a link of somebody else is refused wherever it is in a path",
+          "[base][shared]") {
+  const test::TempDir folder;
+  const fs::path& top = folder.path();
+  fs::create_directories(top / "target" / "deep");
+  fs::create_directory_symlink("target", top / "link");
+  fs::create_directory_symlink(top / "link" / "deep", top / "own");
+  const fs::path path = top / GENERATE(as<std::string>{}, "link/sub", "link/deep/sub/more",
+                                       "target/../link/deep/sub", "own/sub", "link/");
+  CAPTURE(path.string());
+  CHECK_NOTHROW(refuse_foreign_link(path));
+  if (give_away(top / "link")) {
+    CHECK_THAT(error_of([&] { static_cast<void>(make_directories(path)); }),
+               ContainsSubstring("link is a symbolic link of uid 54321"));
+    CHECK_FALSE(fs::exists(top / "target" / "sub"));
+    CHECK_FALSE(fs::exists(top / "target" / "deep" / "sub"));
+  }
+}
+
+TEST_CASE("Shared place: a circle of links ends", "[base][shared]") {
+  const test::TempDir folder;
+  fs::create_directory_symlink("b", folder.path() / "a");
+  fs::create_directory_symlink("a", folder.path() / "b");
+  CHECK_NOTHROW(refuse_foreign_link(folder.path() / "a" / "sub"));
+}
+
 TEST_CASE("Shared place: only a file is appended to", "[base][shared]") {
   const test::TempDir folder;
   const fs::path path = folder.path() / "log";
