@@ -76,7 +76,7 @@ fs::path model_in(const fs::path& source) {
     fail(ErrorCode::input,
          "{}, the best checkpoint, which --load_best_model_at_end made the run's model: {}; pass "
          "--tag global_stepN to export another",
-         model.string(), verification.damage.front());
+         model.string(), verification.problem());
   }
   fmt::print(stderr,
              "the model is the best checkpoint, {} (held-out loss {:.4f}), as the run was trained "
@@ -104,7 +104,7 @@ fs::path chosen(const fs::path& source, const std::string& tag) {
   }
   const checkpoint::Verification verification = checkpoint::verify(path);
   if (verification.intact()) return path;
-  fail(ErrorCode::input, "--tag {}: {}", tag, verification.damage.front());
+  fail(ErrorCode::input, "--tag {}: {}", tag, verification.problem());
 }
 
 /// The nearest thing that exists on the way to `path` must hold it.

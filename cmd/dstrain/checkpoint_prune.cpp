@@ -11,13 +11,15 @@
 namespace dstrain::cmd {
 namespace {
 
-/// The best checkpoint, as the newest intact one names it; empty when that says nothing.
+/// The best checkpoint, as the newest intact one names it; empty when that says nothing. Throws
+/// Error{newer_format} when only a newer dstrain knows.
 std::string best_of(const std::filesystem::path& directory) {
   try {
     const auto newest = engine::find_newest_checkpoint(directory, checkpoint::Depth::names);
     const bool says = newest && newest->state && newest->state->best;
     return says ? newest->state->best->directory : "";
-  } catch (const Error&) {  // a state of another version
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::newer_format) throw;
     return {};
   }
 }
@@ -40,7 +42,9 @@ int checkpoint_prune(std::span<const std::string> arguments) {
   if (request.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const checkpoint::Pruned& one : removed) list.push_back(one.path.string());
-    fmt::print("{}\n", nlohmann::ordered_json{{"removed", list}}.dump(2));
+    const nlohmann::ordered_json removed_list{{"removed", list}};
+    // Names of files may be no UTF-8.
+    fmt::print("{}\n", removed_list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return status::done;
   }
   for (const checkpoint::Pruned& one : removed) {

@@ -32,12 +32,14 @@ Examined examine_one(const fs::path& path, checkpoint::Depth depth) {
 }
 
 const char* word_of(const Examined& one, const char* sound) {
+  if (!one.verification.newer.empty()) return "newer format";
   if (!one.verification.intact()) return "damaged";
   return one.verification.whole() ? sound : "foreign files";
 }
 
 std::string state_of(const Examined& one, const char* sound) {
   const checkpoint::Verification& verification = one.verification;
+  if (!verification.newer.empty()) return "newer format: " + verification.newer;
   if (!verification.intact()) return "damaged: " + verification.damage.front();
   if (verification.whole()) return sound;
   return fmt::format("{}, with foreign files: {}", sound, checkpoint::listed(verification.foreign));
@@ -126,6 +128,7 @@ std::string to_table(std::span<const Examined> checkpoints, const char* sound) {
 
 std::vector<std::string> problems_of(const Examined& one) {
   std::vector<std::string> problems = one.verification.damage;
+  if (!one.verification.newer.empty()) problems.push_back(one.verification.newer);
   for (const std::string& file : one.verification.foreign) {
     problems.push_back(fmt::format("{}: not in the manifest", (one.path / file).string()));
   }

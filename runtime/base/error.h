@@ -11,6 +11,7 @@ enum class ErrorCode {
   usage,                 ///< a wrong command line
   config,                ///< a wrong or unsupported configuration
   input,                 ///< a hostfile, data file or model directory that cannot be used
+  newer_format,          ///< a file in a format that a newer dstrain has written
   io,                    ///< the operating system refused a read, a write or a file
   unsaved,               ///< a run that reached its end could not write what it was to leave
   out_of_memory,         ///< the machine's memory is exhausted

@@ -195,6 +195,7 @@ int exit_status(ErrorCode code) {
     case ErrorCode::usage:
     case ErrorCode::config:
     case ErrorCode::input:
+    case ErrorCode::newer_format:
       return status::bad_input;
     case ErrorCode::remote:
       return status::could_not_launch;

@@ -111,7 +111,11 @@ Verification verify(const fs::path& directory,
       }
     }
   } catch (const Error& error) {
-    verification.damage.emplace_back(error.what());
+    if (error.code() == ErrorCode::newer_format) {
+      verification.newer = error.what();
+    } else {
+      verification.damage.emplace_back(error.what());
+    }
   }
   return verification;
 }
@@ -151,12 +155,14 @@ std::vector<Pruned> prune(const fs::path& output,
   for (const Found& one : found) {
     if (is_guarded(one) || !has_manifest(one.path)) continue;
     const bool known = std::ranges::find(known_whole, one.step) != known_whole.end();
-    Verification verification;
-    if (intact < keep) verification = verify(one.path, known ? Depth::names : Depth::contents);
+    const bool reads = intact < keep && !known;
+    Verification verification = verify(one.path, reads ? Depth::contents : Depth::names);
+    if (!verification.newer.empty()) continue;
     if (intact < keep && verification.intact()) {
       ++intact;
       continue;
     }
+    if (intact >= keep) verification.damage.clear();
     superfluous.push_back({one.step, one.path, verification.damage});
   }
   if (intact < keep) return {};

@@ -42,11 +42,16 @@ enum class Depth {
 struct Verification {
   std::vector<std::string> damage;  ///< each file that is changed or missing, a line with the place
   std::vector<std::string> foreign;  ///< what lies there and is not the checkpoint's, see there
+  std::string newer;  ///< which program wrote it, in a format that this one cannot read; else empty
 
   /// Its data are as they were written: what lies beside them makes them no worse.
-  [[nodiscard]] bool intact() const { return damage.empty(); }
+  [[nodiscard]] bool intact() const { return damage.empty() && newer.empty(); }
   /// Intact, and there is nothing else.
-  [[nodiscard]] bool whole() const { return damage.empty() && foreign.empty(); }
+  [[nodiscard]] bool whole() const { return intact() && foreign.empty(); }
+  /// Why it is not intact, in a line.
+  [[nodiscard]] const std::string& problem() const {
+    return newer.empty() ? damage.front() : newer;
+  }
 };
 
 /// `elsewhere`: files that need not be there.

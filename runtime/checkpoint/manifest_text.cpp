@@ -10,6 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
 #include "runtime/base/file.h"
+#include "runtime/base/printable.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/safetensors/header.h"
 
@@ -150,6 +151,37 @@ void ManifestScanner::unexpected(std::string_view expected) const {
   std::ranges::replace_if(found, mark, ' ');
   std::ranges::replace_if(wanted, mark, ' ');
   refuse(fmt::format("expected {}, found {}", wanted, found.empty() ? "the end" : found));
+}
+
+/// A text whose checksum is right, as a manifest of this version has it.
+bool is_sealed(std::string_view text) {
+  const std::size_t seal_bytes = sealed(0).size();
+  if (text.size() < seal_bytes) return false;
+  const std::string_view body = text.substr(0, text.size() - seal_bytes);
+  return text.ends_with(sealed(checksum_of(std::as_bytes(std::span(body)))));
+}
+
+/// Throws Error{newer_format} for a manifest of a newer version. All versions begin alike, up to
+/// the program's name; a checksum may be another one there. A changed digit of this version is not
+/// one: with the digit as it was, the checksum fits.
+void refuse_newer(std::string_view text, const std::string& path) {
+  if (!text.starts_with(manifest_head)) return;
+  std::string_view rest = text.substr(manifest_head.size());
+  int version = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), version);
+  if (error != std::errc() || version <= manifest_version) return;
+  rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+  constexpr std::string_view program_key = ",\"program\":\"";
+  if (!rest.starts_with(program_key)) return;
+  const std::string as_this_version = fmt::format("{}{}{}", manifest_head, manifest_version, rest);
+  if (is_sealed(as_this_version)) return;
+  rest.remove_prefix(program_key.size());
+  constexpr std::size_t program_max = 100;
+  const std::string program(rest.substr(0, std::min(rest.find('"'), program_max)));
+  fail(ErrorCode::newer_format,
+       "{}: {} wrote it in version {} of the format; this is {}, which reads version {}: use the "
+       "version that wrote it, or a newer one",
+       path, printable(program), version, this_program, manifest_version);
 }
 
 /// The text before its checksum, which must be right.
@@ -308,6 +340,7 @@ std::string to_text(const Manifest& manifest) {
 }
 
 Manifest parse_manifest(std::string_view text, const std::string& path) {
+  refuse_newer(text, path);
   Manifest manifest = Parser(unsealed(text, path), path).manifest();
   const std::string problem = broken_rule(manifest);
   if (!problem.empty()) fail(ErrorCode::input, "{}: {}", path, problem);

@@ -12,11 +12,11 @@ namespace dstrain::checkpoint {
 std::string to_text(const Manifest& manifest);
 /// Checks everything: the checksum, that the text is the one that to_text gives, and broken_rule().
 /// Uses no more memory than a small multiple of the text. `path` is for messages. Throws
-/// Error{input}.
+/// Error{input}, or Error{newer_format} that names the program for one of a newer version.
 Manifest parse_manifest(std::string_view text, const std::string& path);
 
-/// Reads and checks the manifest of the checkpoint `path`, opened as `directory`. Throws
-/// Error{input}.
+/// Reads and checks the manifest of the checkpoint `path`, opened as `directory`. Throws as
+/// parse_manifest().
 Manifest read_manifest(int directory, const std::filesystem::path& path);
 
 }  // namespace dstrain::checkpoint

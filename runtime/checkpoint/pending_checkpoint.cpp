@@ -100,6 +100,8 @@ void PendingCheckpoint::commit(const Manifest& manifest, std::span<const std::st
 
 /// Puts the directory in the place of what is there; returns where that is now.
 fs::path PendingCheckpoint::replace(const fs::path& target) const {
+  const std::string newer = verify(target, Depth::names).newer;
+  if (!newer.empty()) fail(ErrorCode::io, "{}; it is not overwritten", newer);
   // In one step, so that there is a checkpoint at every moment.
   if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
     return path_;

@@ -128,6 +128,17 @@ void compare_lengths(Lines& lines, const TrainerState& saved, const TrainerState
           fmt::format("set --max_source_length {}", saved.source_length));
 }
 
+/// Its bytes are as they were written: what this version cannot read, another one has written.
+std::unique_ptr<model::ModelConfig> read_model_config(const checkpoint::Checkpoint& checkpoint) {
+  const std::string text = checkpoint.read_text("config.json");
+  try {
+    return model::parse_model_config(text, (checkpoint.path() / "config.json").string());
+  } catch (const Error& error) {
+    fail(ErrorCode::newer_format, "{}; {} wrote the checkpoint: use that version, or a newer one",
+         error.what(), checkpoint.manifest().program);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> data_differences(const TrainerState& saved_state,
@@ -176,19 +187,15 @@ std::vector<std::string> data_differences(const TrainerState& saved_state,
 TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
                       const TrainerState& run,
                       const model::Model& model) {
-  const auto place = [&](const char* file) {
-    return (checkpoint.path() / file).string();
-  };
-  TrainerState saved =
-      parse_trainer_state(checkpoint.read_text("trainer_state.json"), place("trainer_state.json"));
+  TrainerState saved = read_trainer_state(checkpoint);
   if (saved.global_step != checkpoint.manifest().step) {
     fail(ErrorCode::input, "{}: is of step {}, and the manifest beside it of step {}",
-         place("trainer_state.json"), saved.global_step, checkpoint.manifest().step);
+         (checkpoint.path() / trainer_state_file).string(), saved.global_step,
+         checkpoint.manifest().step);
   }
   Lines lines;
-  compare_models(
-      lines, *model::parse_model_config(checkpoint.read_text("config.json"), place("config.json")),
-      *model::parse_model_config(model.config_json, "config.json"));
+  compare_models(lines, *read_model_config(checkpoint),
+                 *model::parse_model_config(model.config_json, "config.json"));
   compare(lines, "train_batch_size", saved.train_batch_size, run.train_batch_size,
           batch_remedy(saved, run));
   compare_lengths(lines, saved, run);

@@ -17,7 +17,8 @@ std::vector<std::string> data_differences(const TrainerState& saved_state,
 /// The state of the run that wrote `checkpoint`, once it is sure that `run` can go on from there to
 /// the same end: the same samples in the same order, the same function of the same parameters.
 /// Ranks, stage, micro batch, precision, rate and number of steps may differ. Throws Error{config}
-/// that names both values and the remedy, or Error{input} for a damaged file.
+/// that names both values and the remedy, Error{input} for a damaged file, or Error{newer_format}
+/// for one of a newer dstrain.
 TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
                       const TrainerState& run,
                       const model::Model& model);

@@ -3,21 +3,20 @@
 #include <algorithm>
 #include <string_view>
 
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 
 namespace dstrain::engine {
 namespace {
 
-constexpr const char* state_file = "trainer_state.json";
-
 std::optional<TrainerState> read_state(const std::filesystem::path& path) {
   const checkpoint::Checkpoint checkpoint(path);
   const auto& files = checkpoint.manifest().files;
-  if (std::ranges::find(files, std::string_view(state_file), &checkpoint::FileRecord::path) ==
-      files.end()) {
+  if (std::ranges::find(files, std::string_view(trainer_state_file),
+                        &checkpoint::FileRecord::path) == files.end()) {
     return std::nullopt;
   }
-  return parse_trainer_state(checkpoint.read_text(state_file), (path / state_file).string());
+  return read_trainer_state(checkpoint);
 }
 
 }  // namespace
@@ -30,6 +29,7 @@ std::optional<NewestCheckpoint> find_newest_checkpoint(const std::filesystem::pa
     if (verification.intact()) {
       return NewestCheckpoint{found.path, read_state(found.path), std::move(damaged)};
     }
+    if (!verification.newer.empty()) fail(ErrorCode::newer_format, "{}", verification.newer);
     damaged.push_back(found.path.string() + " is passed over: " + verification.damage.front());
   }
   return std::nullopt;

@@ -17,7 +17,8 @@ struct NewestCheckpoint {
 };
 
 /// Returns nothing when no checkpoint in `output` is intact as far as `depth` looks. Throws
-/// Error{input} when `output` is no directory, or for a state of a newer version.
+/// Error{input} when `output` is no directory, Error{newer_format} when the newest one, or its
+/// state, is a newer dstrain's.
 std::optional<NewestCheckpoint> find_newest_checkpoint(const std::filesystem::path& output,
                                                        checkpoint::Depth depth);
 

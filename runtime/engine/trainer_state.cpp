@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/exception_text.h"
 #include "runtime/base/json_text.h"
 #include "runtime/config/schedule_json.h"
 
@@ -219,16 +220,27 @@ std::string to_text(const TrainerState& state) {
     json["matmul_algorithms"] = Json::parse(state.matmul_algorithms);
   }
   json["client_state"] = Json::parse(state.client_state);
-  return json.dump(2) + "\n";
+  // Names of files may be no UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-TrainerState parse_trainer_state(std::string_view text, const std::string& path) {
+TrainerState read_trainer_state(const checkpoint::Checkpoint& checkpoint) {
+  return parse_trainer_state(checkpoint.read_text(trainer_state_file),
+                             (checkpoint.path() / trainer_state_file).string(),
+                             checkpoint.manifest().program);
+}
+
+TrainerState parse_trainer_state(std::string_view text,
+                                 const std::string& path,
+                                 const std::string& program) {
   const nlohmann::json json = parse_json_object(text, path);
   try {
     const auto found = json.at("version").get<std::int64_t>();
     if (found > version) {
-      fail(ErrorCode::input, "{}: has version {}; this dstrain reads up to {}", path, found,
-           version);
+      fail(ErrorCode::newer_format,
+           "{}: {} wrote it in version {}; this dstrain reads up to {}: use the version that wrote "
+           "it, or a newer one",
+           path, program, found, version);
     }
     const nlohmann::json& data = json.at("data");
     TrainerState state;
@@ -263,7 +275,7 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& path)
     require_counts(state, path);
     return state;
   } catch (const nlohmann::json::exception& error) {
-    fail(ErrorCode::input, "{}: {}", path, error.what());
+    fail(ErrorCode::input, "{}: {}", path, exception_text(error));
   }
 }
 

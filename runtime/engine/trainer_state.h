@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/best_checkpoint.h"
 #include "runtime/engine/overflow_policy.h"
@@ -99,10 +100,16 @@ bool same_held_out(const TrainerState& one, const TrainerState& other);
 /// Whether both runs update by one rule, at whatever rate, or a state does not say.
 bool same_optimizer(const TrainerState& one, const TrainerState& other);
 
+inline constexpr const char* trainer_state_file = "trainer_state.json";
+
 /// trainer_state.json: a JSON object with a version.
 std::string to_text(const TrainerState& state);
-/// Members that it does not know are ignored. `path` is for messages. Throws Error{input}, also for
-/// a newer version.
-TrainerState parse_trainer_state(std::string_view text, const std::string& path);
+/// Members that it does not know are ignored. `path`, and `program` that wrote it, are for
+/// messages. Throws Error{input}, and Error{newer_format} for a newer version.
+TrainerState parse_trainer_state(std::string_view text,
+                                 const std::string& path,
+                                 const std::string& program = "another dstrain");
+/// That of a checkpoint. Throws likewise.
+TrainerState read_trainer_state(const checkpoint::Checkpoint& checkpoint);
 
 }  // namespace dstrain::engine

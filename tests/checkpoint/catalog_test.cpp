@@ -5,6 +5,7 @@
 #include "runtime/base/error.h"
 #include "tests/checkpoint/checkpoint_files.h"
 #include "tests/support/catch.h"
+#include "tests/support/newer_checkpoint.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -139,6 +140,20 @@ TEST_CASE("Prune: one that is guarded stays and so does the newest other one", "
   for (const std::int64_t step : {1, 2, 3, 4}) save_step(output.path(), step);
   prune(output.path(), row.keep, {}, row.guarded);
   CHECK(steps_in(output.path()) == row.left);
+}
+
+TEST_CASE("Prune: one in a newer format stays and counts as none", "[checkpoint]") {
+  const std::int64_t newer = GENERATE(1, 3);
+  const TempDir output;
+  for (const std::int64_t step : {1, 2, 3}) save_step(output.path(), step);
+  const fs::path path = output.path() / directory_name(newer);
+  make_newer(path);
+  const Verification found = verify(path);
+  CHECK(found.damage.empty());
+  CHECK_FALSE(found.intact());
+  CHECK_THAT(found.newer, Catch::Matchers::ContainsSubstring("dstrain 7.3.0 wrote it"));
+  prune(output.path(), 1);
+  CHECK(steps_in(output.path()) == (newer == 1 ? Steps{3, 1} : Steps{3, 2}));
 }
 
 }  // namespace dstrain::test

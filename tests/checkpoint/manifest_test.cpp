@@ -93,9 +93,25 @@ TEST_CASE("Manifest: no change of a byte and no prefix is accepted", "[checkpoin
   CHECK_THAT(problem_of(""), Catch::Matchers::ContainsSubstring("too few"));
 }
 
+TEST_CASE("Manifest: one of a newer version names the program that wrote it", "[checkpoint]") {
+  std::string body = small_body();
+  body.replace(body.find("\"version\":1"), 11, "\"version\":12");
+  body.replace(body.find("dstrain 0.1.0"), 13, "dstrain 7.3.0");
+  const auto text = GENERATE_COPY(as<std::string>{}, sealed(body), body + "another seal");
+  try {
+    parse_manifest(text, "manifest.json");
+    FAIL("it was read");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::newer_format);
+    CHECK_THAT(error.what(), Catch::Matchers::StartsWith(
+                                 "manifest.json: dstrain 7.3.0 wrote it in version 12 of the "
+                                 "format; this is dstrain "));
+  }
+}
+
 TEST_CASE("Manifest: another grammar is refused even under a right checksum", "[checkpoint]") {
   const auto edit = GENERATE(values<Edit>({
-      {"\"version\":1", "\"version\":2", "version 2 of the format; this program reads version 1"},
+      {"\"version\":1", "\"version\":0", "version 0 of the format; this program reads version 1"},
       {"\"version\":1", "\"version\":01", "a number without sign"},
       {"dstrain checkpoint", "dstrain weights", "expected {\"format\":\"dstrain checkpoint\""},
       {"\"step\":3,", "", "expected , \"step\":"},

@@ -1,10 +1,12 @@
 #include <fstream>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/checkpoint/checkpoint_files.h"
 #include "tests/e2e/launch_process.h"
 #include "tests/support/catch.h"
+#include "tests/support/newer_checkpoint.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -107,6 +109,32 @@ TEST_CASE("Checkpoint tools: prune keeps what verifies", "[e2e]") {
   CHECK(checkpoint_tool({"verify", directory}).status == 0);
   CHECK_THAT(checkpoint_tool({"prune", directory, "--keep=2"}).out,
              Catch::Matchers::StartsWith("nothing removed"));
+}
+
+TEST_CASE("Checkpoint tools: a newer format is named and nothing is done to it", "[e2e]") {
+  const TempDir output;
+  save_three(output.path());
+  make_newer(output.path() / "checkpoint-3");
+  const std::string directory = output.path().string();
+  const std::string written = "dstrain 7.3.0 wrote it in version 2 of the format";
+  for (const char* const action : {"list", "verify"}) {
+    const Outcome outcome = checkpoint_tool({action, directory});
+    CHECK(outcome.status == 2);
+    CHECK_THAT(outcome.out, Catch::Matchers::ContainsSubstring("newer format: ") &&
+                                Catch::Matchers::ContainsSubstring(written));
+  }
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"prune", directory, "--keep", "1"},
+        std::vector<std::string>{"export", directory, directory + "/model"},
+        std::vector<std::string>{"export", directory + "/checkpoint-3", directory + "/model"}}) {
+    const Outcome outcome = checkpoint_tool(arguments);
+    CHECK(outcome.status == 2);
+    CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring(written));
+  }
+  for (const int step : {1, 2, 3}) {
+    CHECK(fs::exists(output.path() / fmt::format("checkpoint-{}", step)));
+  }
+  CHECK_FALSE(fs::exists(output.path() / "model"));
 }
 
 TEST_CASE("Checkpoint tools: what cannot be done is said", "[e2e]") {

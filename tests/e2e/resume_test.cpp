@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/manifest_text.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/catch.h"
+#include "tests/support/newer_checkpoint.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -352,4 +353,24 @@ TEST_CASE("Resume: a checkpoint that contradicts itself is refused", "[e2e][resu
   CAPTURE(result.err);
   CHECK(result.status == 2);
   CHECK_THAT(result.err, ContainsSubstring("trainer_state.json: ") && ContainsSubstring(step));
+}
+
+TEST_CASE("Resume: one that a newer dstrain wrote is named and no older one is taken",
+          "[e2e][resume]") {
+  const test::TempDir folder;
+  const std::filesystem::path output = folder.path() / "out";
+  const ResumableRun run{.more = {"--save_steps", "2"}};
+  REQUIRE(run.train(output, 4).status == 0);
+  const std::filesystem::path newest = output / "checkpoint-4";
+  const auto kind = GENERATE(0, 1, 2);
+  if (kind == 0) test::make_newer(newest);
+  if (kind == 1) replace_sealed(newest, "trainer_state.json", "\"version\": 2", "\"version\": 9");
+  if (kind == 2) replace_sealed(newest, "config.json", "gpt2", "gpt9");
+  const std::string before = test::read_bytes(newest / "manifest.json");
+  const test::TrainRun refused = run.resume(output, 6);
+  CAPTURE(kind, refused.err);
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, ContainsSubstring(" wrote ") && ContainsSubstring("use th") &&
+                              !ContainsSubstring("damaged"));
+  CHECK(test::read_bytes(newest / "manifest.json") == before);
 }

@@ -220,6 +220,17 @@ TEST_CASE("TrainerState: a part that is no object is named", "[engine][resume]")
       Catch::Matchers::ContainsSubstring(fmt::format("trainer_state.json: {} is no object", part)));
 }
 
+TEST_CASE("TrainerState: a member of another type is told in plain words", "[engine][resume]") {
+  CHECK_THROWS_WITH(parse_trainer_state(R"({"version": "two"})", "trainer_state.json"),
+                    "trainer_state.json: type must be number, but is string");
+}
+
+TEST_CASE("TrainerState: a file whose name is no UTF-8 is saved all the same", "[engine][resume]") {
+  TrainerState run = text_run("c0de");
+  run.data.file = "data\xff.txt";
+  CHECK(parse_trainer_state(to_text(run), "trainer_state.json").data.file == "data\uFFFD.txt");
+}
+
 TEST_CASE("RunCheck: a state that says neither is gone on from", "[engine][resume]") {
   const TrainerState run = text_run("c0de");
   const TrainerState old = parse_trainer_state(R"({"version": 1, "global_step": 3, "max_steps": 9,
