@@ -167,10 +167,13 @@ std::vector<Pruned> prune(const fs::path& output,
   }
   if (intact < keep) return {};
   for (const Pruned& one : superfluous) {
-    const fs::path aside = move_aside(output, one.path, one.step);
-    flush_directory(output);
-    std::error_code left_for_the_next_sweep;
-    fs::remove_all(aside, left_for_the_next_sweep);
+    if (const auto aside = move_aside(output, one.path, one.step)) {
+      flush_directory(output);
+      std::error_code left_for_the_next_sweep;
+      fs::remove_all(*aside, left_for_the_next_sweep);
+    } else {
+      remove_in_place(one.path);
+    }
   }
   return superfluous;
 }

@@ -75,8 +75,9 @@ struct Pruned {
 
 /// Removes all but the `keep` newest that are intact, foreign files beside them or not; what is
 /// damaged goes too once `keep` of them are there. Never removes the newest one (`keep` is at least
-/// 1), nor what has no manifest: another program's. A directory is renamed before it is removed, so
-/// that no half of one is taken for whole. Reads all of those that it keeps, but for the steps
+/// 1), nor what has no manifest: another program's, nor one in a newer format. A directory is
+/// renamed before it is removed, or loses its manifest first, so that no half of one is taken for
+/// whole. Reads all of those that it keeps, but for the steps
 /// `known_whole`, which the caller has written or read itself. `guarded`: the name of one that
 /// always stays, as one of the `keep`; but the newest other one stays, too. Throws Error{io}.
 std::vector<Pruned> prune(const std::filesystem::path& output,

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 #include <set>
 #include <system_error>
 
@@ -106,9 +107,17 @@ fs::path PendingCheckpoint::replace(const fs::path& target) const {
   if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
     return path_;
   }
-  if (errno != EINVAL && errno != ENOSYS) fail_errno(errno, "exchange with " + target.string());
+  if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) {
+    fail_errno(errno, "exchange with " + target.string());
+  }
   // A file system that cannot (NFS): the old one is out of sight for a moment.
-  fs::path aside = move_aside(output_, target, step_);
+  const std::optional<fs::path> moved = move_aside(output_, target, step_);
+  if (!moved) {
+    remove_in_place(target);
+    if (::rename(path_.c_str(), target.c_str()) == 0) return {};
+    fail_errno(errno, "rename to " + target.string());
+  }
+  const fs::path& aside = *moved;
   if (::rename(path_.c_str(), target.c_str()) != 0) {
     const int error = errno;
     ::rename(aside.c_str(), target.c_str());

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/fd_io.h"
 #include "runtime/base/machine_identity.h"
 #include "runtime/checkpoint/catalog.h"
+#include "runtime/checkpoint/manifest.h"
 
 namespace dstrain::checkpoint {
 namespace {
@@ -93,16 +95,29 @@ bool has_ended(const Owner& owner) {
   return owner.boot != own.boot || dstrain::has_ended(owner.process);
 }
 
-std::filesystem::path move_aside(const std::filesystem::path& output,
-                                 const std::filesystem::path& directory,
-                                 std::int64_t step) {
+std::optional<std::filesystem::path> move_aside(const std::filesystem::path& output,
+                                                const std::filesystem::path& directory,
+                                                std::int64_t step) {
   const Owner owner = this_owner();
   for (int attempt = 0; attempt < attempts_max; ++attempt) {
     std::filesystem::path aside = output / temporary_name(step, owner, attempt);
     if (::rename(directory.c_str(), aside.c_str()) == 0) return aside;
+    if (errno == EXDEV) return std::nullopt;
     if (errno != ENOTEMPTY && errno != EEXIST) break;
   }
   fail_errno(errno, "rename " + directory.string());
+}
+
+void remove_in_place(const std::filesystem::path& directory) {
+  const std::filesystem::path manifest = directory / manifest_name;
+  if (::unlink(manifest.c_str()) == 0) {
+    flush_directory(directory);
+  } else if (errno != ENOENT && errno != ENOTDIR) {
+    fail_errno(errno, "remove " + manifest.string());
+  }
+  std::error_code error;
+  std::filesystem::remove_all(directory, error);
+  if (error) fail_errno(error.value(), "remove " + directory.string());
 }
 
 }  // namespace dstrain::checkpoint

@@ -30,10 +30,15 @@ std::optional<Owner> owner_of(std::string_view name);
 /// False when that is not known.
 bool has_ended(const Owner& owner);
 
-/// Renames a directory within `output` to a temporary name of this process, which it returns.
+/// Renames a directory within `output` to a temporary name of this process, which it returns;
+/// nothing where the file system renames no such directory, as overlayfs those of a lower layer.
 /// Throws Error{io}.
-std::filesystem::path move_aside(const std::filesystem::path& output,
-                                 const std::filesystem::path& directory,
-                                 std::int64_t step);
+std::optional<std::filesystem::path> move_aside(const std::filesystem::path& output,
+                                                const std::filesystem::path& directory,
+                                                std::int64_t step);
+
+/// Removes a checkpoint that cannot be moved aside: its manifest first, so that no half of it is
+/// taken for whole, then the rest. Throws Error{io}.
+void remove_in_place(const std::filesystem::path& directory);
 
 }  // namespace dstrain::checkpoint

@@ -1,14 +1,11 @@
-#include <array>
 #include <cerrno>
-#include <cstddef>
 #include <fstream>
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/catalog.h"
@@ -16,6 +13,10 @@
 #include "runtime/checkpoint/temporary_name.h"
 #include "tests/checkpoint/checkpoint_files.h"
 #include "tests/support/catch.h"
+#include "tests/support/child_process.h"
+#include "tests/support/newer_checkpoint.h"
+#include "tests/support/refused_calls.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -27,6 +28,12 @@ using namespace checkpoint;
 SavedModel tiny_model(std::uint64_t seed) {
   SavedModel model = random_model(0, 2, {10, 20});
   model.seed = seed;
+  return model;
+}
+
+SavedModel tiny_model_of(std::int64_t step) {
+  SavedModel model = tiny_model(1);
+  model.step = step;
   return model;
 }
 
@@ -46,17 +53,23 @@ bool holds(const fs::path& directory, const SavedModel& model) {
   return verify(directory).whole() && values == values_of(model, "exp_avg", "h.0.weight");
 }
 
-/// From now on this process is on a file system that cannot exchange names, as NFS.
-void forbid_exchanges() {
-  std::array filter{
-      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_renameat2, 0, 1),
-      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
-      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{filter.size(), filter.data()};
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) fail_errno(errno, "seccomp");
+/// Runs `action`, which returns what is wrong, in a child where `folder` is an overlay: what
+/// `prepare` has put there lies in its lower layer. Skips the test where there can be none.
+template <class Prepare, class Action>
+std::string on_overlay(const fs::path& folder, Prepare&& prepare, Action&& action) {
+  const std::string problem = in_child([&] {
+    std::string missing = mount_for_me("tmpfs", folder, "");
+    if (!missing.empty()) return missing;
+    for (const char* const layer : {"lower", "upper", "work"}) fs::create_directory(folder / layer);
+    prepare(folder / "lower");
+    missing = mount_for_me(
+        "overlay", folder,
+        fmt::format("lowerdir={0}/lower,upperdir={0}/upper,workdir={0}/work,redirect_dir=off",
+                    folder.string()));
+    return missing.empty() ? action() : missing;
+  });
+  if (problem.starts_with("skip: ")) skip(problem.substr(6));
+  return problem;
 }
 
 /// The owner that a process had which has ended since.
@@ -122,19 +135,12 @@ TEST_CASE("PendingCheckpoint: takes the place of one of the same step", "[checkp
 TEST_CASE("PendingCheckpoint: takes a place where names cannot be exchanged", "[checkpoint]") {
   const TempDir output;
   save(output.path(), tiny_model(1));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    try {
-      forbid_exchanges();
-      save(output.path(), tiny_model(2));
-      ::_exit(0);
-    } catch (const std::exception&) {
-      ::_exit(1);
-    }
-  }
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  CHECK(status == 0);
+  const int error = GENERATE(EINVAL, EXDEV);
+  CHECK(in_child([&]() -> std::string {
+          if (!refuse_calls(SYS_renameat2, error)) return "no filter";
+          save(output.path(), tiny_model(2));
+          return "";
+        }) == "");
   CHECK(names_in(output.path()) == std::vector<std::string>{"checkpoint-12"});
   CHECK(holds(output.path() / "checkpoint-12", tiny_model(2)));
 }
@@ -149,6 +155,56 @@ TEST_CASE("PendingCheckpoint: takes the place of what is no checkpoint", "[check
   save(output.path(), tiny_model(1));
   CHECK(names_in(output.path()) == std::vector<std::string>{"checkpoint-12"});
   CHECK(holds(in_the_way, tiny_model(1)));
+}
+
+TEST_CASE("Overlay: a damaged checkpoint of a lower layer is replaced", "[checkpoint]") {
+  const TempDir output;
+  const fs::path place = output.path() / "checkpoint-12";
+  const auto save_damaged = [](const fs::path& lower) {
+    std::ofstream(save(lower, tiny_model(1)) / "config.json", std::ios::in) << "[";
+  };
+  CHECK(on_overlay(output.path(), save_damaged, [&]() -> std::string {
+          if (verify(place).intact()) return "it is not damaged";
+          save(output.path(), tiny_model(2));
+          return holds(place, tiny_model(2)) ? "" : "it is the old one";
+        }) == "");
+}
+
+TEST_CASE("Overlay: checkpoints of a lower layer are pruned", "[checkpoint]") {
+  const TempDir output;
+  const auto save_three = [](const fs::path& lower) {
+    for (const std::int64_t step : {1, 2, 3}) save(lower, tiny_model_of(step));
+  };
+  CHECK(on_overlay(output.path(), save_three, [&] {
+          prune(output.path(), 1);
+          return fmt::format("{}", fmt::join(names_in(output.path()), " "));
+        }) == "checkpoint-3");
+}
+
+TEST_CASE("PendingCheckpoint: what cannot be moved aside loses its manifest first",
+          "[checkpoint]") {
+  const TempDir output;
+  for (const std::int64_t step : {1, 2}) save(output.path(), tiny_model_of(step));
+  // It dies between the manifest and the rest.
+  CHECK_THAT(in_child([&]() -> std::string {
+               if (!refuse_calls(SYS_rename, EXDEV) || !refuse_calls(SYS_unlinkat, EIO)) return "";
+               prune(output.path(), 1);
+               return "";
+             }),
+             Catch::Matchers::StartsWith("threw: remove "));
+  CHECK(fs::exists(output.path() / "checkpoint-1" / "latest"));
+  CHECK_FALSE(has_manifest(output.path() / "checkpoint-1"));
+  CHECK(verify(output.path() / "checkpoint-2").whole());
+}
+
+TEST_CASE("PendingCheckpoint: does not overwrite one in a newer format", "[checkpoint]") {
+  const TempDir output;
+  make_newer(save(output.path(), tiny_model(1)));
+  CHECK_THROWS_WITH(save(output.path(), tiny_model(2)),
+                    Catch::Matchers::ContainsSubstring("dstrain 7.3.0 wrote it") &&
+                        Catch::Matchers::EndsWith("it is not overwritten"));
+  CHECK(names_in(output.path()) == std::vector<std::string>{"checkpoint-12"});
+  CHECK_FALSE(verify(output.path() / "checkpoint-12").newer.empty());
 }
 
 TEST_CASE("PendingCheckpoint: what does not fit its manifest is not committed", "[checkpoint]") {
