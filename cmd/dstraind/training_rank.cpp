@@ -118,9 +118,10 @@ TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressP
   load();
   set_up_tuning();
   checkpointer_ = std::make_unique<engine::Checkpointer>(
-      engine::Checkpointer::Parts{
-          setup_.model, store_, control_group_, directory_ranks(setup_, worker, control_group_),
-          disks_.staging() ? *disks_.staging() : memory_.host.staging, say, &progress_},
+      engine::Checkpointer::Parts{setup_.model, store_, control_group_,
+                                  directory_ranks(setup_, worker, control_group_),
+                                  disks_.staging() ? *disks_.staging() : memory_.host.staging, say,
+                                  [this] { flush_metrics(); }, &progress_},
       checkpoint_options(), streams_.compute);
 }
 
@@ -321,6 +322,17 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
                            .stop_requested = [&signals] { return signals.arrived() != 0; },
                            .tune = tuner()});
   return trainer.run();
+}
+
+/// Rows are no reason to give up a checkpoint.
+void TrainingRank::flush_metrics() const {
+  if (!metrics_) return;
+  try {
+    metrics_->make_durable();
+  } catch (const Error& error) {
+    log_warning(
+        fmt::format("{}; a power cut may lose rows that the checkpoint counts on", error.what()));
+  }
 }
 
 std::string TrainingRank::lost_metrics() {

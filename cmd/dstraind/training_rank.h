@@ -48,6 +48,7 @@ class TrainingRank {
   void load_best(const engine::Trainer::Outcome& outcome);
   void load_checkpoint(const std::filesystem::path& path);
   [[nodiscard]] engine::Checkpointer::Options checkpoint_options() const;
+  void flush_metrics() const;
 
   TrainSetup& setup_;
   WorkerEnv worker_;
@@ -70,8 +71,8 @@ class TrainingRank {
   /// The step of the checkpoint in the output directory from which the run goes on; 0: none there.
   std::int64_t continued_step_ = 0;
   std::optional<MatmulTuning> tuning_;
-  std::unique_ptr<engine::Checkpointer> checkpointer_;
   std::optional<monitor::MetricsFile> metrics_;  ///< of rank 0, from the start of training on
+  std::unique_ptr<engine::Checkpointer> checkpointer_;  ///< its thread flushes the metrics
 };
 
 }  // namespace dstrain::cmd

@@ -198,6 +198,7 @@ void Checkpointer::commit(const std::vector<std::string>& all,
       {"config.json", parts_.model.config_json}};
   for (const auto& file : parts_.model.companions) texts.emplace_back(file.name, file.bytes);
   texts.emplace_back("latest", tag);
+  if (parts_.flush_beside) parts_.flush_beside();
   for (const auto& [name, text] : texts) {
     if (!files.contains(name)) files.emplace(name, checkpoint::write_text(path_, name, text));
   }

@@ -36,7 +36,9 @@ class Checkpointer {
     std::vector<int> directory_ranks;
     MemoryResource& staging;
     std::function<void(const std::string&)> say;  ///< "saved OUTPUT_DIR/checkpoint-N", on rank 0
-    ProgressPage* progress = nullptr;             ///< null: nothing is published
+    /// Flushes what goes with a checkpoint and lies beside it. Called on the thread of the commit.
+    std::function<void()> flush_beside{};
+    ProgressPage* progress = nullptr;  ///< null: nothing is published
   };
   struct Options {
     std::filesystem::path output;

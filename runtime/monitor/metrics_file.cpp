@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/fd_io.h"
 #include "runtime/base/log.h"
 #include "runtime/base/shared_place.h"
 #include "runtime/monitor/kept_lines.h"
@@ -134,6 +135,10 @@ bool MetricsFile::append(const std::string& text) {
   if (done > 0) static_cast<void>(!::ftruncate(fd_.get(), end - static_cast<off_t>(done)));
   errno = error;
   return false;
+}
+
+void MetricsFile::make_durable() const {
+  flush_file(fd_.get(), path_.string());
 }
 
 void MetricsFile::flush() {

@@ -58,6 +58,9 @@ class MetricsFile {
   void write(const EvalMetrics& metrics);
   /// Tries again to write what could not be written.
   void flush();
+  /// Makes the lines in the file survive a power cut, also while another thread writes more. Throws
+  /// Error{io}.
+  void make_durable() const;
 
   /// Why lines could not be written; they are kept, some 15,000 of them, and tried again with the
   /// next. Empty when all are in the file.

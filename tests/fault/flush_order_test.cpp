@@ -2,11 +2,13 @@
 // it.
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "runtime/checkpoint/catalog.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
@@ -25,7 +27,7 @@ struct Call {
 };
 
 /// The calls of a run of four steps, two checkpoints and a model, on the files of `output`; reads
-/// and metrics.jsonl, which nothing is lost with, left out.
+/// left out.
 std::vector<Call> calls_of_run(const fs::path& folder, const fs::path& output) {
   const fs::path log = folder / "calls";
   const test::ResumableRun run{.ranks = 2,
@@ -49,8 +51,7 @@ std::vector<Call> calls_of_run(const fs::path& folder, const fs::path& output) {
     words >> call.rank >> call.name >> path >> target;
     call.path = path;
     call.target = target;
-    const bool metrics = call.path.filename() == "metrics.jsonl";
-    if (wanted.contains(call.name) && !metrics) calls.push_back(call);
+    if (wanted.contains(call.name)) calls.push_back(call);
   }
   return calls;
 }
@@ -66,6 +67,7 @@ class FlushCheck {
   explicit FlushCheck(fs::path output) : output_(std::move(output)) {}
 
   void see(const Call& call) {
+    if (call.path.filename() == "metrics.jsonl") return see_rows(call);
     if (call.name == "fsync") return flush(call);
     for (const Call& done : renamed_) {
       if (done.rank == call.rank) complain(call, "comes before the flush of the name", done.target);
@@ -91,6 +93,12 @@ class FlushCheck {
   [[nodiscard]] const std::set<std::string>& names() const { return names_; }
 
  private:
+  /// A write of a row for each step; others may be written while a checkpoint is flushed.
+  void see_rows(const Call& call) {
+    if (call.name == "write") ++rows_;
+    if (call.name == "fsync") flushed_rows_ = rows_;
+  }
+
   void flush(const Call& call) {
     files_.erase(call.path);
     directories_.erase(call.path);
@@ -102,7 +110,11 @@ class FlushCheck {
   void rename(const Call& call) {
     complain_within(call, files_, call.path);
     complain_within(call, directories_, call.path);
-    names_.insert(call.target.filename().string());
+    const std::string name = call.target.filename().string();
+    const std::optional<std::int64_t> step = checkpoint::step_of(name);
+    if (step && flushed_rows_ < *step) complain(call, "comes before the rows of", call.target);
+    // A trial renames to a temporary name.
+    if (name.find(".tmp-") == std::string::npos) names_.insert(name);
     renamed_.push_back(call);
   }
 
@@ -130,7 +142,9 @@ class FlushCheck {
   std::set<fs::path> directories_;  ///< with names that are not
   std::set<fs::path> manifests_;    ///< nothing more comes beside them
   std::vector<Call> renamed_;       ///< to names that are not on the disk
-  std::set<std::string> names_;     ///< all that something was renamed to
+  std::int64_t rows_ = 0;           ///< of metrics.jsonl, and how many are on the disk
+  std::int64_t flushed_rows_ = 0;
+  std::set<std::string> names_;  ///< all that something was renamed to
   std::string problems_;
 };
 
