@@ -57,11 +57,12 @@ void refuse_output_in_checkpoint(const config::TrainSettings& settings) {
        settings.output.directory, around.string());
 }
 
-engine::ResumePlan plan_resume(const config::TrainSettings& settings) {
+engine::ResumePlan plan_resume(const config::TrainSettings& settings, int rank) {
   const std::string& from = settings.checkpoint.resume_from;
   if (from.empty()) return {};
   using Files = checkpoint::Checkpoint::Files;
   const Files files = settings.checkpoint.node_local ? Files::own : Files::all;
+  if (rank != 0) return {.directory = {}, .files = files};
   fs::path directory = from == "latest" ? settings.output.directory : from;
   if (!directory.has_filename()) directory = directory.parent_path();  // "checkpoint-3/"
   if (from != "latest" && checkpoint::is_checkpoint(directory)) {

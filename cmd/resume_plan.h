@@ -9,8 +9,9 @@ namespace dstrain::cmd {
 void refuse_output_in_checkpoint(const config::TrainSettings& settings);
 
 /// The checkpoints that --resume_from_checkpoint means, the newest first; none when it was not
-/// given. Throws Error{input} when there is nothing to go on from.
-engine::ResumePlan plan_resume(const config::TrainSettings& settings);
+/// given. Throws Error{input} when there is nothing to go on from. On another rank than 0, whose
+/// plan counts, there are none.
+engine::ResumePlan plan_resume(const config::TrainSettings& settings, int rank = 0);
 
 /// Finds before any rank starts what resuming would fail at: nothing whole to go on from, as far as
 /// manifests tell, or another run; and checkpoints of another run in the output directory, which

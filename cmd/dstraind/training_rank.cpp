@@ -1,5 +1,6 @@
 #include "cmd/dstraind/training_rank.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <limits>
@@ -78,6 +79,11 @@ struct Watched {
   const RankControl& control;
 };
 
+/// While one rank waits, the others wait in a collective.
+double visible_within(const WorkerEnv& worker) {
+  return std::min(visible_seconds, worker.timeout_seconds / 2);
+}
+
 comm::World join(const TrainSetup& setup, const WorkerEnv& worker, const Watched& watched) {
   const InPhase meeting(&watched.progress, RunPhase::meeting);
   return comm::join_world(worker, setup.alike,
@@ -129,9 +135,10 @@ void TrainingRank::load() {
   if (setup_.initial_parameters) {
     return store_.load({*setup_.initial_parameters}, streams_.compute);
   }
+  engine::ResumePlan plan = plan_resume(setup_.settings, worker_.rank);
+  plan.visible_seconds = visible_within(worker_);
   const engine::Resumed resumed =
-      engine::resume(plan_resume(setup_.settings), setup_.state,
-                     {setup_.model, store_, control_group_}, streams_.compute);
+      engine::resume(plan, setup_.state, {setup_.model, store_, control_group_}, streams_.compute);
   setup_.state.global_step = resumed.state.global_step;
   setup_.state.updates = resumed.state.updates;
   setup_.state.optimizer_step = resumed.state.optimizer_step;
@@ -172,7 +179,9 @@ void TrainingRank::load() {
   std::error_code ignored;
   const std::filesystem::path own = std::filesystem::path(setup_.settings.output.directory) /
                                     checkpoint::directory_name(resumed.state.global_step);
-  if (!std::filesystem::equivalent(resumed.checkpoint, own, ignored)) return;
+  // Another host may see it only later; what follows, all ranks do alike.
+  const bool is_own = std::filesystem::equivalent(resumed.checkpoint, own, ignored);
+  if (control_group_.broadcast(is_own ? "own" : "", 0).empty()) return;
   setup_.state.logged_step = resumed.state.logged_step;
   continued_step_ = resumed.state.global_step;
 }
@@ -220,7 +229,8 @@ std::optional<engine::BestCheckpoint> TrainingRank::find_best(const engine::Resu
   const fs::path path = beside / best->directory;
   const bool seen =
       !control_group_.broadcast(fs::is_directory(path, ignored) ? "seen" : "", 0).empty();
-  if (!fs::equivalent(beside, setup_.settings.output.directory, ignored)) {
+  const bool is_own = fs::equivalent(beside, setup_.settings.output.directory, ignored);
+  if (control_group_.broadcast(is_own ? "own" : "", 0).empty()) {
     best->directory = fs::absolute(path);
   }
   if (seen) return best;
@@ -235,8 +245,9 @@ void TrainingRank::load_checkpoint(const std::filesystem::path& path) {
   using Files = checkpoint::Checkpoint::Files;
   const Files files = setup_.settings.checkpoint.node_local ? Files::own : Files::all;
   try {
-    engine::resume({path.parent_path(), {path.filename().string()}, false, files}, setup_.state,
-                   {setup_.model, store_, control_group_}, streams_.compute);
+    engine::resume(
+        {path.parent_path(), {path.filename().string()}, false, files, visible_within(worker_)},
+        setup_.state, {setup_.model, store_, control_group_}, streams_.compute);
   } catch (const Error& error) {
     fail(error.code(), "--load_best_model_at_end: {}; no model is written to {}", error.what(),
          setup_.settings.output.directory);

@@ -15,6 +15,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/shared_place.h"
+#include "runtime/base/visibility.h"
 
 namespace dstrain {
 namespace {
@@ -98,8 +99,13 @@ OutputLock::OutputLock(const fs::path& directory, Holder holder, const std::stri
     : path_(directory / file_name) {
   const Holder other = holder == Holder::launcher ? Holder::rank : Holder::launcher;
   do {
-    file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | lock_flags, 0660));
-    if (!file_) fail_errno(errno, "create " + path_.string());
+    int error = 0;
+    await_visible(directory, holder == Holder::rank ? visible_seconds : 0, [&] {
+      file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | lock_flags, 0660));
+      error = file_ ? 0 : errno;
+      return error != ENOENT;
+    });
+    if (error != 0) fail_errno(error, "create " + path_.string());
     regular_bytes(file_.get(), path_.string());
     close_to_readers(file_.get());
     if (!take(file_.get(), holder, path_, job)) {

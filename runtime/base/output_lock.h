@@ -16,8 +16,9 @@ class OutputLock {
   static constexpr const char* file_name = "job.lock";
 
   /// `job`: the id of the job; empty: it has none. A rank waits a minute for the rank of an earlier
-  /// start of its own job, whose host may have been cut off and be about to end it. Throws
-  /// Error{usage} when another job writes there, Error{io} when the file cannot be made.
+  /// start of its own job, whose host may have been cut off and be about to end it, and until its
+  /// host sees the directory, which that of the launcher has made. Throws Error{usage} when another
+  /// job writes there, Error{io} when the file cannot be made.
   OutputLock(const std::filesystem::path& directory, Holder holder, const std::string& job);
   OutputLock(const OutputLock&) = delete;
   OutputLock& operator=(const OutputLock&) = delete;

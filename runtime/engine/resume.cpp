@@ -6,9 +6,12 @@
 #include <optional>
 #include <sstream>
 
+#include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/checkpoint/catalog.h"
+#include "runtime/checkpoint/manifest_text.h"
+#include "runtime/checkpoint/temporary_name.h"
 #include "runtime/engine/run_check.h"
 
 namespace dstrain::engine {
@@ -59,14 +62,19 @@ class ToleratedState final : public model::ParameterSource {
   Damage& damage_;
 };
 
-/// The names in rank 0's plan.
-std::vector<std::string> agree(const ResumePlan& plan, comm::ControlGroup& control) {
-  std::string joined;
-  for (const std::string& name : plan.names) joined += name + '/';
-  std::istringstream first(control.broadcast(joined, 0));
-  std::vector<std::string> names;
-  for (std::string name; std::getline(first, name, '/');) names.push_back(name);
-  return names;
+/// Rank 0's plan, which the others need not know.
+ResumePlan agree(ResumePlan plan, comm::ControlGroup& control) {
+  std::string parts = plan.directory.string() + '\0' + (plan.fall_back ? "fall back" : "");
+  for (const std::string& name : plan.names) parts += '\0' + name;
+  std::istringstream first(control.broadcast(parts, 0));
+  std::string part;
+  std::getline(first, part, '\0');
+  plan.directory = part;
+  std::getline(first, part, '\0');
+  plan.fall_back = !part.empty();
+  plan.names.clear();
+  while (std::getline(first, part, '\0')) plan.names.push_back(part);
+  return plan;
 }
 
 /// What the ranks have found, told by the first of them; empty when all is well.
@@ -74,6 +82,70 @@ std::string agree(const Damage& damage, comm::ControlGroup& control) {
   const auto texts = control.gather_texts(damage.text());
   const auto first = std::ranges::find_if(texts, [](const auto& text) { return !text.empty(); });
   return first == texts.end() ? "" : *first;
+}
+
+using Opened = std::optional<checkpoint::Checkpoint>;
+
+std::string digest_of(const checkpoint::Manifest& manifest) {
+  const std::string text = checkpoint::to_text(manifest);
+  return checkpoint::to_text(checkpoint::checksum_of(std::as_bytes(std::span(text))));
+}
+
+/// Why the checkpoint cannot be opened; empty when it is. `digest`: of the manifest that it must
+/// have; empty: any.
+std::string try_to_open(Opened& opened,
+                        const std::filesystem::path& path,
+                        checkpoint::Checkpoint::Files files,
+                        const std::string& digest) {
+  try {
+    opened.emplace(path, files);
+    if (digest.empty() || digest_of(opened->manifest()) == digest) return {};
+    opened.reset();
+    return (path / checkpoint::manifest_name).string() + ": is not the one that rank 0 sees";
+  } catch (const Error& error) {
+    opened.reset();
+    if (error.code() != ErrorCode::input && error.code() != ErrorCode::io) throw;
+    return error.what();
+  }
+}
+
+/// Opens it on every rank as rank 0 sees it. Returns what is damaged. Throws Error{input} when
+/// another host does not see it.
+std::string open_alike(Opened& opened,
+                       const std::filesystem::path& path,
+                       const ResumePlan& plan,
+                       comm::ControlGroup& control) {
+  const bool decides = control.rank() == 0;
+  std::string problem = decides ? try_to_open(opened, path, plan.files, "") : "";
+  const std::string damage = control.broadcast(problem, 0);
+  if (!damage.empty()) return damage;
+  const bool shared = plan.files == checkpoint::Checkpoint::Files::all;
+  const std::string digest =
+      shared ? control.broadcast(decides ? digest_of(opened->manifest()) : "", 0) : "";
+  const Deadline deadline = Deadline::after(shared ? plan.visible_seconds : 0);
+  for (bool first = true;; first = false) {
+    if (!opened) problem = try_to_open(opened, path, plan.files, digest);
+    const std::string host = checkpoint::this_owner().host;
+    const auto problems =
+        control.gather_texts(problem.empty() || !shared ? problem
+                                                        : fmt::format("host {} (rank {}): {}", host,
+                                                                      control.rank(), problem));
+    const auto found =
+        std::ranges::find_if(problems, [](const auto& text) { return !text.empty(); });
+    if (found == problems.end()) return {};
+    if (!shared) return *found;
+    if (control.any(decides && deadline.passed())) {
+      fail(ErrorCode::input,
+           "rank 0 sees {}, which another host has not seen for {:.3g} s: {}; let all hosts share "
+           "that directory, or leave out the host",
+           path.string(), plan.visible_seconds, *found);
+    }
+    if (decides && first) {
+      log_info(fmt::format("waiting until all hosts see {}, at most {:.3g} s: {}", path.string(),
+                           plan.visible_seconds, *found));
+    }
+    look_again(path.parent_path());
+  }
 }
 
 /// The states that ParameterStore::load() takes, the parameters first.
@@ -117,21 +189,22 @@ void verify_share(const checkpoint::Checkpoint& checkpoint,
 
 /// Loads one checkpoint, as far as it goes. Returns what is damaged.
 std::string load(const std::filesystem::path& path,
-                 checkpoint::Checkpoint::Files files,
+                 const ResumePlan& plan,
                  const TrainerState& run,
                  const ResumeParts& parts,
                  StreamView stream,
                  TrainerState& state) {
+  Opened checkpoint;
+  std::string found = open_alike(checkpoint, path, plan, parts.control);
+  if (!found.empty()) return found;
   Damage damage;
-  std::optional<checkpoint::Checkpoint> checkpoint;
   std::vector<ToleratedState> states;
   damage.attempt([&] {
-    checkpoint.emplace(path, files);
     state = read_run(*checkpoint, run, parts.model);
     states = open_states(*checkpoint, parts, damage);
   });
   // Loading is collective: nobody begins before all can.
-  std::string found = agree(damage, parts.control);
+  found = agree(damage, parts.control);
   if (!found.empty()) return found;
   std::vector<const model::ParameterSource*> sources;
   sources.reserve(states.size());
@@ -153,15 +226,16 @@ void warn_of_foreign_files(const std::filesystem::path& path) {
 
 }  // namespace
 
-Resumed resume(const ResumePlan& plan,
+Resumed resume(const ResumePlan& own_plan,
                const TrainerState& run,
                const ResumeParts& parts,
                StreamView stream) {
+  const ResumePlan plan = agree(own_plan, parts.control);
   std::string found;
-  for (const std::string& name : agree(plan, parts.control)) {
+  for (const std::string& name : plan.names) {
     const std::filesystem::path path = plan.directory / name;
     Resumed resumed{{}, path};
-    found = load(path, plan.files, run, parts, stream, resumed.state);
+    found = load(path, plan, run, parts, stream, resumed.state);
     const bool speaks = parts.control.rank() == 0;
     if (found.empty()) {
       if (speaks) warn_of_foreign_files(path);

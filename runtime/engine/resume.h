@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/visibility.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/comm/control/control_group.h"
 #include "runtime/engine/parameter_store.h"
@@ -16,6 +17,8 @@ struct ResumePlan {
   std::vector<std::string> names{};  ///< of the checkpoints there, the one to take first, first
   bool fall_back = false;            ///< when one is damaged, take the next
   checkpoint::Checkpoint::Files files = checkpoint::Checkpoint::Files::all;
+  /// How long the other ranks are waited for until they see what rank 0 sees.
+  double visible_seconds = dstrain::visible_seconds;
 };
 
 struct Resumed {
@@ -30,11 +33,14 @@ struct ResumeParts {
   comm::ControlGroup& control;
 };
 
-/// Loads parameters and optimizer states from the first checkpoint, by rank 0's names, that every
-/// rank finds whole in its directory: each reads its own slices and shares in checking the files
-/// that nobody reads. What is damaged is told in one line by rank 0, as are foreign files in the
-/// one that is taken. `run` is what the run is now: see read_run(). Collective. Throws Error{input}
-/// on every rank when nothing whole is left, Error{config} for a run that cannot go on from there.
+/// Loads parameters and optimizer states from the first checkpoint of rank 0's plan that every rank
+/// finds whole: each reads its own slices and shares in checking the files that nobody reads. Which
+/// checkpoints there are rank 0 alone decides, as another host may not see them for a while; of
+/// files that each node has for itself, each rank. What is damaged is told in one line by rank 0,
+/// as are foreign files in the one that is taken. `run` is what the run is now: see read_run().
+/// Collective. Throws Error{input} on every rank when nothing whole is left, or when a host, which
+/// it names, still does not see what rank 0 sees; Error{config} for a run that cannot go on from
+/// there, Error{newer_format} for a checkpoint of a newer dstrain.
 Resumed resume(const ResumePlan& plan,
                const TrainerState& run,
                const ResumeParts& parts,
