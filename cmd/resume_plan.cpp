@@ -2,8 +2,11 @@
 
 #include <system_error>
 
+#include <climits>
+
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/pending_checkpoint.h"
 #include "runtime/engine/run_check.h"
 #include "runtime/model/other_formats.h"
 
@@ -50,11 +53,20 @@ void check_output(const TrainSetup& setup, const engine::ResumePlan& plan, std::
 
 }  // namespace
 
-void refuse_output_in_checkpoint(const config::TrainSettings& settings) {
-  const fs::path around = checkpoint::enclosing_checkpoint(settings.output.directory);
+void refuse_unfit_output(const config::TrainSettings& settings, int world_size) {
+  const std::string& output = settings.output.directory;
+  const std::size_t length =
+      checkpoint::longest_path(output, settings.steps, world_size).native().size();
+  if (settings.trains && length >= PATH_MAX) {
+    fail(ErrorCode::usage,
+         "--output_dir: its {} characters are {} too many for the paths of checkpoints, which the "
+         "system takes up to {}; choose a shorter one",
+         output.size(), length - PATH_MAX + 1, PATH_MAX - 1);
+  }
+  const fs::path around = checkpoint::enclosing_checkpoint(output);
   if (around.empty()) return;
-  fail(ErrorCode::usage, "--output_dir {}: {} is a checkpoint; choose another directory",
-       settings.output.directory, around.string());
+  fail(ErrorCode::usage, "--output_dir {}: {} is a checkpoint; choose another directory", output,
+       around.string());
 }
 
 engine::ResumePlan plan_resume(const config::TrainSettings& settings, int rank) {

@@ -5,8 +5,8 @@
 namespace dstrain::cmd {
 
 /// Throws Error{usage} when --output_dir is or lies in a checkpoint, with which it would be
-/// removed.
-void refuse_output_in_checkpoint(const config::TrainSettings& settings);
+/// removed, or is so long that no path of a checkpoint fits.
+void refuse_unfit_output(const config::TrainSettings& settings, int world_size);
 
 /// The checkpoints that --resume_from_checkpoint means, the newest first; none when it was not
 /// given. Throws Error{input} when there is nothing to go on from. On another rank than 0, whose

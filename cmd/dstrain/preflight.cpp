@@ -94,7 +94,7 @@ std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
   TrainPlace here = place;
   here.device_free = check_device(place);
   const TrainSetup setup = set_up_training(options, here);
-  refuse_output_in_checkpoint(setup.settings);
+  refuse_unfit_output(setup.settings, place.world_size);
   if (setup.settings.trains) check_resume(setup);
   if (setup.training_data) check_samples(*setup.training_data);
   if (setup.validation_data) check_samples(*setup.validation_data);

@@ -184,7 +184,7 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
                                                .node_ranks = ranks_to_check(worker),
                                                .kept_batch = read_kept_batch()});
   if (looks) {
-    refuse_output_in_checkpoint(setup.settings);
+    refuse_unfit_output(setup.settings, worker.world_size);
     if (setup.settings.trains) check_resume(setup);
     config::prepare_output_directory(options);
   }

@@ -129,6 +129,7 @@ TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressP
                                   disks_.staging() ? *disks_.staging() : memory_.host.staging, say,
                                   [this] { flush_metrics(); }, &progress_},
       checkpoint_options(), streams_.compute);
+  checkpointer_->rehearse(setup_.settings.steps);
 }
 
 void TrainingRank::load() {
@@ -280,7 +281,8 @@ engine::Checkpointer::Options TrainingRank::checkpoint_options() const {
           .total_limit = settings.checkpoint.save_total_limit,
           .keeps_best = settings.evaluation.tracks_best,
           .whole_model = settings.checkpoint.whole_model,
-          .saved_step = continued_step_};
+          .saved_step = continued_step_,
+          .visible_seconds = visible_within(worker_)};
 }
 
 std::function<std::string(const std::string&)> TrainingRank::tuner() {

@@ -5,7 +5,9 @@
 namespace dstrain {
 
 void fail_errno(int errno_value, const std::string& attempted) {
-  fail(ErrorCode::io, "{}: {}", attempted, std::generic_category().message(errno_value));
+  throw Error(ErrorCode::io,
+              fmt::format("{}: {}", attempted, std::generic_category().message(errno_value)),
+              errno_value);
 }
 
 }  // namespace dstrain

@@ -28,11 +28,15 @@ enum class ErrorCode {
 /// The one exception family. The message names the culprit and the remedy.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(ErrorCode code, const std::string& message, int errno_value = 0)
+      : std::runtime_error(message), code_(code), errno_value_(errno_value) {}
   [[nodiscard]] ErrorCode code() const noexcept { return code_; }
+  /// The errno of a refused system call; 0: it was something else.
+  [[nodiscard]] int errno_value() const noexcept { return errno_value_; }
 
  private:
   ErrorCode code_;
+  int errno_value_;
 };
 
 /// Throws Error{code} with a formatted message.

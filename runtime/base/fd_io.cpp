@@ -1,12 +1,15 @@
 #include "runtime/base/fd_io.h"
 
 #include <cerrno>
+#include <mutex>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 
 namespace dstrain {
 namespace {
@@ -83,7 +86,15 @@ void flush_directory(const std::filesystem::path& directory) {
   const std::string name = directory.empty() ? "." : directory.string();
   const UniqueFd fd(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) fail_errno(errno, "open " + name);
-  flush_file(fd.get(), name);
+  if (::fsync(fd.get()) == 0) return;
+  if (errno != EINVAL && errno != ENOTSUP) fail_errno(errno, "fsync " + name);
+  static std::once_flag told;
+  std::call_once(told, [&] {
+    log_warning(fmt::format(
+        "fsync {}: {}: this file system flushes no directories; after a power cut the newest files "
+        "there may be missing",
+        name, std::generic_category().message(errno)));
+  });
 }
 
 void close_file(UniqueFd fd, const std::string& name) {

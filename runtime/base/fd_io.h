@@ -40,7 +40,8 @@ void reserve_space(int fd, Bytes bytes, const std::string& name);
 
 void flush_file(int fd, const std::string& name);
 
-/// Makes the names in a directory survive a power cut.
+/// Makes the names in a directory survive a power cut. Where the file system cannot (EINVAL,
+/// ENOTSUP: some SMB, 9p and vboxsf), the first call of a process warns, and all go on.
 void flush_directory(const std::filesystem::path& directory);
 
 /// Closes a file that was written: here some file systems tell of a failed write.

@@ -12,6 +12,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
+#include "runtime/base/shared_place.h"
+#include "runtime/base/visibility.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/manifest_text.h"
 #include "runtime/checkpoint/shard_writer.h"
@@ -34,8 +36,7 @@ void make_directory(const fs::path& path) {
 /// A new directory under a temporary name of this process.
 fs::path make_temporary(const fs::path& output, std::int64_t step) {
   constexpr int attempts_max = 1000;
-  std::error_code error;
-  fs::create_directories(output, error);
+  const std::error_code error = make_directories(output);
   if (error) fail_errno(error.value(), "create directory " + output.string());
   const Owner owner = this_owner();
   for (int attempt = 0;; ++attempt) {
@@ -46,6 +47,10 @@ fs::path make_temporary(const fs::path& output, std::int64_t step) {
       fail_errno(errno, "create directory " + path.string());
     }
   }
+}
+
+fs::path shard_directory(const fs::path& root, std::int64_t step) {
+  return root / fmt::format("global_step{}", step);
 }
 
 void flush_directories(const fs::path& root, const Manifest& manifest) {
@@ -64,7 +69,7 @@ void flush_directories(const fs::path& root, const Manifest& manifest) {
 PendingCheckpoint::PendingCheckpoint(const fs::path& output, std::int64_t step)
     : output_(output), path_(make_temporary(output, step)), step_(step) {
   try {
-    make_directory(path_ / fmt::format("global_step{}", step));
+    make_directory(shard_directory(path_, step));
   } catch (...) {
     remove_quietly(path_);
     throw;
@@ -75,12 +80,34 @@ PendingCheckpoint::~PendingCheckpoint() {
   if (!committed_) remove_quietly(path_);
 }
 
-void PendingCheckpoint::commit(const Manifest& manifest, std::span<const std::string> elsewhere) {
+bool PendingCheckpoint::await(const fs::path& path, std::int64_t step, double seconds) {
+  return await_visible(path.parent_path(), seconds, [&] {
+    std::error_code ignored;
+    return fs::is_directory(shard_directory(path, step), ignored);
+  });
+}
+
+void PendingCheckpoint::rehearse() {
+  flush_directory(shard_directory(path_, step_));
+  flush_directory(path_);
+  const std::optional<fs::path> moved = move_aside(output_, path_, step_);
+  if (!moved) fail_errno(EXDEV, "rename " + path_.string());
+  path_ = *moved;
+  flush_directory(output_);
+}
+
+void PendingCheckpoint::commit(const Manifest& manifest,
+                               std::span<const std::string> elsewhere,
+                               double seconds) {
   DSTRAIN_CHECK(manifest.step == step_ && !committed_, "step {} into {}", manifest.step,
                 path_.string());
   write_text(path_, manifest_name, to_text(manifest));
   flush_directories(path_, manifest);
-  const Verification found = verify(path_, Depth::names, elsewhere);
+  Verification found;
+  await_visible(shard_directory(path_, step_), seconds, [&] {
+    found = verify(path_, Depth::names, elsewhere);
+    return found.intact();
+  });
   if (!found.intact()) fail(ErrorCode::io, "{}", fmt::join(found.damage, "\n"));
   if (!found.whole()) {
     fail(ErrorCode::io, "{}: another process has put files there: {}", path_.string(),
@@ -124,6 +151,13 @@ fs::path PendingCheckpoint::replace(const fs::path& target) const {
     fail_errno(error, "rename to " + target.string());
   }
   return aside;
+}
+
+fs::path longest_path(const fs::path& output, std::int64_t step, int world_size) {
+  Manifest names;
+  names.step = step;
+  const StateRecord state{.name = "fp32", .file = optimizer_file};
+  return output / temporary_name(step, this_owner(), 0) / names.shard_path(state, world_size - 1);
 }
 
 std::vector<std::string> sweep_stale(const fs::path& output) {

@@ -1,12 +1,16 @@
 #include "runtime/engine/checkpointer.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <exception>
 #include <map>
 #include <system_error>
 
 #include "runtime/base/log.h"
 #include "runtime/checkpoint/catalog.h"
+#include "runtime/checkpoint/shard_writer.h"
+#include "runtime/checkpoint/temporary_name.h"
 #include "runtime/engine/file_records.h"
 #include "runtime/engine/model_saver.h"
 
@@ -46,6 +50,23 @@ std::string missing_space(const std::filesystem::path& directory, Bytes needed) 
                      directory.string(), available, needed - available);
 }
 
+template <class Action>
+std::optional<Error> attempt(Action&& action) {
+  try {
+    action();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  }
+}
+
+/// Whether a system call fails for good: the file system, or who may do what there, must change.
+bool is_lasting(int error) {
+  constexpr std::array lasting{EINVAL, ENOTSUP, ENOSYS,       EPERM, EACCES, EROFS,
+                               ENOENT, ENOTDIR, ENAMETOOLONG, EXDEV, ELOOP};
+  return std::ranges::find(lasting, error) != lasting.end();
+}
+
 }  // namespace
 
 Checkpointer::Checkpointer(Parts parts, Options options, StreamView stream)
@@ -66,6 +87,49 @@ std::filesystem::path Checkpointer::path_of(std::int64_t step) const {
   return options_.output / checkpoint::directory_name(step);
 }
 
+void Checkpointer::rehearse(std::int64_t step) {
+  const InPhase saving(parts_.progress, RunPhase::saving);
+  step_ = step;
+  const std::vector<std::string> hosts =
+      of_directory(parts_.control.gather_texts(checkpoint::this_owner().host));
+  const bool alone = std::ranges::count(hosts, hosts.front()) == std::ssize(hosts);
+  visible_seconds_ = alone ? 0 : options_.visible_seconds;
+  std::optional<Error> failure = make_directory();
+  if (!failure && !path_.empty()) failure = attempt([this] { rehearse_writing(); });
+  failure = first_failure(failure);
+  if (!failure) {
+    failure = first_failure(commits() ? attempt([this] { pending_->rehearse(); }) : std::nullopt);
+  }
+  pending_.reset();
+  if (!failure) return;
+  if (is_lasting(failure->errno_value())) {
+    fail(ErrorCode::usage, "--output_dir {}: no checkpoint can be saved there: {}; choose another",
+         options_.output.string(), failure->what());
+  }
+  if (!speaks()) return;
+  log_warning(
+      fmt::format("a trial save in {} has failed: {}; training goes on, and later saves are "
+                  "tried anew",
+                  options_.output.string(), failure->what()));
+}
+
+void Checkpointer::rehearse_writing() const {
+  await_directory();
+  for (const checkpoint::StateRecord& state : own_files()) {
+    checkpoint::write_text(path_, shard_path(state), "a trial");
+  }
+}
+
+std::optional<Error> Checkpointer::first_failure(const std::optional<Error>& own) const {
+  const std::vector<int> errors = parts_.control.gather(own ? own->errno_value() : 0);
+  const std::vector<std::string> texts = parts_.control.gather_texts(own ? own->what() : "");
+  const auto first = std::ranges::find_if(texts, [](const auto& text) { return !text.empty(); });
+  if (first == texts.end()) return std::nullopt;
+  const auto rank = first - texts.begin();
+  return Error(ErrorCode::io, fmt::format("{} (rank {})", *first, rank),
+               errors[static_cast<std::size_t>(rank)]);
+}
+
 void Checkpointer::begin(const TrainerState& state) {
   finish();
   step_ = state.global_step;
@@ -73,7 +137,9 @@ void Checkpointer::begin(const TrainerState& state) {
   best_ = options_.keeps_best && state.best ? state.best->directory : "";
   files_.clear();
   failure_.clear();
-  make_directory();
+  const std::optional<Error> failure = make_directory();
+  if (failure || path_.empty())
+    task_.fail(failure ? failure->what() : "");  // who made none says why
   if (options_.whole_model) save_whole_model();
   if (task_.state() != State::failed) stage();
   if (task_.state() != State::failed) start([this] { write_shard(); });
@@ -87,18 +153,23 @@ std::vector<std::string> Checkpointer::of_directory(const std::vector<std::strin
   return here;
 }
 
-void Checkpointer::make_directory() {
+std::optional<Error> Checkpointer::make_directory() {
   std::string made;
-  try {
-    if (commits()) {
-      pending_ = std::make_unique<checkpoint::PendingCheckpoint>(options_.output, step_);
-      made = pending_->path().string();
-    }
-  } catch (const Error& error) {
-    task_.fail(error.what());
-  }
+  std::optional<Error> failure = attempt([&] {
+    if (!commits()) return;
+    pending_ = std::make_unique<checkpoint::PendingCheckpoint>(options_.output, step_);
+    made = pending_->path().string();
+  });
   path_ = of_directory(parts_.control.gather_texts(made)).front();
-  if (path_.empty() && !commits()) task_.fail("");  // the first rank says why
+  return failure;
+}
+
+void Checkpointer::await_directory() const {
+  if (checkpoint::PendingCheckpoint::await(path_, step_, visible_seconds_)) return;
+  fail_errno(ENOENT, fmt::format("host {} does not see {}, which rank {} has made{}",
+                                 checkpoint::this_owner().host, path_.string(),
+                                 parts_.directory_ranks.front(),
+                                 visible_seconds_ > 0 ? " on another host" : ""));
 }
 
 /// Every rank helps to gather, also one that has failed by now.
@@ -143,17 +214,29 @@ void Checkpointer::start(std::function<void()> work) {
   });
 }
 
-void Checkpointer::write_shard() {
+std::vector<checkpoint::StateRecord> Checkpointer::own_files() const {
+  std::vector<checkpoint::StateRecord> files;
+  for (checkpoint::StateRecord& state : state_records(parts_.store.saved_states())) {
+    const auto known = std::ranges::find(files, state.file, &checkpoint::StateRecord::file);
+    if (known == files.end()) files.push_back(std::move(state));
+  }
+  return files;
+}
+
+std::string Checkpointer::shard_path(const checkpoint::StateRecord& state) const {
   checkpoint::Manifest names;
   names.step = step_;
-  std::vector<std::string> written;
-  for (const checkpoint::StateRecord& state : state_records(parts_.store.saved_states())) {
-    const std::string path = names.shard_path(state, parts_.control.rank());
-    if (std::ranges::find(written, path) != written.end()) continue;
-    written.push_back(path);
-    files_.push_back(checkpoint::write_shard(path_, path, staged_.tensors(state.file), [this] {
+  return names.shard_path(state, parts_.control.rank());
+}
+
+void Checkpointer::write_shard() {
+  await_directory();
+  for (const checkpoint::StateRecord& state : own_files()) {
+    const auto advance = [this] {
       if (parts_.progress != nullptr) parts_.progress->advance_save();
-    }));
+    };
+    files_.push_back(
+        checkpoint::write_shard(path_, shard_path(state), staged_.tensors(state.file), advance));
   }
 }
 
@@ -203,7 +286,7 @@ void Checkpointer::commit(const std::vector<std::string>& all,
     if (!files.contains(name)) files.emplace(name, checkpoint::write_text(path_, name, text));
   }
   for (auto& [name, record] : files) manifest.files.push_back(std::move(record));
-  pending_->commit(manifest, elsewhere);
+  pending_->commit(manifest, elsewhere, visible_seconds_);
 }
 
 checkpoint::Manifest Checkpointer::describe() const {

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/error.h"
 #include "runtime/base/progress_page.h"
+#include "runtime/base/visibility.h"
 #include "runtime/checkpoint/pending_checkpoint.h"
 #include "runtime/comm/control/control_group.h"
 #include "runtime/engine/background_task.h"
@@ -47,10 +49,15 @@ class Checkpointer {
     bool keeps_best = false;       ///< the best one does not count, and stays
     bool whole_model = false;      ///< a checkpoint also holds the model as one file
     std::int64_t saved_step = 0;   ///< of the checkpoint in `output` that the run began with
+    double visible_seconds = dstrain::visible_seconds;  ///< until hosts see each other's files
   };
   /// Removes what dead runs have left in `output`.
   Checkpointer(Parts parts, Options options, StreamView stream);
 
+  /// Makes the system calls of a save of this step on small files, and removes these: what the file
+  /// system refuses is found before training, not hours later. Warns of a failure that may pass, as
+  /// of a full disk. Collective. Throws Error{usage} on every rank for any other.
+  void rehearse(std::int64_t step);
   /// Begins to save; waits for the save before. Collective.
   void begin(const TrainerState& state);
   /// This rank's part of the vote.
@@ -79,7 +86,16 @@ class Checkpointer {
     return parts_.control.rank() == parts_.directory_ranks.front();
   }
   [[nodiscard]] std::vector<std::string> of_directory(const std::vector<std::string>& all) const;
-  void make_directory();
+  /// Sets path_. Returns why this rank could not make it.
+  [[nodiscard]] std::optional<Error> make_directory();
+  /// A state of each file that this rank writes.
+  [[nodiscard]] std::vector<checkpoint::StateRecord> own_files() const;
+  [[nodiscard]] std::string shard_path(const checkpoint::StateRecord& state) const;
+  /// Waits until this host sees path_. Throws Error{io} that names it.
+  void await_directory() const;
+  void rehearse_writing() const;
+  /// That of the first rank that has one; the same on every rank.
+  [[nodiscard]] std::optional<Error> first_failure(const std::optional<Error>& own) const;
   void save_whole_model();
   void stage();
   /// Begins a phase on the thread beside training.
@@ -97,6 +113,8 @@ class Checkpointer {
   StreamView stream_;
   StagedShard staged_;
   Bytes checkpoint_bytes_ = 0;  ///< of the tensors of all ranks
+  /// How long a rank waits for what one of another host has made; 0: there is none.
+  double visible_seconds_ = 0;
   Phase phase_ = Phase::none;
   std::vector<std::int64_t> whole_;  ///< steps of checkpoints that this run has read or written
   std::string failure_;

@@ -1,12 +1,16 @@
 #include "runtime/base/file.h"
 
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 
 #include <sys/stat.h>
 
+#include "runtime/base/fd_io.h"
 #include "tests/support/catch.h"
+#include "tests/support/child_process.h"
 #include "tests/support/file_limit.h"
+#include "tests/support/refused_calls.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain {
@@ -97,6 +101,22 @@ TEST_CASE("File: a write that fails says where and leaves nothing", "[base][file
   CHECK(message_of(ErrorCode::io, [&] { write_text_file(folder, "x"); }) ==
         "rename to " + folder.string() + ": Is a directory");
   CHECK(std::distance(fs::directory_iterator(dir.path()), {}) == 1);
+}
+
+TEST_CASE("File: a file system that flushes no directories is no error", "[base][file]") {
+  const test::TempDir folder;
+  const auto flush = [&](int error, bool file) {
+    return test::in_child([&]() -> std::string {
+      if (!test::refuse_calls(SYS_fsync, error)) return "no filter";
+      if (!file) flush_directory(folder.path());
+      if (file) flush_file(STDIN_FILENO, "file");
+      return "";
+    });
+  };
+  CHECK(flush(EINVAL, false) == "");
+  CHECK(flush(ENOTSUP, false) == "");
+  CHECK_THAT(flush(EIO, false), Catch::Matchers::StartsWith("threw: fsync "));
+  CHECK(flush(EINVAL, true) == "threw: fsync file: Invalid argument");
 }
 
 TEST_CASE("File: a full disk is an error", "[base][file]") {

@@ -32,6 +32,19 @@ TEST_CASE("Lost output: a directory that is removed while a training runs is tol
   CHECK(fs::exists(output / "model.safetensors"));  // what is there is not thrown away
 }
 
+TEST_CASE("Lost output: a path that is too long for its checkpoints is refused at once", "[e2e]") {
+  const test::TempDir folder;
+  // Long enough for metrics.jsonl and the model, but not for what a save writes.
+  std::string output = folder.path().string();
+  while (output.size() < 3800) output += "/" + std::string(200, 'd');
+  output += "/" + std::string(4040 - output.size(), 'd');
+  const test::Outcome run = test::run_command(
+      test::train_command(output), {.env = {}, .directory = test::golden_folder.string()});
+  CHECK(run.status == 2);
+  CHECK_THAT(run.err, ContainsSubstring("too many for the paths of checkpoints"));
+  CHECK(fs::is_empty(folder.path()));
+}
+
 TEST_CASE("Lost output: files that may not grow fail the save and kill no rank", "[e2e]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";

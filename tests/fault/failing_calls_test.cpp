@@ -136,3 +136,90 @@ TEST_CASE("Faults: a run whose last checkpoint is not saved has a status of its 
   CHECK(fs::exists(output / "model.safetensors"));
   CHECK(result.metrics.size() == fault_steps);
 }
+
+TEST_CASE("Faults: a file system that flushes no directories is told once and used",
+          "[fault][checkpoint]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const int error = GENERATE(EINVAL, ENOTSUP);
+  const ResumableRun run = with_library({{"DSTRAIN_FAULT", fmt::format("fsync:1+:{}", error)},
+                                         {"DSTRAIN_FAULT_FILES", output.string()},
+                                         {"DSTRAIN_FAULT_DIRECTORIES", "1"}});
+  const test::TrainRun result = run.train(output, fault_steps);
+  CAPTURE(result.out, result.err);
+  CHECK(result.status == status::done);
+  CHECK(test::whole_steps(output) == std::vector<std::int64_t>{4, 2});
+  CHECK(fs::exists(output / "model.safetensors"));
+  const std::string warning = "this file system flushes no directories";
+  const std::size_t first = result.err.find(warning);
+  REQUIRE(first != std::string::npos);
+  CHECK(result.err.find(warning, first + 1) == std::string::npos);
+}
+
+TEST_CASE("Faults: what the file system refuses for good ends the run before its first step",
+          "[fault][checkpoint]") {
+  struct Row {
+    std::string call;
+    int error;
+  };
+  const Row row = GENERATE(values<Row>({{"fsync", EINVAL},
+                                        {"open", EPERM},
+                                        {"mkdir", EACCES},
+                                        {"rename", EXDEV},
+                                        {"write", EINVAL}}));
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const bool first_rank_alone = row.call == "mkdir" || row.call == "rename";
+  const ResumableRun run =
+      with_library({{"DSTRAIN_FAULT", fmt::format("{}:1+:{}", row.call, row.error)},
+                    {"DSTRAIN_FAULT_RANK", first_rank_alone ? "0" : "1"}});
+  const test::TrainRun result = run.train(output, fault_steps);
+  CAPTURE(row.call, result.out, result.err);
+  CHECK(result.status == 2);
+  CHECK_THAT(result.err,
+             Catch::Matchers::ContainsSubstring("--output_dir " + output.string() +
+                                                ": no checkpoint can be saved there: "));
+  CHECK(result.metrics.empty());
+  for (const auto& entry : fs::directory_iterator(output)) {
+    CHECK_THAT(entry.path().filename().string(), !Catch::Matchers::StartsWith("checkpoint-"));
+  }
+}
+
+TEST_CASE("Faults: a trial save that finds no room warns and training goes on",
+          "[fault][checkpoint]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const ResumableRun run = with_library(
+      {{"DSTRAIN_FAULT", fmt::format("reserve:1:{}", ENOSPC)}, {"DSTRAIN_FAULT_RANK", "1"}});
+  const test::TrainRun result = run.train(output, fault_steps);
+  CAPTURE(result.out, result.err);
+  CHECK(result.status == status::done);
+  CHECK_THAT(result.err, Catch::Matchers::ContainsSubstring("a trial save in " + output.string()));
+  CHECK(test::whole_steps(output) == std::vector<std::int64_t>{4, 2});
+}
+
+TEST_CASE("Faults: a rank that sees a checkpoint late is waited for", "[fault][checkpoint]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  REQUIRE(with_library({}).train(output, 2).status == 0);
+  const bool for_good = GENERATE(false, true);
+  const ResumableRun run =
+      with_library({{"DSTRAIN_FAULT", fmt::format("open:1{}:{}", for_good ? "+" : "", ENOENT)},
+                    {"DSTRAIN_FAULT_RANK", "1"}});
+  // A rank is waited for half as long as a collective may take.
+  std::vector<std::string> arguments = run.arguments(fault_steps);
+  arguments.insert(arguments.end(), {"--resume_from_checkpoint", "latest"});
+  const test::TrainRun result =
+      test::run_train(std::vector<std::string>{"--num_gpus", "2", "--timeout", "6"}, run.config(),
+                      output, arguments, run.environment);
+  CAPTURE(for_good, result.out, result.err);
+  CHECK(result.status == (for_good ? 2 : 0));
+  CHECK_THAT(result.err, Catch::Matchers::ContainsSubstring("waiting until all hosts see") &&
+                             Catch::Matchers::ContainsSubstring("(rank 1): ") &&
+                             !Catch::Matchers::ContainsSubstring("damaged"));
+  if (for_good) {
+    CHECK_THAT(result.err, Catch::Matchers::ContainsSubstring("another host has not seen for 3 s"));
+  } else {
+    CHECK(test::whole_steps(output) == std::vector<std::int64_t>{4, 2});
+  }
+}

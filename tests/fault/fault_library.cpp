@@ -9,6 +9,7 @@
 //                              path, of "getaddrinfo" the host, which fails with that code of its
 //                              own
 //   DSTRAIN_FAULT_FILES=PART   of files with this in their paths, in place of "checkpoint-"
+//   DSTRAIN_FAULT_DIRECTORIES=1   of these only of directories
 //   DSTRAIN_FAULT_RANK=1       only on that rank
 //   DSTRAIN_FAULT_LOG=FILE     appends each call, by rank, and its path, or both of a rename:
 //                              "1 write<tab>PATH"; and "1 struck<tab>PATH" before one that never
@@ -88,7 +89,10 @@ std::string path_of(int fd) {
 /// Whether a call on this file counts.
 bool is_meant(const std::string& path) {
   static const char* const files = std::getenv("DSTRAIN_FAULT_FILES");
-  return path.find(files != nullptr ? files : "checkpoint-") != std::string::npos;
+  static const bool only_directories = std::getenv("DSTRAIN_FAULT_DIRECTORIES") != nullptr;
+  if (path.find(files != nullptr ? files : "checkpoint-") == std::string::npos) return false;
+  struct stat info {};
+  return !only_directories || (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode));
 }
 
 void write_down(const char* call, const std::string& paths) {

@@ -149,7 +149,8 @@ std::vector<launcher::EnvVar> faults_of(const HangRound& round, const Stage& sta
     faults.push_back({"DSTRAIN_FAULT", fmt::format("read:{}:hang", 20 * round.step)});
     faults.push_back({"DSTRAIN_FAULT_FILES", stage.path("disk")});
   } else {
-    faults.push_back({"DSTRAIN_FAULT", "fsync:1:hang"});
+    // The flushes before it are those of the trial save: a file, and directories of rank 0.
+    faults.push_back({"DSTRAIN_FAULT", round.rank == 0 ? "fsync:4:hang" : "fsync:2:hang"});
   }
   return faults;
 }
