@@ -42,6 +42,9 @@ case $host in
     clean env DSTRAIN_GPU_DIRECTORY="$folder" CUDA_VISIBLE_DEVICES=7 sh -c "$command" ;;
   some*) # Shows some of its GPUs, not in the order of their numbers.
     clean env DSTRAIN_GPU_DIRECTORY="$folder" CUDA_VISIBLE_DEVICES=3,2 sh -c "$command" ;;
+  apart*) # Has a disk of its own where the others share one, and a name of its own.
+    clean unshare --mount --uts sh -c 'hostname "$1"; mount -t tmpfs own "$2" && exec sh -c "$3"' \
+      sh "$host" "$folder/shared" "$command" ;;
   bash*) clean bash -c "$command" ;;
   zsh*) clean zsh -c "$command" ;;
   addressed*) # As sshd tells who is connected to whom; the process that is the host can be killed.

@@ -4,6 +4,7 @@
 #include "launcher/process/program_output.h"
 #include "launcher/process/program_path.h"
 #include "tests/e2e/fake_hosts.h"
+#include "tests/e2e/resumable_run.h"
 #include "tests/e2e/train_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/rank_process.h"
@@ -43,22 +44,21 @@ const std::vector<std::string> without_hosts{
     "mount --bind /dev/null /etc/hosts && mount --bind /dev/null /etc/resolv.conf && exec \"$@\"",
     "sh"};
 
-/// Root in a container, or in a chroot whose root is no mount point, may not do that.
-void skip_where_hosts_stay() {
-  std::vector<std::string> trial = without_hosts;
-  trial.front() = launcher::find_on_path(trial.front());
-  trial.emplace_back("true");
-  if (trial.front().empty()) test::skip("there is no unshare");
-  const auto output = launcher::run_program(trial, 60);
+/// Skips the test unless these words, of which the first is on PATH, succeed before "true". Root in
+/// a container, or in a chroot whose root is no mount point, may not mount.
+void skip_unless_mounts(std::vector<std::string> words) {
+  words.front() = launcher::find_on_path(words.front());
+  words.emplace_back("true");
+  if (words.front().empty()) test::skip("there is no unshare");
+  const auto output = launcher::run_program(words, 60);
   if (output.ok() && output.value().wait_status == 0) return;
-  test::skip("/etc/hosts cannot be hidden: " +
-             (output.ok() ? output.value().text : output.error()));
+  test::skip("nothing can be mounted: " + (output.ok() ? output.value().text : output.error()));
 }
 
 }  // namespace
 
 TEST_CASE("Hosts: localhost is the loopback for a resolver that does not know it", "[e2e]") {
-  skip_where_hosts_stay();
+  skip_unless_mounts(without_hosts);
   const test::FakeHosts hosts("localhost slots=2\n");
   const char* const communicator = GENERATE("shm", "tcp");
   test::Launch launch(
@@ -69,4 +69,22 @@ TEST_CASE("Hosts: localhost is the loopback for a resolver that does not know it
   const int status = launch.wait();
   CAPTURE(communicator, launch.err());
   CHECK(status == 0);
+}
+
+TEST_CASE("Hosts: one that does not share the output directory is named before the first step",
+          "[e2e]") {
+  const test::FakeHosts hosts("localhost slots=1\napart slots=1\n");
+  skip_unless_mounts({"unshare", "--mount", "--uts"});
+  const std::filesystem::path shared = hosts.folder() / "shared";
+  std::filesystem::create_directory(shared);
+  std::vector<std::string> words = hosts.words({"--timeout", "8"});
+  for (const std::string& word : test::train_command(shared / "out")) words.push_back(word);
+  const test::Outcome run = test::run_command(
+      words, {.env = {{"OMP_NUM_THREADS", "1"}}, .directory = test::golden_folder.string()});
+  CAPTURE(run.out, run.err);
+  CHECK(run.status == 2);
+  CHECK_THAT(run.err,
+             Catch::Matchers::ContainsSubstring("host apart does not see " + shared.string()) &&
+                 Catch::Matchers::ContainsSubstring("which rank 0 has made on another host"));
+  CHECK(test::read_metrics(shared / "out").empty());
 }
