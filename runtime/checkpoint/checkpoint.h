@@ -21,7 +21,8 @@ class Checkpoint {
     all,
     own  ///< of the node: what is missing is an error when it is read
   };
-  /// Reads and checks the manifest, and the sizes of all files. Throws Error{input}.
+  /// Reads and checks the manifest, and the sizes of all files. Throws Error{input}, and
+  /// Error{newer_format} for one that only a newer dstrain reads.
   explicit Checkpoint(std::filesystem::path directory, Files files = Files::all);
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;

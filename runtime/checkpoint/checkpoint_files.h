@@ -37,7 +37,7 @@ class ChunkCache {
 /// its directory when that is renamed. Safe from several threads.
 class CheckpointFiles {
  public:
-  /// Reads and checks the manifest. Throws Error{input}.
+  /// Reads and checks the manifest. Throws as read_manifest().
   explicit CheckpointFiles(std::filesystem::path directory);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }

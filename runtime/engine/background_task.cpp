@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "runtime/base/error.h"
+#include "runtime/base/exception_text.h"
 
 namespace dstrain::engine {
 
@@ -19,7 +20,7 @@ void BackgroundTask::start(std::function<void()> task) {
       task();
       finish(State::idle, {});
     } catch (const std::exception& error) {
-      finish(State::failed, error.what());
+      finish(State::failed, exception_text(error));
     }
   });
 }
