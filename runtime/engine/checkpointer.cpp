@@ -232,12 +232,13 @@ std::string Checkpointer::shard_path(const checkpoint::StateRecord& state) const
 void Checkpointer::write_shard() {
   await_directory();
   for (const checkpoint::StateRecord& state : own_files()) {
-    const auto advance = [this] {
-      if (parts_.progress != nullptr) parts_.progress->advance_save();
-    };
-    files_.push_back(
-        checkpoint::write_shard(path_, shard_path(state), staged_.tensors(state.file), advance));
+    files_.push_back(checkpoint::write_shard(path_, shard_path(state), staged_.tensors(state.file),
+                                             [this] { say_progress(); }));
   }
+}
+
+void Checkpointer::say_progress() const {
+  if (parts_.progress != nullptr) parts_.progress->advance_save();
 }
 
 void Checkpointer::advance(std::span<const State> ranks) {
@@ -284,6 +285,7 @@ void Checkpointer::commit(const std::vector<std::string>& all,
   if (parts_.flush_beside) parts_.flush_beside();
   for (const auto& [name, text] : texts) {
     if (!files.contains(name)) files.emplace(name, checkpoint::write_text(path_, name, text));
+    say_progress();
   }
   for (auto& [name, record] : files) manifest.files.push_back(std::move(record));
   pending_->commit(manifest, elsewhere, visible_seconds_);

@@ -101,6 +101,7 @@ class Checkpointer {
   /// Begins a phase on the thread beside training.
   void start(std::function<void()> work);
   void write_shard();
+  void say_progress() const;
   void start_commit();
   /// Both as encode_records() gives them, by rank: of all files, and of those in this directory.
   void commit(const std::vector<std::string>& all, const std::vector<std::string>& here);
