@@ -41,8 +41,10 @@ fs::path changed_example(const std::string& name,
   std::string text = test::read_bytes(fs::path(DSTRAIN_SOURCE_DIR) / "examples/slurm" / name);
   const std::string programs = fs::path(DSTRAIN_PROGRAM).parent_path().string();
   const std::size_t options_end = text.find("\n\n");
-  text.insert(options_end + 1, fmt::format("export HOME={} OMP_NUM_THREADS=1 PATH={}:$PATH\n",
-                                           folder.string(), programs));
+  text.insert(
+      options_end + 1,
+      fmt::format("export HOME={} OMP_NUM_THREADS=1 ASAN_OPTIONS=detect_leaks=0 PATH={}:$PATH\n",
+                  folder.string(), programs));
   for (const Change& change : changes) {
     const std::size_t at = text.find(change.from);
     REQUIRE(at != text.npos);
