@@ -65,6 +65,7 @@ int run_to_status(const std::vector<std::string>& arguments) {
 
 int main(int argc, char* argv[]) {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond RLIMIT_FSIZE fails instead, and says where
+  dstrain::comm::end_with_mpirun();
   const int status = run_to_status({argv + 1, argv + argc});
   dstrain::comm::report_failure_to_mpirun(status);
   return status;

@@ -1,5 +1,9 @@
 // Several copies of a command that mpirun or srun starts, each of which might take itself for all.
+#include <algorithm>
+#include <csignal>
 #include <filesystem>
+
+#include <fmt/format.h>
 
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/catch.h"
@@ -51,6 +55,30 @@ TEST_CASE("Tasks: launchers that mpirun starts are refused before anything is wr
       ContainsSubstring("OMPI_COMM_WORLD_SIZE=2: mpirun of OpenMPI has started this process as "
                         "one of 2 tasks"));
   CHECK_FALSE(fs::exists(output));
+}
+
+TEST_CASE("Tasks: ranks end with an mpiexec whose proxy is killed with it", "[e2e][tasks]") {
+  const std::string program = "/usr/bin/mpiexec.mpich";
+  if (!fs::exists(program)) test::skip("needs mpich");
+  const test::TempDir folder;
+  Words wrapper{program, "-n", "2"};
+  wrapper.insert(wrapper.end(), as_daemon.begin(), as_daemon.end());
+  Words train = test::ResumableRun{}.endless(folder.path() / "out");
+  train.erase(train.begin(), std::ranges::find(train, "train"));  // launch options
+  Launch launch(train, {.env = {{"OMP_NUM_THREADS", "1"}, {"ASAN_OPTIONS", "detect_leaks=0"}},
+                        .directory = test::golden_folder.string(),
+                        .wrapper = wrapper});
+  REQUIRE(launch.wait_for_output("step 2/"));
+  int killed = 0;
+  for (const pid_t pid : launch.processes()) {
+    const std::string name = test::read_bytes(fmt::format("/proc/{}/comm", pid));
+    if (!name.starts_with("mpiexec") && !name.starts_with("hydra")) continue;
+    kill(pid, SIGKILL);
+    ++killed;
+  }
+  CHECK(killed == 2);
+  CHECK(launch.wait_without_reading() == 137);
+  CHECK(launch.nothing_left());
 }
 
 TEST_CASE("Tasks: a single copy under mpirun is a job", "[e2e][tasks]") {

@@ -1,11 +1,13 @@
 #include "runtime/comm/mpi/mpi_starter.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
 
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +20,11 @@ namespace {
 
 /// How long mpirun may take to read what a rank has printed.
 constexpr double output_seconds = 2;
+
+/// SLURM's PMI has another language, and -K1 there.
+bool started_by_mpich() {
+  return std::getenv("MPI_LOCALNRANKS") != nullptr;
+}
 
 /// The connection to the proxy of mpirun that has started this process: its number may stand for
 /// something else by now, in a process that one of the ranks has started, or after MPI was left.
@@ -48,9 +55,15 @@ void wait_until_read(int output) {
 
 }  // namespace
 
+void end_with_mpirun() noexcept {
+  if (!started_by_mpich() || !connection_to_mpirun()) return;
+  const pid_t proxy = ::getppid();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != proxy) ::raise(SIGKILL);  // it has died since
+}
+
 void report_failure_to_mpirun(int status) noexcept {
-  // SLURM's PMI has another language, and -K1 there.
-  if (status == 0 || std::getenv("MPI_LOCALNRANKS") == nullptr) return;
+  if (status == 0 || !started_by_mpich()) return;
   const std::optional<int> connection = connection_to_mpirun();
   if (!connection) return;
   std::fflush(stdout);

@@ -1,6 +1,11 @@
 #pragma once
 namespace dstrain::comm {
 
+/// To be called first of all. MPICH's mpirun ends its ranks through a proxy on each node, which is
+/// their parent: where somebody kills both, the kernel kills this process. Does nothing for what
+/// another starter has started.
+void end_with_mpirun() noexcept;
+
 /// To be called with the exit status of a rank, at its end. MPICH's mpirun takes no notice of a
 /// rank that ends in failure before it enters MPI, and the others would wait for it; of one that
 /// fails later it loses the status: this asks it to end the job with `status`. Does nothing for
