@@ -108,7 +108,8 @@ std::vector<std::string> describe_alike(const TrainSetup& setup,
   }
   lines.push_back("the device " + std::string(name_of(device)));
   lines.emplace_back(setup.settings.output.profile.empty() ? "no --profile" : "a --profile");
-  for (const auto& [key, value] : nlohmann::json::parse(setup.model.config_json).items()) {
+  const auto model = nlohmann::json::parse(setup.model.config_json);
+  for (const auto& [key, value] : model.items()) {
     lines.push_back(fmt::format("a model with {} {}", key, value.dump()));
   }
   const engine::TrainingData& data = setup.state.data;

@@ -103,7 +103,7 @@ int count_problems(const std::vector<HostReport>& reports) {
 
 std::string as_table(const std::vector<HostReport>& reports) {
   std::string text;
-  std::size_t ill = 0;
+  std::int64_t ill = 0;
   for (const HostReport& report : reports) {
     text += host_block(report);
     const bool well = std::ranges::count(report.findings, Level::problem, &Finding::level) == 0;

@@ -109,8 +109,7 @@ bool NcclWatch::look() {
     const std::lock_guard lock(mutex_);
     own = own_;
     last = stopping_;
-    if (running_)
-      running_->deadline.skip_standstill(std::chrono::duration<double>(look_period).count());
+    if (running_) running_->deadline.skip_standstill(look_seconds);
   }
   if (last && own.leaves == 0) return false;
   if (!last_.empty()) {  // a rank has left: what it said last stands, and nobody says more
