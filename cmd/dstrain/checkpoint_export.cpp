@@ -149,7 +149,7 @@ int checkpoint_export(std::span<const std::string> arguments) {
       "{}: {} parameters of {} in {}, {}: a Hugging Face directory with safetensors, not a "
       "pickle\n",
       output.string(), exported.parameters, opened.path().string(), request.dtype,
-      counted(exported.files, "file"));
+      counted(static_cast<std::int64_t>(exported.files), "file"));
   return status::done;
 }
 

@@ -321,7 +321,8 @@ void Examiner::report_ports() {
     const bool troubled =
         std::ranges::count(host.report.findings, std::string("ports"), &doctor::Finding::check) > 0;
     if (host.stage != Stage::done || troubled) continue;
-    host.add("ports", Level::ok, "reaches " + counted(static_cast<std::int64_t>(host.peers), "other host"), "");
+    host.add("ports", Level::ok,
+             "reaches " + counted(static_cast<std::int64_t>(host.peers), "other host"), "");
   }
 }
 
