@@ -117,7 +117,7 @@ std::string open_alike(Opened& opened,
                        comm::ControlGroup& control) {
   const bool decides = control.rank() == 0;
   std::string problem = decides ? try_to_open(opened, path, plan.files, "") : "";
-  const std::string damage = control.broadcast(problem, 0);
+  std::string damage = control.broadcast(problem, 0);
   if (!damage.empty()) return damage;
   const bool shared = plan.files == checkpoint::Checkpoint::Files::all;
   const std::string digest =
