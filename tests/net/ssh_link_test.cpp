@@ -81,7 +81,9 @@ TEST_CASE("SshLink: many hosts at once", "[net][ssh]") {
 TEST_CASE("SshLink: more hosts than may log in at once", "[net][ssh]") {
   need_sshd();
   // Of four that have not logged in the fourth is dropped, and so are those after it.
-  const SshServer server({.options = {"MaxStartups 3:100:3"}});
+  SshServer::Settings settings;
+  settings.options = {"MaxStartups 3:100:3"};
+  const SshServer server(std::move(settings));
   const SshUser user;
   user.befriend(server, "node*");
   std::vector<std::unique_ptr<AgentLink>> links;
