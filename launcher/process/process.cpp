@@ -114,7 +114,9 @@ bool bind(const Prepared& prepared) {
 [[noreturn]] void execute(const ProcessSpec& spec, const Prepared& prepared, int report_fd) {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
-  for (const int ignored : {SIGPIPE, SIGXFSZ}) sigaction(ignored, &action, nullptr);
+  for (int signal = 1; signal < NSIG; ++signal) {  // whatever this process or its parent ignores
+    if (signal != SIGHUP) sigaction(signal, &action, nullptr);  // nohup is for all of a job
+  }
   sigprocmask(SIG_SETMASK, &spec.signal_mask, nullptr);
   if (spec.new_session ? setsid() < 0 : setpgid(0, 0) != 0) give_up(report_fd, Stage::setup);
   if (!bind(prepared)) give_up(report_fd, Stage::setup);

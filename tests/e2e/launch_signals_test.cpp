@@ -188,12 +188,21 @@ TEST_CASE("Signals: a job that is to outlive its terminal does", "[e2e]") {
 // Supervisors and interpreters hand such dispositions and masks down.
 TEST_CASE("Signals: an ignored SIGCHLD and blocked signals are not inherited", "[e2e]") {
   Launch::Options options;
-  options.wrapper = {"env", "--ignore-signal=CHLD", "--block-signal=TERM"};
+  options.wrapper = {"env", "--ignore-signal=CHLD,TERM,INT,PIPE,QUIT,USR1", "--block-signal"};
   Launch launch(shell_command(1, "grep -E 'Sig(Blk|Ign)' /proc/self/status; exit 7"), options);
   CHECK(launch.wait_for_output("SigBlk:\t0000000000000000"));
   CHECK(launch.wait_for_output("SigIgn:\t0000000000000000"));
   CHECK(launch.wait() == 7);
   CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Signals: ranks stop though their starter ignored the request", "[e2e]") {
+  Launch::Options options;
+  options.wrapper = {"env", "--ignore-signal=TERM", "--block-signal=TERM"};
+  Launch launch(shell_command(2, obedient), options);
+  REQUIRE(launch.wait_for_output("ready", 2));
+  launch.signal(SIGTERM);
+  CHECK(launch.wait() == 75);
 }
 
 TEST_CASE("Signals: after the grace the deaf are killed", "[e2e]") {
