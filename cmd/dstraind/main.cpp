@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "cmd/dstraind/commands.h"
+#include "launcher/process/signals.h"
 #include "runtime/base/exception_text.h"
 #include "runtime/base/log.h"
 #include "runtime/base/mapped_file.h"
@@ -64,6 +65,7 @@ int run_to_status(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char* argv[]) {
+  dstrain::launcher::reset_inherited_signals();  // srun, mpirun or a shell may hand some down
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond RLIMIT_FSIZE fails instead, and says where
   dstrain::comm::end_with_mpirun();
   const int status = run_to_status({argv + 1, argv + argc});

@@ -22,10 +22,18 @@ bool moved(const RankProgress& before, const RankProgress& after) {
          before.collective.inside != after.collective.inside;
 }
 
+bool is_writing(RunPhase phase) {
+  return phase == RunPhase::saving || phase == RunPhase::exporting;
+}
+
 /// What only waits for others' writing does not write.
 bool writes(const RankProgress& progress) {
-  const RunPhase phase = progress.compute.phase;
-  return progress.save.busy != 0 || phase == RunPhase::saving || phase == RunPhase::exporting;
+  return progress.save.busy != 0 || is_writing(progress.compute.phase);
+}
+
+bool wrote(const RankProgress& before, const RankProgress& after) {
+  return before.save.changes != after.save.changes ||
+         (is_writing(after.compute.phase) && before.compute.changes != after.compute.changes);
 }
 
 }  // namespace
@@ -55,7 +63,7 @@ void Watch::take(std::span<const int> ranks, const AgentLook& look) {
     if (seen == look.ranks.end()) continue;
     if (moved(rank.look.progress, seen->progress)) {
       moves = rank.look.progress.compute;
-      save_moved_ |= writes(seen->progress) || writes(rank.look.progress);
+      save_moved_ |= wrote(rank.look.progress, seen->progress);
       rank.still_seconds = 0;
     }
     rank.look = *seen;

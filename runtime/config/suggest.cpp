@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace dstrain::config {
@@ -36,26 +39,28 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-/// Whether one of the two is the other with parts before or behind it. A single short part, as
-/// "lr", says too little.
-bool holds(std::string_view longer, std::string_view shorter) {
+/// How closely one of the two is the other with parts behind it, or else before it; 0: it is not. A
+/// single short part, as "lr", says too little.
+int relation(std::string_view one, std::string_view other) {
   constexpr std::size_t telling = 6;
-  if (shorter.size() < telling || longer.size() <= shorter.size()) return false;
-  const std::size_t rest = longer.size() - shorter.size();
-  const bool begins = longer.starts_with(shorter) && longer[shorter.size()] == '_';
-  const bool ends = longer.ends_with(shorter) && longer[rest - 1] == '_';
-  return begins || ends;
+  const auto [shorter, longer] =
+      one.size() < other.size() ? std::pair(one, other) : std::pair(other, one);
+  if (shorter.size() < telling || longer.size() == shorter.size()) return 0;
+  if (longer.starts_with(shorter) && longer[shorter.size()] == '_') return 2;
+  const char before = longer[longer.size() - shorter.size() - 1];
+  return longer.ends_with(shorter) && before == '_' ? 1 : 0;
 }
 
-std::string_view longest_related(std::string_view wanted, std::span<const std::string_view> known) {
-  std::string_view best;
-  for (const std::string_view candidate : known) {
+/// Of those that are as close the one with the most in common, and the least besides.
+std::string_view most_related(std::string_view wanted, std::span<const std::string_view> known) {
+  const auto rank = [&](std::string_view candidate) {
     const std::string own = folded(candidate);
-    if ((holds(wanted, own) || holds(own, wanted)) && candidate.size() > best.size()) {
-      best = candidate;
-    }
-  }
-  return best;
+    const auto [least, most] = std::minmax({own.size(), wanted.size()});
+    return std::tuple(relation(own, wanted), least, -static_cast<std::int64_t>(most));
+  };
+  if (known.empty()) return {};
+  const std::string_view best = *std::ranges::max_element(known, {}, rank);
+  return relation(folded(best), wanted) > 0 ? best : std::string_view{};
 }
 
 }  // namespace
@@ -75,7 +80,7 @@ std::string suggest(std::string_view word, std::span<const std::string_view> kno
       best_distance = distance;
     }
   }
-  return std::string(best.empty() ? longest_related(wanted, known) : best);
+  return std::string(best.empty() ? most_related(wanted, known) : best);
 }
 
 }  // namespace dstrain::config

@@ -7,9 +7,9 @@ namespace dstrain::config {
 
 /// The word of `known` that `word` most likely stands for: one that is at most two edits away
 /// (insertion, deletion, substitution, swap of neighbours), or a seventh of its length if that is
-/// more, and no more than a third of it; else the longest that `word` begins or ends with, or that
-/// begins or ends with `word`, in whole parts ("train_file_path": "train_file"). Case and the kind
-/// of dash do not count. Empty when there is none.
+/// more, and no more than a third of it; else one that `word` begins or ends with, or that begins
+/// or ends with `word`, in whole parts ("train_file_path": "train_file"). Case and the kind of dash
+/// do not count. Empty when there is none.
 std::string suggest(std::string_view word, std::span<const std::string_view> known);
 
 }  // namespace dstrain::config

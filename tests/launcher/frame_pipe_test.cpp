@@ -126,7 +126,6 @@ TEST_CASE("HeartBeat: while this process was stopped nobody was silent", "[launc
   beats.agree_on(6);
   beats.received(100);
   CHECK_FALSE(beats.is_silent(101));
-  CHECK_FALSE(beats.is_silent(1000));
-  CHECK_FALSE(beats.is_silent(1004.9));
-  CHECK(beats.is_silent(1007));
+  for (double now = 1000; now <= 1005; ++now) CHECK_FALSE(beats.is_silent(now));
+  CHECK(beats.is_silent(1006));
 }

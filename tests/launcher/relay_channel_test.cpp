@@ -135,10 +135,11 @@ TEST_CASE("RelayChannel: an agent that has begun to speak may not fall silent",
   host.turn(100);
   host.launcher.send(ToAgent::job, "");
   REQUIRE(host.launcher.flush());
-  host.turn(105);
+  for (double now = 101; now <= 105; ++now) host.turn(now);
+  host.turn(500);  // a relay that was stopped has heard nothing meanwhile
+  for (double now = 501; now <= 504; ++now) host.turn(now);
   CHECK_FALSE(host.channel.ended());
-  host.turn(107);
-  host.turn(107);
+  for (double now = 505; now <= 508; ++now) host.turn(now);
   CHECK(host.channel.ended());
   CHECK(host.channel.take_end_reason() == "nothing was heard from it for 6 s");
 }

@@ -175,3 +175,30 @@ TEST_CASE("Watch: ranks that have ended are not waited for", "[launcher]") {
   CHECK(job.watch.judge() == Watch::News::none);
   CHECK(job.watch.still_seconds() == 0);
 }
+
+TEST_CASE("Watch: a save moves with its files and its own phases alone", "[launcher]") {
+  Job job;
+  job.train(3);
+  CHECK_FALSE(job.watch.saves());
+  job.rank0.saves = true;  // beside training
+  ++job.rank0.save_changes;
+  job.look();
+  CHECK(job.watch.saves());
+  CHECK(job.watch.take_save_move());
+  job.train(1);
+  CHECK(job.watch.saves());
+  CHECK_FALSE(job.watch.take_save_move());
+  ++job.rank0.save_changes;
+  job.look();
+  CHECK(job.watch.take_save_move());
+  job.look();
+  CHECK_FALSE(job.watch.take_save_move());
+  job.rank0.phase = job.rank1.phase = RunPhase::awaiting_save;
+  job.look();
+  ++job.rank1.sequence;  // the votes of ranks that only wait
+  job.look();
+  CHECK_FALSE(job.watch.take_save_move());
+  job.watch.rank_ended(0);
+  job.watch.rank_ended(1);
+  CHECK_FALSE(job.watch.saves());
+}
