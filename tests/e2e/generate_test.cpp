@@ -103,7 +103,7 @@ TEST_CASE("Generate: bytes end where generation_config.json says so", "[e2e][gen
 }
 
 TEST_CASE("Generate: lengths come from the options and then from the model", "[e2e][generate]") {
-  CHECK(GivenModel().completion().size() == 100);
+  CHECK(GivenModel().completion().size() == 20);
   CHECK(GivenModel(json{{"max_new_tokens", 4}}).completion().size() == 4);
   CHECK(GivenModel(json{{"max_new_tokens", 4}, {"max_length", 9}}).completion().size() == 4);
   CHECK(GivenModel(json{{"max_length", 9}}).completion().size() == 7);
