@@ -74,7 +74,7 @@ engine::ResumePlan plan_resume(const config::TrainSettings& settings, int rank) 
   if (from.empty()) return {};
   using Files = checkpoint::Checkpoint::Files;
   const Files files = settings.checkpoint.node_local ? Files::own : Files::all;
-  if (rank != 0) return {.directory = {}, .files = files};
+  if (rank != 0 && files == Files::all) return {.directory = {}, .files = files};
   fs::path directory = from == "latest" ? settings.output.directory : from;
   if (!directory.has_filename()) directory = directory.parent_path();  // "checkpoint-3/"
   if (from != "latest" && checkpoint::is_checkpoint(directory)) {

@@ -62,14 +62,14 @@ class ToleratedState final : public model::ParameterSource {
   Damage& damage_;
 };
 
-/// Rank 0's plan, which the others need not know.
+/// Rank 0's plan, which the others need not know; but each knows where its own node keeps shards.
 ResumePlan agree(ResumePlan plan, comm::ControlGroup& control) {
   std::string parts = plan.directory.string() + '\0' + (plan.fall_back ? "fall back" : "");
   for (const std::string& name : plan.names) parts += '\0' + name;
   std::istringstream first(control.broadcast(parts, 0));
   std::string part;
   std::getline(first, part, '\0');
-  plan.directory = part;
+  if (plan.files == checkpoint::Checkpoint::Files::all) plan.directory = part;
   std::getline(first, part, '\0');
   plan.fall_back = !part.empty();
   plan.names.clear();

@@ -1,16 +1,15 @@
 // One launch over several hosts, through a program in place of ssh.
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/deadline.h"
 #include "runtime/base/file.h"
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/train_run.h"
@@ -283,9 +282,11 @@ TEST_CASE("Hosts: a job that was suspended for longer than a silence goes on", "
   for (int round = 0; round < 2; ++round) {
     for (const pid_t pid : processes) kill(pid, SIGSTOP);
   }
-  std::this_thread::sleep_for(std::chrono::duration<double>(1.5 * std::stod(silence)));
+  const Deadline suspended = Deadline::after(1.5 * std::stod(silence));
+  launch.wait_until([&] { return suspended.passed(); });
   for (const pid_t pid : processes) kill(pid, SIGCONT);
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  const Deadline going_on = Deadline::after(1);
+  launch.wait_until([&] { return going_on.passed(); });
   std::ofstream(end) << "";
   CHECK(launch.wait() == 0);
   CAPTURE(launch.err());

@@ -57,6 +57,7 @@ std::vector<Fault> faults_of(const std::map<std::string, int>& calls) {
       {"open", {std::to_string(EMFILE), "kill"}},
       {"write", {std::to_string(ENOSPC), std::to_string(EIO), "short", "kill"}},
       {"read", {std::to_string(EIO), "short", "kill"}},
+      {"flush", {std::to_string(EIO), "kill"}},
       {"fsync", {std::to_string(EIO), "kill"}},
       {"rename", {std::to_string(EIO), "kill"}},
       {"mkdir", {std::to_string(ENOSPC), "kill"}},

@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <string>
 
 #include <dlfcn.h>
@@ -138,7 +139,8 @@ Outcome outcome(const char* call, Path path, const char* target = nullptr) {
     return Outcome::real;
   }
   if (fault().what == "slow") {
-    ::usleep(150'000);
+    const timespec slow{0, 150'000'000};
+    ::nanosleep(&slow, nullptr);
     return Outcome::real;
   }
   if (fault().what == "short") return Outcome::cut;

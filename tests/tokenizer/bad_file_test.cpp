@@ -157,7 +157,7 @@ TEST_CASE("Bad tokenizer directories: the error names the file", "[tokenizer]") 
   CHECK(error() == ": the eos_token of its files, </s>, is not in the vocabulary");
 }
 
-TEST_CASE("Bad tokenizer: other formats are named, with what makes a tokenizer.json of them",
+TEST_CASE("Bad tokenizer: other formats are named with what makes a tokenizer.json of them",
           "[tokenizer]") {
   const auto [name, bytes, format] = GENERATE(table<std::string, std::string, std::string>(
       {{"spiece.model", "\n\x0e", "T5's form"},
