@@ -43,7 +43,7 @@ bool HeartBeat::is_silent(double now) {
   if (silence_seconds_ == 0) return false;
   const double since = now - asked_at_.value_or(now);
   asked_at_ = now;
-  if (since > silence_seconds_ / 2) received_at_ = std::min(now, received_at_ + since);
+  if (since > silence_seconds_ / 2) received_at_ = now;
   return now > received_at_ + silence_seconds_;
 }
 

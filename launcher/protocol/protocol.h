@@ -72,7 +72,7 @@ class HeartBeat {
   /// Something came from the other side.
   void received(double now) { received_at_ = now; }
   /// To be asked at least once a beat. Where that was much longer ago, this process was stopped,
-  /// and maybe the other with it, as in a suspended job: that time is no silence.
+  /// and maybe the other with it, as in a suspended job: its time begins anew.
   bool is_silent(double now);
 
   /// Whether a beat is due, which is to be sent then.

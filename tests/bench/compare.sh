@@ -79,7 +79,8 @@ train() {
   rm -rf "$work/out"
   "$program" -q --device cpu --num_gpus "$ranks" train --tokenizer byte \
     --train_file "$work/text.txt" --block_size 256 --max_steps 6 --logging_steps 1 \
-    --per_device_train_batch_size $((4 / ranks)) --output_dir "$work/out" "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2 && return 1; }
+    --per_device_train_batch_size $((4 / ranks)) --output_dir "$work/out" "$@" \
+    >"$work/log" 2>&1 || { cat "$work/log" >&2 && return 1; }
   sed -n 's/.*"step_seconds":\([0-9.e-]*\).*/\1/p' "$work/out/metrics.jsonl" | tail -n +3 |
     tests/bench/median
 }
