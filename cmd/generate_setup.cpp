@@ -253,9 +253,14 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   } else if (defaults.end_tokens.empty() && setup.encoder->end_of_text()) {
     defaults.end_tokens = {*setup.encoder->end_of_text()};
   }
-  setup.sampling =
-      choose_sampling(options, defaults, setup.model.pairs ? 1 : std::ssize(setup.prompt));
+  const std::int64_t given = setup.model.pairs ? 1 : std::ssize(setup.prompt);
+  setup.sampling = choose_sampling(options, defaults, given);
   setup.mode = describe_mode(setup.sampling);
+  if (given + setup.sampling.max_new_tokens - 1 > setup.model.positions) {
+    setup.warnings.push_back(
+        fmt::format("the model has {} positions: from there on it sees the last {} tokens only",
+                    setup.model.positions, setup.model.positions));
+  }
   if (!defaults.unsupported.empty()) {
     setup.warnings.push_back(fmt::format("{}: generate decodes without {}", defaults.file,
                                          fmt::join(defaults.unsupported, ", ")));

@@ -98,6 +98,11 @@ std::vector<MemorySaving> best_savings(const TrainSetup& setup, int node_ranks) 
     changed.micro_batch_size /= 2;
     savings.add(fmt::format("a micro batch of {}", changed.micro_batch_size), changed);
   }
+  if (!settings.trains && settings.evaluation.batch_size > 1) {
+    config::TrainSettings changed = settings;
+    changed.evaluation.batch_size = 1;
+    savings.add("--per_device_eval_batch_size 1", changed);
+  }
   for (int stage = settings.zero.stage + 1; setup.context.world_size > 1 && stage <= 3; ++stage) {
     savings.try_config(fmt::format("ZeRO stage {}", stage),
                        {{"zero_optimization", {{"stage", stage}}}});
@@ -111,7 +116,10 @@ std::vector<MemorySaving> best_savings(const TrainSetup& setup, int node_ranks) 
 }
 
 /// `others`: changes that are not tried.
-std::string describe(std::vector<MemorySaving> savings, Bytes limit, const std::string& others) {
+std::string describe(std::vector<MemorySaving> savings,
+                     Bytes limit,
+                     const config::TrainSettings& settings,
+                     const std::string& others) {
   const auto fits = [limit](const MemorySaving& saving) {
     return limit > 0 && saving.needs <= limit;
   };
@@ -122,7 +130,9 @@ std::string describe(std::vector<MemorySaving> savings, Bytes limit, const std::
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", saving.change,
                         format_bytes(saving.needs));
   }
-  const std::string more = others + " or --tiled_linear_in_splits (dstrain plan searches)";
+  const std::string more = others +
+                           (settings.zero.stage == 3 ? " or --tiled_linear_in_splits" : "") +
+                           (settings.trains ? " (dstrain plan searches)" : "");
   if (one_fits)
     return fmt::format("it would fit with {}; it would also need less with {}", text, more);
   if (text.empty()) return "it would need less with " + more;
@@ -133,11 +143,11 @@ std::string describe(std::vector<MemorySaving> savings, Bytes limit, const std::
 }  // namespace
 
 std::string describe_savings(const TrainSetup& setup, Bytes limit) {
-  return describe(best_savings(setup, 0), limit, "more ranks");
+  return describe(best_savings(setup, 0), limit, setup.settings, "more ranks");
 }
 
 std::string describe_node_savings(const TrainSetup& setup, int ranks, Bytes limit) {
-  return describe(best_savings(setup, ranks), limit,
+  return describe(best_savings(setup, ranks), limit, setup.settings,
                   ranks > 1 ? "fewer ranks on a machine, more machines" : "more machines");
 }
 

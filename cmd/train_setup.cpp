@@ -150,15 +150,20 @@ std::unique_ptr<model::ParameterSource> open_parameters(const TrainSetup& setup)
   return std::make_unique<model::Float16Source>(std::move(stored));
 }
 
-/// A digest of the first values of every parameter. It tells the weights of two models of one
-/// configuration apart, and reads next to nothing.
+/// A digest of all values of a model of up to some 270 million parameters, and of as many blocks of
+/// a larger one, evenly apart: what differs in a few rows alone may lie between these.
 std::string weights_digest(const model::ParameterSource& weights, const model::Model& model) {
-  constexpr std::int64_t values_each = 64;
+  constexpr std::int64_t values_most = std::int64_t{1} << 28;
+  constexpr std::int64_t block = std::int64_t{1} << 14;
+  const std::int64_t stride = model.parameter_count() / values_most + 1;
   std::vector<Checksum> checksums;
+  std::vector<float> values;
   for (const model::ParameterSpec& spec : model.parameters()) {
-    std::vector<float> values(static_cast<std::size_t>(std::min(values_each, spec.shape.numel())));
-    weights.read(spec, 0, values);
-    checksums.push_back(checksum_of(std::as_bytes(std::span(values))));
+    for (std::int64_t at = 0; at < spec.shape.numel(); at += stride * block) {
+      values.resize(static_cast<std::size_t>(std::min(block, spec.shape.numel() - at)));
+      weights.read(spec, at, values);
+      checksums.push_back(checksum_of(std::as_bytes(std::span(values))));
+    }
   }
   return data::digest_text(data::combined(checksums));
 }
@@ -257,7 +262,9 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
       describe_alike(setup, place.device, config::option_values(options), resolved.effective);
   if (setup.settings.checkpoint.resume_from.empty()) {
     setup.initial_parameters = open_parameters(setup);
-    const bool compares = place.world_size > 1 && place.ranks_here == 0;  // as one of the ranks
+    // As one of the ranks; random weights follow from options and the model.
+    const bool compares =
+        place.world_size > 1 && place.ranks_here == 0 && !setup.settings.model.directory.empty();
     if (compares) {
       setup.alike.push_back("weights with the digest " +
                             weights_digest(*setup.initial_parameters, setup.model));

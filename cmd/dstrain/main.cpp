@@ -48,9 +48,10 @@ void print_help() {
       "\n"
       "Exit status: 0 done; 2 wrong usage or input; 3 could not launch; 4 timed out; 74 trained "
       "to\n"
-      "the end, but a checkpoint, the model or metrics.jsonl could not be written; 75 the ranks "
-      "saved\n"
-      "and want to be queued again; 130 Ctrl-C; else the first failing rank's own, 128 + signal.\n";
+      "the end, but its last checkpoint, the model or metrics.jsonl could not be written; 75 the\n"
+      "ranks saved and want to be queued again; 130 Ctrl-C; else the first failing rank's own, 128 "
+      "+\n"
+      "signal.\n";
   fmt::print("{}", text);
 }
 

@@ -1,6 +1,10 @@
 #include "cmd/dstraind/rule_summary.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -47,6 +51,33 @@ bool leaves_out_dropout(const TrainSetup& setup) {
   return json.value(key, 1.0) == 0 && model.overrides.find(key) == model.overrides.npos;
 }
 
+/// Of these the Trainer draws other masks.
+bool drops_out(const nlohmann::json& model) {
+  constexpr std::array keys{"resid_pdrop", "attn_pdrop", "embd_pdrop", "attention_dropout",
+                            "dropout_rate"};
+  return std::ranges::any_of(keys, [&](const char* key) {
+    const auto found = model.find(key);
+    return found != model.end() && found->is_number() && *found > 0;
+  });
+}
+
+/// The token whose embedding gets no gradient in transformers, of families that are like Llama.
+std::optional<std::int64_t> padding_token(const nlohmann::json& model) {
+  const std::string type = model.value("model_type", "");
+  const auto found = model.find("pad_token_id");
+  if (type == "gpt2" || type == "t5" || found == model.end() || !found->is_number_integer()) {
+    return std::nullopt;
+  }
+  return found->get<std::int64_t>();
+}
+
+/// Whether the last step is evaluated and no step of the cadence.
+bool evaluates_end(const config::TrainSettings& settings) {
+  const config::Cadence& cadence = settings.evaluation.cadence;
+  if (cadence.unit == config::Cadence::Unit::steps) return settings.steps % cadence.steps != 0;
+  return cadence.unit == config::Cadence::Unit::never;
+}
+
 /// Whether --dataloader_drop_last leaves out whole micro steps, which the Trainer would take.
 bool drops_micro_steps(const TrainSetup& setup) {
   const config::TrainSettings& settings = setup.settings;
@@ -77,6 +108,18 @@ std::vector<std::string> differences(const TrainSetup& setup) {
   }
   if (setup.validation_data && !setup.validation_data->counts_all_labels()) {
     found.emplace_back("the held-out loss is a mean over labels (there over batches)");
+  }
+  const auto model = nlohmann::json::parse(setup.model.config_json);
+  if (drops_out(model)) found.emplace_back("dropout masks of its own");
+  if (const auto token = padding_token(model)) {
+    found.push_back(fmt::format(
+        "the embedding of token {} learns (there it is padding, and gets no gradient)", *token));
+  }
+  if (setup.validation_data && settings.evaluation.enabled && evaluates_end(settings)) {
+    found.emplace_back("the last step is evaluated, too");
+  }
+  if (logging.unit == config::Cadence::Unit::steps && logging.steps > 1 && settings.steps > 1) {
+    found.emplace_back("the first step has a row of its own");
   }
   if (!setup.options.logging_steps.typed() && logging.unit == config::Cadence::Unit::steps &&
       settings.steps > logging.steps) {

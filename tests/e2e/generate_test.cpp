@@ -114,6 +114,15 @@ TEST_CASE("Generate: lengths come from the options and then from the model", "[e
                                          "new tokens behind 2; pass --max_new_tokens"));
 }
 
+TEST_CASE("Generate: a text longer than the model's positions is told", "[e2e][generate]") {
+  const auto err = [](const char* tokens) {
+    return GivenModel().generate({"--max_new_tokens", tokens}).err;
+  };
+  CHECK_THAT(err("40"), ContainsSubstring("warning: the model has 32 positions: from there on it "
+                                          "sees the last 32 tokens only"));
+  CHECK_THAT(err("31"), !ContainsSubstring("warning: the model has"));
+}
+
 TEST_CASE("Generate: the mode is named and typed options override the model's", "[e2e][generate]") {
   const json sampled{{"do_sample", true}, {"temperature", 0.7}, {"top_p", 0.8}};
   struct Row {
