@@ -1,9 +1,12 @@
 #pragma once
+#include <memory>
 #include <string>
 
 #include "launcher/hosts/ssh/connect_timeout.h"
 
 namespace dstrain::launcher {
+
+struct Logins;
 
 /// The turn of a connection to log in at its first hop: the host itself, or what it is reached
 /// through. sshd drops connections at random once ten of them have not logged in yet (MaxStartups),
@@ -19,6 +22,7 @@ class LoginTurn {
   ~LoginTurn();
 
  private:
+  std::shared_ptr<Logins> all_;  ///< a thread may be left behind when the process ends
   std::string first_hop_;
 };
 
