@@ -22,6 +22,7 @@ using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 using test::Outcome;
 using test::run_command;
+using Words = std::vector<std::string>;
 namespace fs = std::filesystem;
 
 TEST_CASE("Hostile place: what is no file is no log", "[e2e]") {
