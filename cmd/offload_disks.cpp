@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "cmd/nearest_existing.h"
 #include "runtime/base/units.h"
 
 namespace dstrain::cmd {
@@ -17,17 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The directory, or the nearest one above it that is there: what is missing is made by the ranks,
-/// as DeepSpeed makes it.
-fs::path nearest_existing(fs::path path) {
-  std::error_code ignored;
-  path = fs::absolute(path, ignored);
-  while (path.has_relative_path() && fs::status(path, ignored).type() == fs::file_type::not_found) {
-    path = path.parent_path();
-  }
-  return path;
-}
-
+/// What is missing is made by the ranks, as DeepSpeed makes it.
 std::string why_unusable(const std::string& directory) {
   const fs::path there = nearest_existing(directory);
   std::error_code ignored;

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "cmd/dstrain/checkpoint_commands.h"
+#include "cmd/nearest_existing.h"
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
@@ -107,12 +108,11 @@ fs::path chosen(const fs::path& source, const std::string& tag) {
   fail(ErrorCode::input, "--tag {}: {}", tag, verification.problem());
 }
 
-/// The nearest thing that exists on the way to `path` must hold it.
-void require_directory_or_nothing(fs::path path) {
+void require_directory_or_nothing(const fs::path& path) {
+  const fs::path there = nearest_existing(path);
   std::error_code ignored;
-  while (!path.empty() && !fs::exists(path, ignored)) path = path.parent_path();
-  if (path.empty() || fs::is_directory(path, ignored)) return;
-  fail(ErrorCode::usage, "{}: is a file; the model needs a directory", path.string());
+  if (fs::is_directory(there, ignored)) return;
+  fail(ErrorCode::usage, "{}: is a file; the model needs a directory", there.string());
 }
 
 /// Where the model goes: OUT, or a directory beside `source` when OUT lies in a checkpoint, as a

@@ -13,10 +13,10 @@ void check_resources(const launcher::ElasticNodes& nodes, const launcher::Resour
          "each host by itself",
          all.launcher());
   }
-  const std::size_t hosts = all.plan.hosts().size();
-  if (static_cast<std::size_t>(nodes.min) > hosts) {
+  const std::int64_t hosts = std::ssize(all.plan.hosts());
+  if (nodes.min > hosts) {
     fail(ErrorCode::usage, "--min_elastic_nodes {}: the job has {}; give it more (-H FILE)",
-         nodes.min, counted(std::ssize(all.plan.hosts()), "host"));
+         nodes.min, counted(hosts, "host"));
   }
 }
 

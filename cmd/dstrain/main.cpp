@@ -46,12 +46,10 @@ void print_help() {
       "or the one srun, mpirun or mpiexec that starts them all (--launcher slurm, openmpi, "
       "mpich).\n"
       "\n"
-      "Exit status: 0 done; 2 wrong usage or input; 3 could not launch; 4 timed out; 74 trained "
-      "to\n"
-      "the end, but its last checkpoint, the model or metrics.jsonl could not be written; 75 the\n"
-      "ranks saved and want to be queued again; 130 Ctrl-C; else the first failing rank's own, 128 "
-      "+\n"
-      "signal.\n";
+      "Exit status: 0 done; 2 wrong usage or input; 3 could not launch; 4 timed out; 74 trained\n"
+      "to the end, but its last checkpoint, the model or metrics.jsonl could not be written; 75\n"
+      "the ranks saved and want to be queued again; 130 Ctrl-C; else the first failing rank's\n"
+      "own, 128 + signal.\n";
   fmt::print("{}", text);
 }
 

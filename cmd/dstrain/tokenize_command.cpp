@@ -10,6 +10,7 @@
 
 #include "cmd/dstrain/commands.h"
 #include "cmd/dstrain/tool_options.h"
+#include "cmd/nearest_existing.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
@@ -88,8 +89,7 @@ void copy_tokenizer(const TokenizerFiles& files, const std::string& output) {
 /// Before any work: the directory, or the one that it will be made in, can be written to.
 void check_output(const std::string& path) {
   std::error_code ignored;
-  fs::path there = fs::absolute(path);
-  while (!fs::exists(there, ignored) && there.has_relative_path()) there = there.parent_path();
+  const fs::path there = nearest_existing(path);
   if (::access(there.c_str(), W_OK) == 0 && fs::is_directory(there, ignored)) return;
   fail(ErrorCode::input, "{}: cannot be written to: {}", there.string(),
        std::strerror(fs::is_directory(there, ignored) ? errno : ENOTDIR));
