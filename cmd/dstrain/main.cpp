@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <vector>
@@ -11,10 +12,12 @@
 #include "cmd/dstrain/commands.h"
 #include "cmd/dstrain/launch_bench.h"
 #include "launcher/process/signals.h"
+#include "runtime/base/control_groups.h"
 #include "runtime/base/error.h"
 #include "runtime/base/exception_text.h"
 #include "runtime/base/log.h"
 #include "runtime/base/mapped_file.h"
+#include "runtime/base/parallel_for.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/worker_env.h"
 
@@ -94,6 +97,7 @@ int run(std::span<const std::string> arguments) {
   }
   std::vector<std::string> both(words.begin() + 1, words.end());
   if (line.launch_options_given) both.insert(both.end(), in_front.begin(), in_front.end());
+  if (std::getenv(env::omp_num_threads) == nullptr) limit_compute_threads(usable_cores());
   return command->run(both);
 }
 

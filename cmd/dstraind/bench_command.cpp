@@ -6,13 +6,13 @@
 #include "cmd/bench/gemm_bench.h"
 #include "cmd/bench/io_bench.h"
 #include "cmd/dstraind/commands.h"
-#include "runtime/base/parallel_for.h"
+#include "cmd/dstraind/compute_threads.h"
 
 namespace dstrain::cmd {
 
 int bench_command(std::span<const std::string> arguments) {
-  flush_denormals_in_compute_threads();
   const WorkerEnv worker = read_worker_env();
+  prepare_compute_threads(worker);
   if (worker.device == DeviceChoice::cuda) {
     fail(ErrorCode::usage, "{}=cuda: bench measures CPUs; use cpu", env::device);
   }

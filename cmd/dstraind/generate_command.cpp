@@ -4,10 +4,10 @@
 #include <fmt/core.h>
 
 #include "cmd/dstraind/commands.h"
+#include "cmd/dstraind/compute_threads.h"
 #include "cmd/generate_setup.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/log.h"
-#include "runtime/base/parallel_for.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/self/self_communicator.h"
 #include "zero/sharded_store.h"
@@ -15,8 +15,8 @@
 namespace dstrain::cmd {
 
 int generate_command(std::span<const std::string> arguments) {
-  flush_denormals_in_compute_threads();
   const WorkerEnv worker = read_worker_env();
+  prepare_compute_threads(worker);
   const DeviceKind device = resolve_device(worker.device);
   const GenerateSetup setup =
       set_up_generation(arguments, read_generate_input(arguments), worker.world_size, device);

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -54,8 +53,6 @@ int run_to_status(const std::vector<std::string>& arguments) {
   } catch (const dstrain::Error& error) {
     dstrain::log_error(error.what());
     return dstrain::exit_status(error.code());
-  } catch (const std::bad_alloc&) {
-    dstrain::log_error("the machine is out of memory");
   } catch (const std::exception& error) {
     dstrain::log_error(dstrain::exception_text(error));
   }

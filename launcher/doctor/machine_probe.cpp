@@ -24,6 +24,7 @@
 #include "launcher/plan/job_env.h"
 #include "launcher/plan/machine.h"
 #include "launcher/process/program_path.h"
+#include "runtime/base/control_groups.h"
 #include "runtime/base/socket.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/base/worker_env.h"
@@ -67,7 +68,7 @@ unsigned MachineProbe::user() const {
 }
 
 int MachineProbe::usable_cores() const {
-  return launcher::usable_cores();
+  return dstrain::usable_cores();
 }
 
 std::optional<std::string> MachineProbe::variable(const std::string& name) const {

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdlib>
-#include <memory>
 #include <utility>
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <climits>
@@ -18,21 +15,6 @@
 #include "runtime/base/visible_gpus.h"
 
 namespace dstrain::launcher {
-namespace {
-
-/// Cores in the affinity mask, which may be larger than cpu_set_t.
-int affinity_cores() {
-  for (int cpus = 1024; cpus <= 1 << 16; cpus *= 2) {
-    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
-        CPU_ALLOC(static_cast<std::size_t>(cpus)), [](cpu_set_t* s) { CPU_FREE(s); });
-    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(cpus));
-    if (sched_getaffinity(0, bytes, set.get()) == 0) return CPU_COUNT_S(bytes, set.get());
-  }
-  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-}
-
-}  // namespace
-
 int usable_gpus(const Machine& machine) {
   const bool hidden = machine.visible_gpus && hides_all_gpus(*machine.visible_gpus);
   return hidden ? 0 : machine.gpus;
@@ -67,12 +49,6 @@ std::string unusable_gpus(std::string_view place, int gpus) {
   return fmt::format(
       "{} has {}, and libdstrain_cuda.so is not installed; --device cpu makes slots CPU ranks",
       place, gpus == 1 ? "a GPU" : fmt::format("{} GPUs", gpus));
-}
-
-int usable_cores() {
-  const double cores = std::max(1, affinity_cores());
-  const auto quota = quota_cores([](const std::string& path) { return kernel_text(path); });
-  return static_cast<int>(std::min(cores, std::ceil(quota.value_or(cores))));
 }
 
 int cores_per_rank(int cores, int local_size) {

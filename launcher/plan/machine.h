@@ -32,10 +32,6 @@ void check_gpu_slots(const std::vector<int>& slots, const Machine& machine);
 /// Why slots of `place`, which has `gpus`, cannot be its GPUs: "w1 has 4 GPUs, which ...".
 std::string unusable_gpus(std::string_view place, int gpus);
 
-/// Cores this process may use: its affinity, and no more than the quotas of its control groups
-/// allow, rounded up.
-int usable_cores();
-
 /// The rank's share of `cores` when `local_size` ranks divide them: at least 1.
 int cores_per_rank(int cores, int local_size);
 

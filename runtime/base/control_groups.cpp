@@ -1,9 +1,14 @@
 #include "runtime/base/control_groups.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <sstream>
+
+#include <sched.h>
+#include <unistd.h>
 
 #include "runtime/base/number.h"
 
@@ -30,6 +35,17 @@ std::optional<double> number_at(const std::optional<std::string>& text, int n) {
     if (!(words >> word)) return std::nullopt;
   }
   return parse_number<double>(word);
+}
+
+/// Cores in the affinity mask, which may be larger than cpu_set_t.
+int affinity_cores() {
+  for (int cpus = 1024; cpus <= 1 << 16; cpus *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
+        CPU_ALLOC(static_cast<std::size_t>(cpus)), [](cpu_set_t* s) { CPU_FREE(s); });
+    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(cpus));
+    if (::sched_getaffinity(0, bytes, set.get()) == 0) return CPU_COUNT_S(bytes, set.get());
+  }
+  return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 }  // namespace
@@ -70,6 +86,15 @@ std::optional<double> quota_cores(KernelText text) {
     least = std::min(*quota / *period, least.value_or(*quota / *period));
   }
   return least;
+}
+
+int cores_within_quota(int cores) {
+  const auto quota = quota_cores([](const std::string& path) { return kernel_text(path); });
+  return static_cast<int>(std::min(static_cast<double>(cores), std::ceil(quota.value_or(cores))));
+}
+
+int usable_cores() {
+  return cores_within_quota(std::max(1, affinity_cores()));
 }
 
 std::optional<std::string> kernel_text(const std::string& path) {

@@ -25,6 +25,12 @@ ControlGroups control_groups(std::string_view controller, KernelText text);
 /// Cores of the smallest CPU quota of the groups; none where none is set.
 std::optional<double> quota_cores(KernelText text);
 
+/// As many of `cores` as the CPU quotas of this process's groups allow, rounded up.
+int cores_within_quota(int cores);
+
+/// The cores that this process may use: its affinity, within those quotas.
+int usable_cores();
+
 /// The text of a file of this machine's kernel, which is a KernelText by way of a lambda.
 std::optional<std::string> kernel_text(const std::string& path);
 

@@ -1,13 +1,69 @@
 #include "runtime/base/exception_text.h"
 
+#include <new>
+#include <optional>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 
+#include <sys/resource.h>
+
 #include <fmt/format.h>
 
+#include "runtime/base/control_groups.h"
+#include "runtime/base/units.h"
+
 namespace dstrain {
+namespace {
+
+/// What ulimit -v says; none: nothing.
+std::optional<Bytes> address_space_limit() {
+  rlimit limit{};
+  const bool limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return limited ? std::optional(static_cast<Bytes>(limit.rlim_cur)) : std::nullopt;
+}
+
+/// The most address space that this process has had.
+Bytes address_space_peak() {
+  std::istringstream lines(kernel_text("/proc/self/status").value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("VmPeak:")) continue;
+    std::istringstream words(line.substr(line.find(':') + 1));
+    Bytes kibibytes = 0;
+    words >> kibibytes;
+    return kibibytes * kibibyte;
+  }
+  return 0;
+}
+
+/// The stack of a thread, unless whoever starts it says otherwise.
+Bytes stack_bytes() {
+  rlimit limit{};
+  const bool limited = ::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return limited ? static_cast<Bytes>(limit.rlim_cur) : 8 * mebibyte;
+}
+
+/// pthread_create() says EAGAIN for a stack, too, that has no room.
+std::string why_no_thread() {
+  const auto limit = address_space_limit();
+  if (limit && address_space_peak() + stack_bytes() >= *limit) {
+    return fmt::format("ulimit -v, {}, leaves no room for another thread's stack; raise it",
+                       format_bytes(*limit));
+  }
+  return "the system starts no more threads; raise ulimit -u, or pids.max of the control group";
+}
+
+std::string why_no_memory() {
+  const auto limit = address_space_limit();
+  if (!limit) return "the machine is out of memory";
+  return fmt::format("out of memory: ulimit -v allows this process {}; raise it",
+                     format_bytes(*limit));
+}
+
+}  // namespace
 
 std::string exception_text(const std::exception& exception) {
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) return why_no_memory();
   const auto* const error = dynamic_cast<const std::system_error*>(&exception);
   if (error == nullptr || error->code() != std::errc::resource_unavailable_try_again) {
     // "[json.exception.parse_error.101] parse error ..."
@@ -15,9 +71,7 @@ std::string exception_text(const std::exception& exception) {
     const std::size_t name = what.starts_with("[json.exception.") ? what.find("] ") : what.npos;
     return std::string(name == what.npos ? what : what.substr(name + 2));
   }
-  return fmt::format(
-      "{}: the system starts no more threads; raise ulimit -u, or pids.max of the control group",
-      exception.what());
+  return fmt::format("{}: {}", exception.what(), why_no_thread());
 }
 
 }  // namespace dstrain

@@ -5,7 +5,8 @@
 namespace dstrain {
 
 /// What an exception that is no Error says to people: of a thread that the system does not start,
-/// which limit that is; of nlohmann/json its text without the name of its class.
+/// or of memory that it does not give, which limit that is; of nlohmann/json its text without the
+/// name of its class.
 std::string exception_text(const std::exception& exception);
 
 }  // namespace dstrain

@@ -11,7 +11,9 @@
 
 #include <unistd.h>
 
+#include "runtime/base/control_groups.h"
 #include "runtime/base/number.h"
+#include "runtime/base/port_range.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/slurm_host_list.h"
 #include "runtime/base/socket.h"
@@ -124,10 +126,23 @@ std::string first_host(const std::string& host_list) {
        env::master_addr, host_list);
 }
 
-/// Alike in all ranks, whatever each was built with.
-int derived_port(const std::string& job) {
+/// One of `count` from `first` on, alike in all ranks, whatever each was built with.
+int derived_port(const std::string& job, int first, int count) {
   const Digest digest = sha256(job);
-  return derived_port_min + (digest[0] << 8 | digest[1]) % derived_port_count;
+  return first + (digest[0] << 8 | digest[1]) % count;
+}
+
+/// Where the ranks of a job meet that nobody has given a port.
+void derive_ports(const std::string& job, WorkerEnv& worker) {
+  worker.master_ports = shared_ports;
+  const auto range = read_port_range();
+  if (!range) {
+    worker.master_port = derived_port(job, derived_port_min, derived_port_count);
+    return;
+  }
+  const int all = range->last - range->first + 1;
+  worker.master_ports = std::min(all, shared_ports);
+  worker.master_port = derived_port(job, range->first, all - worker.master_ports + 1);
 }
 
 /// torchrun's own store holds MASTER_PORT; SLURM gives its steps none.
@@ -135,12 +150,10 @@ void find_port(const StartedTask& task, WorkerEnv& worker) {
   const bool given = std::getenv(env::master_port) != nullptr;
   if (task.kind == StarterKind::torchrun) {
     worker.master_port += 1;
+    worker.master_ports = shared_ports;
   } else if (!given) {
-    worker.master_port = derived_port(task.job);
-  } else {
-    return;
+    derive_ports(task.job, worker);
   }
-  worker.master_ports = shared_ports;
 }
 
 /// Where the tasks of a starter meet, and by which token, as far as nobody has said it.
@@ -210,8 +223,8 @@ int exit_status(ErrorCode code) {
 
 int core_share(const WorkerEnv& worker) {
   const int online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  const int cores = int_from_env("SLURM_CPUS_ON_NODE", online);
-  return std::max(std::min(cores, online) / worker.local_world_size, 1);
+  const int cores = std::min(int_from_env("SLURM_CPUS_ON_NODE", online), online);
+  return std::max(cores_within_quota(cores) / worker.local_world_size, 1);
 }
 
 DeviceChoice read_device_choice(const std::optional<std::string>& typed) {

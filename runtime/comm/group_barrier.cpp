@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <thread>
 
 #include <unistd.h>
 
+#include "runtime/base/control_groups.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/control/stored_waits.h"
 
@@ -48,7 +50,8 @@ GroupBarrier::GroupBarrier(GroupBlock& group, std::span<MemberBlock> members, Op
       members_(members),
       options_(std::move(options)),
       // Of the machine, because a thread's affinity may be narrowed to one of them.
-      has_core_(static_cast<long>(members.size()) <= ::sysconf(_SC_NPROCESSORS_ONLN)) {
+      has_core_(std::ssize(members) <=
+                cores_within_quota(static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)))) {
   MemberBlock& own = members_[static_cast<std::size_t>(options_.rank)];
   own.process = this_process();
   own.state = MemberBlock::present;

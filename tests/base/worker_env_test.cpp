@@ -1,11 +1,20 @@
 #include "runtime/base/worker_env.h"
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "runtime/base/control_groups.h"
 #include "tests/base/rank_environment.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 
 namespace dstrain {
 using test::RankEnvironment;
@@ -155,7 +164,8 @@ TEST_CASE("WorkerEnv: ranks of a node share its cores", "[base][worker_env]") {
   worker.local_world_size = 1'000'000;
   CHECK(core_share(worker) == 1);
   worker.local_world_size = 1;
-  CHECK(core_share(worker) == static_cast<int>(std::thread::hardware_concurrency()));
+  CHECK(core_share(worker) ==
+        cores_within_quota(static_cast<int>(std::thread::hardware_concurrency())));
   ::setenv("SLURM_CPUS_ON_NODE", "1", 1);
   CHECK(core_share(worker) == 1);
   ::unsetenv("SLURM_CPUS_ON_NODE");
@@ -181,6 +191,53 @@ TEST_CASE("WorkerEnv: a rank needs its number and the world's size", "[base][wor
       GENERATE(Variables{{"WORLD_SIZE", "2"}}, Variables{{"RANK", "0"}}));
   CHECK_THROWS_WITH(read_worker_env(),
                     Catch::Matchers::ContainsSubstring("a rank needs both; set"));
+}
+
+namespace {
+
+/// A control group of this test's own that may use one core, while it lives.
+class SmallGroup {
+ public:
+  SmallGroup() {
+    const ControlGroups groups =
+        control_groups("cpu", [](const std::string& path) { return kernel_text(path); });
+    directory_ = fmt::format("{}/dstrain-test-{}", groups.directories.front(), ::getpid());
+    std::error_code ignored;
+    made_ = std::filesystem::create_directory(directory_, ignored) &&
+            (write("cpu.cfs_quota_us", "100000") || write("cpu.max", "100000 100000"));
+  }
+  SmallGroup(const SmallGroup&) = delete;
+  SmallGroup& operator=(const SmallGroup&) = delete;
+  ~SmallGroup() { ::rmdir(directory_.c_str()); }
+
+  [[nodiscard]] bool made() const { return made_; }
+  [[nodiscard]] bool enter() const { return write("cgroup.procs", "0"); }
+
+ private:
+  [[nodiscard]] bool write(const char* file, const char* text) const {
+    std::ofstream out(directory_ + "/" + file, std::ios::in);
+    return static_cast<bool>(out << text << std::flush);
+  }
+  std::string directory_;
+  bool made_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("WorkerEnv: ranks share no more cores than a quota leaves", "[base][worker_env]") {
+  const SmallGroup group;
+  if (!group.made() || std::thread::hardware_concurrency() < 2) {
+    test::skip("needs a control group that this user may make, and two cores");
+  }
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    if (!group.enter()) ::_exit(100);
+    ::_exit(10 * usable_cores() + core_share({}));
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == 11);
 }
 
 }  // namespace dstrain

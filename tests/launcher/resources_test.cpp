@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "launcher/plan/job_env.h"
+#include "runtime/base/control_groups.h"
 #include "runtime/base/error.h"
 #include "tests/support/catch.h"
 
@@ -279,5 +280,5 @@ TEST_CASE("Placement: a job has at most as many ranks as a rank can be told of",
 TEST_CASE("Machine: the share of a rank in the cores", "[launcher]") {
   CHECK(launcher::cores_per_rank(8, 3) == 2);
   CHECK(launcher::cores_per_rank(2, 8) == 1);
-  CHECK(launcher::usable_cores() >= 1);
+  CHECK(usable_cores() >= 1);
 }
