@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/process/text.h"
+#include "runtime/base/compute_environment.h"
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
 #include "runtime/base/shared_place.h"
@@ -57,10 +58,12 @@ std::vector<EnvVar> travelling_environment() {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const std::size_t equals = text.find('=');
+    if (equals == text.npos) continue;
     const bool travels =
+        changes_computing(text.substr(0, equals)) ||
         std::any_of(prefixes.begin(), prefixes.end(),
                     [&](std::string_view prefix) { return text.starts_with(prefix); });
-    if (!travels || equals == text.npos) continue;
+    if (!travels) continue;
     variables.push_back(
         {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))});
   }
@@ -169,6 +172,7 @@ std::vector<EnvVar> job_environment(const LaunchOptions& options,
     set_env(variables, env::timeout, std::to_string(*options.timeout_seconds));
   }
   if (options.device) set_env(variables, env::device, *options.device);
+  if (options.port_range) set_env(variables, env::port_range, to_string(*options.port_range));
   if (options.device_memory_bytes > 0) {
     set_env(variables, env::device_memory, std::to_string(options.device_memory_bytes));
   }

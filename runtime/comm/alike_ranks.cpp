@@ -47,7 +47,8 @@ void require_alike_ranks(std::span<const std::string> own, ControlGroup& control
     const std::string difference = describe_difference(split(all[0]), split(all[rank]), rank);
     if (difference.empty()) continue;
     fail(ErrorCode::config,
-         "{}: all ranks of a run need the same options, configuration, model and data", difference);
+         "{}: all ranks of a run need the same options, environment, configuration, model and data",
+         difference);
   }
 }
 

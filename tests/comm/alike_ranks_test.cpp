@@ -31,7 +31,7 @@ Lines errors_of(const std::vector<Lines>& told) {
 
 TEST_CASE("Alike ranks: the first difference is told to every rank", "[comm]") {
   const std::string rule =
-      ": all ranks of a run need the same options, configuration, model and data";
+      ": all ranks of a run need the same options, environment, configuration, model and data";
   struct Row {
     std::vector<Lines> told;
     std::string message;
