@@ -76,13 +76,31 @@ std::string runtime_directory_fix(const Probe& probe, const std::string& wrong) 
                : "unset XDG_RUNTIME_DIR";
 }
 
-}  // namespace
-
-std::vector<std::string> job_directories(const Probe& probe) {
+std::vector<std::string> usual_job_directories(const Probe& probe) {
   std::vector<std::string> paths;
   const auto runtime = probe.variable("XDG_RUNTIME_DIR");
   if (runtime && runtime->starts_with('/')) paths.push_back(*runtime + "/dstrain");
   paths.push_back(fmt::format("/tmp/dstrain-{}", probe.user()));
+  return paths;
+}
+
+bool is_own_directory(const FileFacts& facts, unsigned user) {
+  return facts.kind == Kind::directory && facts.owner == user && !facts.is_open_to_others();
+}
+
+}  // namespace
+
+std::vector<std::string> job_directories(const Probe& probe) {
+  std::vector<std::string> paths;
+  for (const std::string& usual : usual_job_directories(probe)) {
+    paths.push_back(usual);
+    const std::size_t slash = usual.rfind('/');
+    for (const std::string& name : probe.names(usual.substr(0, slash))) {
+      if (!name.starts_with(usual.substr(slash + 1) + "-")) continue;
+      const std::string path = usual.substr(0, slash + 1) + name;
+      if (is_own_directory(probe.facts(path), probe.user())) paths.push_back(path);
+    }
+  }
   return paths;
 }
 
@@ -147,15 +165,13 @@ void check_runtime_directory(const Probe& probe, const Question& /*question*/, F
           runtime_directory_fix(probe, *runtime));
     }
   }
-  for (const std::string& path : job_directories(probe)) {
+  for (const std::string& path : usual_job_directories(probe)) {
     const FileFacts facts = probe.facts(path);
-    if (facts.kind == Kind::absent) continue;
-    if (facts.owner == probe.user() && !facts.is_open_to_others()) continue;
-    findings.problem(
-        fmt::format("{} is not this user's alone: status, save and stop find no job", path),
-        fmt::format("rm -r {0}, or chmod 700 {0} if it is yours", path));
+    if (facts.kind == Kind::absent || is_own_directory(facts, probe.user())) continue;
+    findings.note(fmt::format("{0} is not this user's alone: jobs use {0}-RANDOM instead", path),
+                  fmt::format("rm -r {0}, or chmod 700 {0} if it is yours", path));
   }
-  if (findings.empty()) findings.ok(job_directories(probe).front());
+  if (findings.empty()) findings.ok(usual_job_directories(probe).front());
 }
 
 }  // namespace dstrain::launcher::doctor

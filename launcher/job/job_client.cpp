@@ -51,7 +51,9 @@ Reply exchange(const JobDirectory& directory,
   const pid_t launcher = peer_process(socket.get());
   if (is_stopped(launcher)) return {{}, silence_of(launcher)};
   const std::string line = request + "\n";
-  if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) return {};
+  // Who is turned away finds the answer there before it has asked.
+  const bool sent = ::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) >= 0;
+  if (!sent && errno != EPIPE && errno != ECONNRESET) return {};
   std::string answer;
   std::array<char, 1U << 16> buffer;
   while (wait_until_ready(socket.get(), POLLIN, deadline)) {

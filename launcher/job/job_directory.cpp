@@ -7,11 +7,11 @@
 #include <filesystem>
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/own_directory.h"
 #include "runtime/base/shared_place.h"
 
 namespace dstrain::launcher {
@@ -20,12 +20,23 @@ namespace {
 constexpr std::string_view suffix = ".sock";
 constexpr int backlog = 64;
 
-std::vector<std::string> candidates() {
-  std::vector<std::string> paths;
-  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime != nullptr && *runtime == '/') paths.push_back(std::string(runtime) + "/dstrain");
-  paths.push_back(fmt::format("/tmp/dstrain-{}", geteuid()));
-  return paths;
+/// Where directories of sockets may lie, and what they are called there.
+struct Place {
+  std::string directory;
+  std::string name;
+};
+
+/// Best first. systemd's own is for finding jobs alone: a login that is not the user's last one, as
+/// by su or cron, does not name it, and it goes with the last of those that do.
+std::vector<Place> places(bool for_finding) {
+  std::vector<Place> all;
+  const char* const named = std::getenv("XDG_RUNTIME_DIR");
+  const bool has_name = named != nullptr && *named == '/';
+  const std::string usual = fmt::format("/run/user/{}", geteuid());
+  if (has_name) all.push_back({named, "dstrain"});
+  if (for_finding && (!has_name || usual != named)) all.push_back({usual, "dstrain"});
+  all.push_back({"/tmp", fmt::format("dstrain-{}", geteuid())});
+  return all;
 }
 
 /// Through the descriptor: a path may be longer than an address has room for.
@@ -64,10 +75,9 @@ std::string socket_name(const std::string& job) {
 
 JobDirectory JobDirectory::make() {
   std::string reason;
-  for (const std::string& path : candidates()) {
+  for (const Place& place : places(false)) {
     try {
-      if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) fail_errno(errno, "mkdir " + path);
-      return JobDirectory(open_own_directory(path));
+      return JobDirectory(open_own_directory(own_directory(place.directory, place.name)));
     } catch (const Error& error) {
       reason = error.what();
     }
@@ -77,10 +87,12 @@ JobDirectory JobDirectory::make() {
 
 std::vector<JobDirectory> JobDirectory::find_all() {
   std::vector<JobDirectory> found;
-  for (const std::string& path : candidates()) {
-    try {
-      found.push_back(JobDirectory(open_own_directory(path)));
-    } catch (const Error&) {  // nobody's jobs, or another's
+  for (const Place& place : places(true)) {
+    for (const auto& path : own_directories(place.directory, place.name)) {
+      try {
+        found.push_back(JobDirectory(open_own_directory(path)));
+      } catch (const Error&) {  // it has gone meanwhile
+      }
     }
   }
   return found;

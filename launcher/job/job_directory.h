@@ -8,10 +8,11 @@
 namespace dstrain::launcher {
 
 /// Where the launchers of one user leave their sockets: $XDG_RUNTIME_DIR/dstrain, or
-/// /tmp/dstrain-UID. Only one that belongs to this user alone is used.
+/// /tmp/dstrain-UID. Only one that belongs to this user alone is used; where somebody else has the
+/// name, "-" and a random number follow it (own_directory.h).
 class JobDirectory {
  public:
-  /// The first of the two that can be had, made when it is not there. Throws Error{io}.
+  /// The first that can be had, made when it is not there. Throws Error{io}.
   static JobDirectory make();
   /// Those that exist and are this user's alone.
   static std::vector<JobDirectory> find_all();

@@ -17,7 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t clients_max = 32;
 constexpr std::size_t request_bytes_max = 64;
 constexpr int accepted_at_once = 8;
 
@@ -32,6 +31,17 @@ std::string as_line(const Json& json) {
 
 std::string error_line(const std::string& text) {
   return as_line({{"error", text}});
+}
+
+/// Its request is read so that the answer is not lost to a reset.
+void turn_away(int socket) {
+  const std::string line =
+      error_line(fmt::format("{} clients wait for this job already; ask again later",
+                             JobServer::clients_max)) +
+      "\n";
+  (void)!send(socket, line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  std::array<char, request_bytes_max> request;
+  (void)!recv(socket, request.data(), request.size(), MSG_DONTWAIT);
 }
 
 std::string nothing_to_save(const JobStatus& status) {
@@ -82,7 +92,10 @@ void JobServer::accept_clients() {
     }
     if (!may_ask(socket.get())) continue;
     if (clients_.size() >= clients_max) make_room();
-    if (clients_.size() >= clients_max) continue;
+    if (clients_.size() >= clients_max) {
+      turn_away(socket.get());
+      continue;
+    }
     clients_.emplace_back().socket = std::move(socket);
   }
 }

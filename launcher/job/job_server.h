@@ -15,10 +15,12 @@ namespace dstrain::launcher {
 
 /// The launcher's side of `dstrain status|save|stop`: a Unix socket that only this user reaches.
 /// A client sends one line, "status", "stacks", "save" or "stop", and gets one line of JSON, but
-/// for status when it is done. Never waits; whatever clients do, few are held, each with a few
-/// bytes.
+/// for status when it is done. Never waits; whatever clients do, no more than clients_max are held,
+/// each with a few bytes. Beyond them those that ask for nothing make room, and when all wait for
+/// something the next is told so.
 class JobServer {
  public:
+  static constexpr std::size_t clients_max = 256;
   /// Borrows the status. Serves nothing, and says why in failure(), when there is no socket to be
   /// had.
   explicit JobServer(const JobStatus& status);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
@@ -21,6 +22,7 @@ class OwnDirectory {
   OwnDirectory(const OwnDirectory&) = delete;
   OwnDirectory& operator=(const OwnDirectory&) = delete;
   ~OwnDirectory() { ::unsetenv("XDG_RUNTIME_DIR"); }
+  [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
 
  private:
   test::TempDir folder_;
@@ -61,4 +63,23 @@ TEST_CASE("Job directory: what a dead launcher has left goes", "[launcher][job]"
   CHECK(directory.jobs() == std::vector<std::string>{"job"});
   CHECK_FALSE(directory.connect("job", Deadline::after(60)));
   CHECK(directory.jobs().empty());
+}
+
+TEST_CASE("Job directory: where somebody else has made it another one is used and found",
+          "[launcher][job]") {
+  const OwnDirectory own;
+  const std::filesystem::path taken = own.path() / "dstrain";
+  REQUIRE(::mkdir(taken.c_str(), 0777) == 0);
+  REQUIRE(::chmod(taken.c_str(), 0777) == 0);
+  const JobDirectory directory = JobDirectory::make();
+  const UniqueFd listener = directory.listen("job");
+  CHECK(std::filesystem::is_empty(taken));
+  const JobDirectory again = JobDirectory::make();
+  CHECK(again.jobs() == std::vector<std::string>{"job"});
+  std::size_t with_job = 0;
+  for (const JobDirectory& found : JobDirectory::find_all()) {
+    if (found.jobs() == std::vector<std::string>{"job"}) ++with_job;
+  }
+  CHECK(with_job == 1);
+  CHECK(std::distance(std::filesystem::directory_iterator(own.path()), {}) == 2);
 }

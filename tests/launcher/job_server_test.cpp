@@ -167,9 +167,9 @@ TEST_CASE("JobServer: strangers make room for others and who waits stays", "[lau
   const UniqueFd waits = job.client("save\n");
   REQUIRE(job.serve().save_request == 1);
   std::vector<UniqueFd> silent;
-  for (int i = 0; i < 100; ++i) {
+  for (std::size_t i = 0; i < JobServer::clients_max + 40; ++i) {
     silent.push_back(job.client());
-    REQUIRE(job.clients() <= 32);
+    REQUIRE(job.clients() <= JobServer::clients_max);
   }
   const UniqueFd late = job.client("status\n");
   job.serve();
@@ -180,14 +180,27 @@ TEST_CASE("JobServer: strangers make room for others and who waits stays", "[lau
   CHECK_THAT(answer_of(waits), ContainsSubstring("/out/5"));
 }
 
-TEST_CASE("JobServer: more waiters than places are turned away", "[launcher][job]") {
+TEST_CASE("JobServer: all of sixty who save at once are answered", "[launcher][job]") {
   Job job;
   std::vector<UniqueFd> waiters;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 60; ++i) {
     waiters.push_back(job.client("save\n"));
     job.serve();
   }
-  CHECK(job.clients() == 32);
+  job.server().answer_save({.request = 60, .step = 5, .checkpoint = "/out/5", .failure = ""});
+  for (const UniqueFd& waiter : waiters) {
+    REQUIRE(answer_of(waiter) == "{\"checkpoint\":\"/out/5\"}\n");
+  }
+}
+
+TEST_CASE("JobServer: one waiter too many is told so", "[launcher][job]") {
+  Job job;
+  std::vector<UniqueFd> waiters;
+  for (std::size_t i = 0; i <= JobServer::clients_max; ++i) {
+    waiters.push_back(job.client("save\n"));
+    job.serve();
+  }
+  CHECK(job.clients() == JobServer::clients_max);
   CHECK(answer_of(waiters.front()) == "-");
-  CHECK(answer_of(waiters.back()) != "-");
+  CHECK_THAT(answer_of(waiters.back()), ContainsSubstring("256 clients wait for this job already"));
 }
