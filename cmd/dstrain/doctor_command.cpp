@@ -46,6 +46,7 @@ constexpr std::array launch_names{"-H",
                                   "--force_multi",
                                   "--accept_new_host_keys",
                                   "--copy_binary",
+                                  "--port_range",
                                   "--timeout"};
 
 struct Request {
@@ -86,7 +87,8 @@ std::optional<Request> parse_request(std::span<const std::string> arguments) {
       "What is installed, reachable and usable, and why not: here, or on every host of a job.\n"
       "Hosts are named and reached by the launch options --hostfile, --include, --exclude,\n"
       "--num_nodes, --ssh_port, --ssh_config, --ssh_command, --accept_new_host_keys,\n"
-      "--copy_binary, --force_multi; --timeout SECONDS is how long one may take (30).\n"
+      "--copy_binary, --force_multi; --timeout SECONDS is how long one may take (30);\n"
+      "--port_range FIRST-LAST: hosts are to reach each other at these ports alone.\n"
       "Exit status: 0 nothing is wrong, 1 something is.",
       "dstrain doctor"};
   app.add_flag("--json", request.json, "one JSON object instead of a table");
@@ -104,6 +106,7 @@ std::optional<Request> parse_request(std::span<const std::string> arguments) {
   }
   launch.emplace_back("doctor");
   request.launch = launcher::parse_command_line(launch).options;
+  request.question.ports = request.launch.port_range;
   request.launch.device = "cpu";  // which slots are GPUs is nothing to the doctor
   return request;
 }
@@ -163,6 +166,7 @@ std::vector<std::string> words_for(const ExaminedHost& host,
   const std::string refusal = &host == &hosts.front() ? starter_refusal() : "";
   if (!refusal.empty()) words.insert(words.end(), {"--starter_refusal", refusal});
   const LaunchOptions& launch = request.launch;
+  if (launch.port_range) words.insert(words.end(), {"--port_range", to_string(*launch.port_range)});
   const bool own_ssh_files = !host.remote && launch.ssh_command.empty() &&
                              launch.ssh_config.empty() && !launch.accept_new_host_keys;
   for (const ExaminedHost& other : hosts) {

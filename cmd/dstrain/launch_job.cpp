@@ -174,9 +174,11 @@ LaunchJob make_launch_job(const LaunchOptions& options,
     job.supervision.stop_grace_seconds = *options.grace_seconds;
   }
   job.master_addr = options.master_addr;
+  const PortRange ports = options.port_range.value_or(PortRange{launcher::default_master_port, 0});
   job.master_port = {
-      options.master_port.value_or(launcher::default_master_port),
-      options.master_port ? launcher::PortRule::typed : launcher::PortRule::first_free};
+      .port = options.master_port.value_or(ports.first),
+      .rule = options.master_port ? launcher::PortRule::typed : launcher::PortRule::first_free,
+      .last = ports.last};
   if (resources.node_rank) rendezvous_without_ssh(options, resources, job);
   const double limit = options.timeout_seconds.value_or(600);
   job.connect_seconds = options.copy_binary ? limit : std::min(connect_seconds_max, limit);
@@ -190,6 +192,10 @@ LaunchJob make_launch_job(const LaunchOptions& options,
     job.supervision.failure_ends_agents = true;
   }
   job.silence_seconds = launcher::read_silence_seconds();
+  if (job.open) {
+    job.supervision.kill_grace_seconds =
+        std::max(job.supervision.kill_grace_seconds, job.silence_seconds + 1);
+  }
   watch_hangs(command, job);
   job.log_level = options.log_level;
   job.refuses_gpus = command.daemon && options.device != "cpu" && options.device != "cuda";

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "launcher/plan/command.h"
 #include "launcher/plan/machine.h"
 #include "launcher/process/program_path.h"
+#include "runtime/base/control_groups.h"
 #include "runtime/base/error.h"
 
 namespace dstrain::launcher {
@@ -184,26 +186,37 @@ void NodeRanks::finish() {
   }
 }
 
-void NodeRanks::rank_ended(AgentRank& rank, int wait_status) {
+/// `used`: what the kernel says of the rank.
+KillCause NodeRanks::cause_of(int wait_status, const rusage& used) {
+  const int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+  if (signal != SIGKILL && signal != SIGXCPU) return KillCause::none;
+  rlimit limit{};  // ranks inherit it: SIGXCPU comes at the lower one, SIGKILL at the other
+  const auto spent = static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 1;
+  const bool known = ::getrlimit(RLIMIT_CPU, &limit) == 0;
+  const rlim_t most = signal == SIGKILL ? limit.rlim_max : limit.rlim_cur;
+  if (known && most != RLIM_INFINITY && spent >= most) return KillCause::cpu_time;
+  return signal == SIGKILL ? oom_.verdict() : KillCause::none;
+}
+
+void NodeRanks::rank_ended(AgentRank& rank, int wait_status, const rusage& used) {
   rank.mark_ended();
   drain(rank);  // what it wrote belongs before its end
   messages_.rank_ended(rank);
-  const bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
-  const OomVerdict oom = killed ? oom_.verdict() : OomVerdict::none;
-  sender_.exited({rank.rank(), wait_status, oom});
+  sender_.exited({rank.rank(), wait_status, cause_of(wait_status, used)});
 }
 
 void NodeRanks::reap(pid_t which) {
   for (;;) {
     int wait_status = 0;
-    const pid_t pid = waitpid(which, &wait_status, WNOHANG);
+    rusage used{};
+    const pid_t pid = ::wait4(which, &wait_status, WNOHANG, &used);
     if (pid < 0 && errno == EINTR) continue;
     if (which < 0 && pid <= 0) has_children_ = pid == 0;
     if (pid <= 0) return;
     const auto rank = std::find_if(ranks_.begin(), ranks_.end(), [pid](const AgentRank& r) {
       return r.running() && r.pid() == pid;
     });
-    if (rank != ranks_.end()) rank_ended(*rank, wait_status);
+    if (rank != ranks_.end()) rank_ended(*rank, wait_status, used);
     if (which > 0) return;
   }
 }

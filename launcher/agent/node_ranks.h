@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "launcher/agent/agent_rank.h"
@@ -64,7 +65,8 @@ class NodeRanks {
                    const UniqueFd& listener);
   void read_rank(AgentRank& rank, OutputStream stream, std::size_t bytes_max);
   void drain(AgentRank& rank);
-  void rank_ended(AgentRank& rank, int wait_status);
+  void rank_ended(AgentRank& rank, int wait_status, const rusage& used);
+  KillCause cause_of(int wait_status, const rusage& used);
 
   AgentSender& sender_;
   OomWatch oom_;

@@ -39,13 +39,13 @@ OomWatch::Counters OomWatch::read() {
 
 OomWatch::OomWatch() : before_(read()) {}
 
-OomVerdict OomWatch::verdict() {
+KillCause OomWatch::verdict() {
   const Counters now = read();
   const Counters before = before_;
   before_ = now;
-  if (now.group > before.group) return OomVerdict::certain;
-  if (now.machine > before.machine) return OomVerdict::likely;
-  return OomVerdict::possible;
+  if (now.group > before.group) return KillCause::memory;
+  if (now.machine > before.machine) return KillCause::likely_memory;
+  return KillCause::maybe_memory;
 }
 
 }  // namespace dstrain::launcher

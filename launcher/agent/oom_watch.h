@@ -9,7 +9,7 @@ class OomWatch {
   OomWatch();
   /// For a process that SIGKILL ended: certain when the control group's counter rose since the last
   /// question, likely when only the machine's did, else possible.
-  OomVerdict verdict();
+  KillCause verdict();
 
  private:
   struct Counters {

@@ -1,5 +1,6 @@
 #include "launcher/agent/port.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/own_directory.h"
 #include "runtime/base/shared_place.h"
 #include "runtime/base/socket.h"
 
@@ -15,18 +17,18 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr int ports_tried_max = 1000;
+constexpr int last_port = 65535;
 constexpr const char* every_address = "0.0.0.0";
 
 /// A file with a byte for each port of this network, to be locked, that other users cannot even
-/// read. None where it cannot be had: somebody else may have made the directory.
+/// read. None where it cannot be had.
 UniqueFd open_claims() {
-  const std::string path = fmt::format("/tmp/dstrain-{}", ::geteuid());
-  ::mkdir(path.c_str(), S_IRWXU);
   struct stat network {};
   ::stat("/proc/self/ns/net", &network);
   const std::string file = fmt::format("ports-{}", network.st_ino);
   try {
-    const UniqueFd directory = open_own_directory(path);
+    const UniqueFd directory =
+        open_own_directory(own_directory("/tmp", fmt::format("dstrain-{}", ::geteuid())));
     constexpr int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
     return UniqueFd(::openat(directory.get(), file.c_str(), flags, S_IRUSR | S_IWUSR));
   } catch (const Error&) {
@@ -84,10 +86,13 @@ std::string describe_use(const PortRequest& request) {
   }
 }
 
-ReservedPort reserve_free_port(const std::string& address, int first) {
-  for (int port = first; port < first + ports_tried_max && port <= 65535; ++port) {
+ReservedPort reserve_free_port(const std::string& address, int first, int last) {
+  const bool any = last == 0;
+  const int tried = any ? std::min(first + ports_tried_max - 1, last_port) : last;
+  for (int port = first; port <= tried; ++port) {
     if (std::optional<ReservedPort> reserved = try_port(address, port)) return std::move(*reserved);
   }
+  if (!any) fail(ErrorCode::remote, "no port of {}-{} is free; widen --port_range", first, last);
   if (std::optional<ReservedPort> reserved = try_any_port(address)) return std::move(*reserved);
   fail(ErrorCode::remote, "no free port from {} on; give one with --master_port", first);
 }
@@ -96,7 +101,7 @@ ReservedPort reserve_free_port(const std::string& address, int first) {
 
 ReservedPort reserve_port(const PortRequest& request) {
   const std::string address = request.address.empty() ? every_address : request.address;
-  if (!request.exactly()) return reserve_free_port(address, request.port);
+  if (!request.exactly()) return reserve_free_port(address, request.port, request.last);
   std::optional<ReservedPort> reserved = try_port(address, request.port);
   if (!reserved) fail(ErrorCode::usage, "{}", describe_use(request));
   return std::move(*reserved);

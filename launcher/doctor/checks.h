@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 
 #include "launcher/doctor/finding.h"
 #include "launcher/doctor/probe.h"
+#include "runtime/base/port_range.h"
 
 namespace dstrain::launcher::doctor {
 
@@ -18,6 +20,7 @@ struct Question {
   /// What a launch from the user's shell says of variables that mpirun, srun or torchrun sets for
   /// its tasks; agents do not pass them on. Empty: nothing.
   std::string starter_refusal;
+  std::optional<PortRange> ports{};  ///< at which hosts are to reach each other; none: at any
 };
 
 /// One check of one machine. A page of docs/ has a row for each.

@@ -92,7 +92,7 @@ int answer_for_host(const Probe& probe, const Question& question) {
     if (word == "time") say({.kind = Says::time, .time = seconds_since_1970()});
     if (word == "look") look(probe, question);
     if (word == "listen") {
-      listener.emplace(message->substr(word.size() + 1));
+      listener.emplace(message->substr(word.size() + 1), question.ports);
       say({.kind = Says::listening,
            .text = listener->failure(),
            .number = listener->port(),

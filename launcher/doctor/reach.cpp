@@ -37,9 +37,9 @@ std::string try_peer(const Peer& peer) {
 
 }  // namespace
 
-Listener::Listener(const std::string& address)
+Listener::Listener(const std::string& address, const std::optional<PortRange>& ports)
     : stop_(::eventfd(0, EFD_CLOEXEC)), nonce_(to_hex(random_bytes<16>())) {
-  Result<UniqueFd> socket = listen_tcp({address, 0});
+  Result<UniqueFd> socket = listen_within(address, ports);
   if (!socket.ok()) {
     failure_ = socket.error();
     return;

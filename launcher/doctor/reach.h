@@ -1,18 +1,20 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "launcher/doctor/host_messages.h"
+#include "runtime/base/port_range.h"
 #include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher::doctor {
 
-/// A free port of this host: whoever connects to it is sent the nonce and sent away, by a thread of
-/// its own.
+/// A free port of this host, of a range where there is one: whoever connects to it is sent the
+/// nonce and sent away, by a thread of its own.
 class Listener {
  public:
-  explicit Listener(const std::string& address);
+  Listener(const std::string& address, const std::optional<PortRange>& ports);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   Listener(Listener&&) = delete;

@@ -18,6 +18,7 @@ void HostAgents::start(const Settings& settings) {
   };
   remote.silence_seconds = settings.silence_seconds;
   if (settings.task_command != nullptr) {
+    has_starter_ = true;
     remote.tasks = {*settings.task_command, settings.job_id, settings.signal_mask};
   }
   // Before any pipe is open that its process would keep so.

@@ -33,6 +33,10 @@ class HostAgents {
   [[nodiscard]] int hosts() const;
   /// As Relay::starter_output().
   [[nodiscard]] std::string starter_output() { return relay_ ? relay_->starter_output() : ""; }
+  /// As Relay::starter_kill(), where one program has started all agents; else empty at once.
+  [[nodiscard]] std::string starter_kill(Deadline deadline) const {
+    return relay_ && has_starter_ ? relay_->starter_kill(deadline) : "";
+  }
   /// 0: none.
   [[nodiscard]] pid_t relay_pid() const { return relay_ ? relay_->pid() : 0; }
 
@@ -53,6 +57,7 @@ class HostAgents {
 
  private:
   std::optional<Relay> relay_;
+  bool has_starter_ = false;
   std::vector<std::unique_ptr<HostAgent>> agents_;
 };
 

@@ -23,6 +23,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
+#include "runtime/base/socket.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -30,8 +31,10 @@ namespace {
 constexpr double client_grace_seconds = 3;   // for clients to end by themselves
 constexpr double starter_grace_seconds = 3;  // for agents to end after what started them
 constexpr std::size_t packet_text_max = 4096;
-constexpr std::size_t about_starter = ~std::size_t{0};  // in place of a host's index
-constexpr int relay_grace_milliseconds = 6000;          // twice what the relay itself waits
+// In place of a host's index:
+constexpr std::size_t about_starter_output = ~std::size_t{0};
+constexpr std::size_t about_starter_kill = ~std::size_t{1};
+constexpr int relay_grace_milliseconds = 6000;  // twice what the relay itself waits
 
 class RelayedLink final : public AgentLink {
  public:
@@ -162,13 +165,17 @@ void RelayProcess::advance_tasks(std::span<const pollfd> fds) {
 void RelayProcess::pass_on_starter_output() {
   std::string output = tasks_->starter().output();
   if (output == starter_output_) return;
-  tell(about_starter, output, MSG_DONTWAIT);
+  tell(about_starter_output, output, MSG_DONTWAIT);
   starter_output_ = std::move(output);
 }
 
 /// Who has not come will not; who has may have little left to say.
 void RelayProcess::starter_ended() {
-  if (!starter_deadline_) starter_deadline_ = Deadline::after(starter_grace_seconds);
+  if (!starter_deadline_) {
+    starter_deadline_ = Deadline::after(starter_grace_seconds);
+    const std::string kill = tasks_->starter().kill_reason();
+    if (!kill.empty()) tell(about_starter_kill, kill, 0);
+  }
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     if (!channels_[i] || (channels_[i]->has_link() && !starter_deadline_->passed())) continue;
     channels_[i]->give_up(tasks_->starter().end_reason());
@@ -272,29 +279,40 @@ std::unique_ptr<AgentLink> Relay::take_link(std::size_t index) {
   return std::make_unique<RelayedLink>(*this, index, std::move(ends_.at(index)));
 }
 
-void Relay::read_events() {
+/// The last text about that; empty: none.
+std::string Relay::event(std::size_t about) const {
   std::array<char, sizeof(std::size_t) + packet_text_max> packet;
   for (;;) {
     const ssize_t got = recv(events_.get(), packet.data(), packet.size(), 0);
     if (got < 0 && errno == EINTR) continue;
-    std::size_t about = 0;
-    if (got < static_cast<ssize_t>(sizeof about)) break;
-    std::memcpy(&about, packet.data(), sizeof about);
-    reasons_[about].assign(packet.data() + sizeof about,
-                           static_cast<std::size_t>(got) - sizeof about);
+    std::size_t told = 0;
+    if (got < static_cast<ssize_t>(sizeof told)) break;
+    std::memcpy(&told, packet.data(), sizeof told);
+    reasons_[told].assign(packet.data() + sizeof told, static_cast<std::size_t>(got) - sizeof told);
   }
-}
-
-std::string Relay::starter_output() {
-  read_events();
-  const auto found = reasons_.find(about_starter);
+  const auto found = reasons_.find(about);
   return found != reasons_.end() ? found->second : "";
 }
 
+std::string Relay::starter_output() {
+  return event(about_starter_output);
+}
+
+std::string Relay::starter_kill(Deadline deadline) const {
+  for (;;) {
+    const std::size_t told = reasons_.size();
+    std::string kill = event(about_starter_kill);
+    if (!kill.empty() || !wait_until_ready(events_.get(), POLLIN, deadline)) return kill;
+    kill = event(about_starter_kill);
+    if (!kill.empty() || reasons_.size() == told) return kill;  // or the relay is gone
+  }
+}
+
 std::string Relay::end_reason(std::size_t index) {
-  read_events();
-  const auto found = reasons_.find(index);
-  return found != reasons_.end() ? found->second : "the process that held the connection is gone";
+  const std::string reason = event(index);
+  return reason.empty() && reasons_.count(index) == 0
+             ? "the process that held the connection is gone"
+             : reason;
 }
 
 }  // namespace dstrain::launcher

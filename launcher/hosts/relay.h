@@ -10,6 +10,7 @@
 
 #include "launcher/hosts/agent_link.h"
 #include "launcher/hosts/task_links.h"
+#include "runtime/base/deadline.h"
 #include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
@@ -43,14 +44,17 @@ class Relay {
   std::string end_reason(std::size_t index);
   /// What the program that starts the agents has printed before they were all there.
   std::string starter_output();
+  /// "srun (pid 17) was killed by SIGKILL"; waits for the relay to see that until the deadline.
+  /// Empty: it was not.
+  [[nodiscard]] std::string starter_kill(Deadline deadline) const;
 
  private:
-  void read_events();
+  [[nodiscard]] std::string event(std::size_t about) const;
 
   pid_t pid_ = 0;
   std::vector<UniqueFd> ends_;
   UniqueFd events_;
-  std::map<std::size_t, std::string> reasons_;
+  mutable std::map<std::size_t, std::string> reasons_;  ///< as far as they were read
 };
 
 }  // namespace dstrain::launcher

@@ -45,14 +45,15 @@ std::vector<EnvVar> starter_environment(const TaskStart& start, const std::strin
 
 /// On loopback when no rank runs elsewhere; else at all addresses, of which an agent takes one that
 /// it can reach.
-TaskLinks::OpenListener TaskLinks::open_listener(bool here_only) {
+TaskLinks::OpenListener TaskLinks::open_listener(const TaskCommand& command) {
   std::vector<std::string> addresses{"127.0.0.1"};
-  if (!here_only) addresses = own_addresses();
+  if (!command.here_only) addresses = own_addresses();
   if (addresses.empty()) {
     fail(ErrorCode::remote, "this machine has no address at which other hosts could reach it");
   }
   const bool any_v4 = addresses.front().find(':') == std::string::npos;
-  Result<UniqueFd> listener = listen_tcp({here_only ? "127.0.0.1" : any_v4 ? "0.0.0.0" : "::", 0});
+  const std::string place = command.here_only ? "127.0.0.1" : any_v4 ? "0.0.0.0" : "::";
+  Result<UniqueFd> listener = listen_within(place, command.ports);
   if (!listener.ok()) fail(ErrorCode::remote, "{}", listener.error());
   OpenListener open{std::move(listener.value()), to_hex(random_bytes<32>()), ""};
   open.address = open.secret;

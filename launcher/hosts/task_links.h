@@ -27,7 +27,7 @@ class TaskLinks {
  public:
   /// Throws Error{remote} when the program cannot be started or nobody could connect.
   TaskLinks(const TaskStart& start, int ranks)
-      : TaskLinks(start, open_listener(start.command.here_only), ranks) {}
+      : TaskLinks(start, open_listener(start.command), ranks) {}
 
   struct Arrival {
     int rank = 0;
@@ -47,7 +47,7 @@ class TaskLinks {
     std::string secret;
     std::string address;  ///< the value of agents_variable
   };
-  static OpenListener open_listener(bool here_only);
+  static OpenListener open_listener(const TaskCommand& command);
   TaskLinks(const TaskStart& start, OpenListener open, int ranks);
 
   int ranks_;

@@ -107,6 +107,11 @@ std::string TaskStarter::end_reason() const {
                      said);
 }
 
+std::string TaskStarter::kill_reason() const {
+  const bool killed = wait_status_ && WIFSIGNALED(*wait_status_);
+  return killed ? fmt::format("{} (pid {}) {}", name_, pid_, describe_end(*wait_status_)) : "";
+}
+
 void TaskStarter::ask_to_end() const {
   if (!ended()) kill(pid_, SIGTERM);
 }

@@ -32,6 +32,8 @@ class TaskStarter {
   [[nodiscard]] std::string output() const;
   /// Once it has ended: "srun (pid 12) ended with status 1: srun: error: ...".
   [[nodiscard]] std::string end_reason() const;
+  /// "srun (pid 12) was killed by SIGKILL", once it was; else empty.
+  [[nodiscard]] std::string kill_reason() const;
   void ask_to_end() const;
 
  private:

@@ -187,9 +187,11 @@ void Examiner::take_ports(HostProgress& host, const HostSays& says) {
     const auto peer = std::ranges::find_if(
         hosts_, [&](const HostProgress& one) { return one.report.host == says.peer; });
     const int port = peer == hosts_.end() ? 0 : peer->address.port;
-    host.add("ports", Level::problem,
-             fmt::format("{} cannot reach {}:{}: {}", host.report.host, says.peer, port, says.text),
-             "open all TCP ports between the hosts of a job in the firewall");
+    host.add(
+        "ports", Level::problem,
+        fmt::format("{} cannot reach {}:{}: {}", host.report.host, says.peer, port, says.text),
+        "open all TCP ports between the hosts of a job in the firewall, or a range of them, which "
+        "--port_range names");
   } else {
     host.stage = Stage::open;
     host.address.port = says.number;

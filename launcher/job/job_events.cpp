@@ -11,6 +11,9 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr double finish_seconds = 5;  // from "finished" to the end of the stream
+/// How long after an agent or a rank the end of what started them may be noticed: a process closes
+/// its connections before it has ended.
+constexpr double starter_seconds = 0.3;
 
 }  // namespace
 
@@ -49,11 +52,24 @@ void JobEvents::stop_asked(const HostAgent& agent, int signal) {
     fail(ErrorCode::remote, "agent protocol: {} stops no job", signal);
   }
   const bool first = !to_.supervisor.stopping();
+  const bool blamed = to_.supervisor.first_failure().has_value();
   carry_out(to_.supervisor.host_asked_to_stop(signal, to_.clock.now_seconds()));
-  if (first) to_.report.host_stops(agent, signal);
+  const bool cleared = blamed && !to_.supervisor.first_failure();
+  if (first || cleared) to_.report.host_stops(agent, signal);
+}
+
+/// What started the agents was killed before any rank failed: that is why they end.
+void JobEvents::note_starter_end() {
+  if (to_.supervisor.stopping()) return;
+  const std::string end = to_.agents.starter_kill(Deadline::after(starter_seconds));
+  if (end.empty()) return;
+  to_.report.starter_killed(end);
+  carry_out(to_.supervisor.starter_killed(to_.clock.now_seconds()));
 }
 
 void JobEvents::rank_ended(const Exit& exit) {
+  const int ended_with = shell_status(exit.wait_status);
+  if (ended_with == 128 + SIGKILL || ended_with == 128 + SIGTERM) note_starter_end();
   to_.console.ranks().finish(exit.rank);
   to_.status.ranks.at(exit.rank).wait_status = exit.wait_status;
   const bool failed_before = to_.supervisor.first_failure().has_value();
@@ -123,12 +139,13 @@ void JobEvents::child_ended(pid_t pid, int wait_status) {
                                     [pid](const auto& entry) { return entry.second == pid; });
     const int status = shell_status(wait_status);
     if (found != agent->pids.end() && status != 128 + SIGKILL && status != 128 + SIGPIPE) {
-      rank_ended({found->first, wait_status, OomVerdict::none});
+      rank_ended({found->first, wait_status, KillCause::none});
     }
   }
 }
 
 void JobEvents::host_lost(HostAgent& agent, const std::string& reason) {
+  note_starter_end();
   const double now = to_.clock.now_seconds();
   for (const RankSpec& rank : agent.task().spec.ranks) to_.status.ranks.at(rank.rank).lost = true;
   to_.hangs.host_lost(agent);

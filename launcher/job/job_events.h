@@ -41,6 +41,7 @@ class JobEvents {
   void refused(HostAgent& agent, WireReader in);
   void stop_asked(const HostAgent& agent, int signal);
   void rank_ended(const Exit& exit);
+  void note_starter_end();
 
   Parties to_;
 };

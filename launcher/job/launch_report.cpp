@@ -12,15 +12,17 @@
 namespace dstrain::launcher {
 namespace {
 
-std::string_view explain_kill(OomVerdict verdict) {
-  switch (verdict) {
-    case OomVerdict::certain:
+std::string_view explain_kill(KillCause cause) {
+  switch (cause) {
+    case KillCause::memory:
       return " by the kernel's OOM killer: out of memory";
-    case OomVerdict::likely:
+    case KillCause::likely_memory:
       return ", most likely by the kernel's OOM killer, which was at work: out of memory";
-    case OomVerdict::possible:
+    case KillCause::maybe_memory:
       return "; possibly out of memory";
-    case OomVerdict::none:
+    case KillCause::cpu_time:
+      return ": it has used all the CPU time that ulimit -t allows; raise that limit";
+    case KillCause::none:
       break;
   }
   return "";
@@ -33,11 +35,7 @@ std::string describe_loss(const HostAgent& agent, const std::string& reason) {
 }  // namespace
 
 std::string describe_end(const RankFailure& failure) {
-  std::string end = describe_end(failure.wait_status);
-  if (WIFSIGNALED(failure.wait_status) && WTERMSIG(failure.wait_status) == SIGKILL) {
-    end += explain_kill(failure.oom);
-  }
-  return end;
+  return fmt::format("{}{}", describe_end(failure.wait_status), explain_kill(failure.kill_cause));
 }
 
 std::string failure_report(const FailedRank& rank) {
@@ -96,6 +94,11 @@ void LaunchReport::rank_failed(const RankFailure& failure) {
 
 void LaunchReport::host_lost(const HostAgent& agent, const std::string& reason) {
   console_.say("warning", describe_loss(agent, reason));
+}
+
+void LaunchReport::starter_killed(const std::string& end) {
+  set_causes({end + ", and the ranks that it had started end with it"});
+  console_.say("info", end + "; stopping the ranks");
 }
 
 void LaunchReport::host_ended_job(const HostAgent& agent, const std::string& reason) {

@@ -50,6 +50,8 @@ class LaunchReport {
   /// The rank's end stops others that still run.
   void rank_failed(const RankFailure& failure);
   void host_lost(const HostAgent& agent, const std::string& reason);
+  /// So was what started all agents, which ends the job: "srun (pid 17) was killed by SIGKILL".
+  void starter_killed(const std::string& end);
   /// Its loss stops the other ranks, and is why the job fails.
   void host_ended_job(const HostAgent& agent, const std::string& reason);
 

@@ -12,8 +12,13 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr double hurry_seconds = 1;
-/// From SIGKILL for everything to the moment the agent itself is given up.
-constexpr double kill_grace_seconds = 5;
+bool is_stop_signal(int signal) {
+  return std::ranges::find(stop_signals, signal) != stop_signals.end();
+}
+
+int signal_of(int wait_status) {
+  return WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+}
 
 }  // namespace
 
@@ -45,15 +50,15 @@ void Supervisor::save_moved(double now) {
 Order Supervisor::kill(double now) {
   if (phase_ == Phase::killing || phase_ == Phase::abandoned) return Order::none;
   phase_ = Phase::killing;
-  deadline_ = now + kill_grace_seconds;
+  deadline_ = now + settings_.kill_grace_seconds;
   return Order::kill;
 }
 
 /// A rank whose peer went away ends with status 1. Its end may be known before the peer's is, which
 /// was on another host; a signal that we did not send, or the loss of a host, is then the cause.
 bool Supervisor::may_be_a_consequence() const {
-  return phase_ == Phase::stopping && failure_ && !stop_signal_ &&
-         shell_status(failure_->wait_status) == status::failed;
+  const bool open = phase_ == Phase::stopping || phase_ == Phase::killing;
+  return open && failure_ && !stop_signal_ && shell_status(failure_->wait_status) == status::failed;
 }
 
 /// mpirun asks all hosts to stop when a rank of MPI's is killed; that may come to hosts before the
@@ -69,11 +74,11 @@ Order Supervisor::rank_exited(const Exit& exit, double now) {
   const int status = shell_status(exit.wait_status);
   if (status == status::stopped_with_checkpoint) ++ended_with_checkpoint_;
   if (status == status::done) ++ended_well_;
-  const RankFailure failure{exit.rank, exit.wait_status, exit.oom};
-  const int signal = WIFSIGNALED(exit.wait_status) ? WTERMSIG(exit.wait_status) : 0;
-  const bool asks = std::ranges::find(stop_signals, signal) != stop_signals.end();
-  if ((may_be_a_consequence() && signal != 0 && signal != SIGTERM) ||
-      (may_have_ended_others() && signal != 0 && !asks)) {
+  const RankFailure failure{exit.rank, exit.wait_status, exit.kill_cause};
+  const int signal = signal_of(exit.wait_status);
+  const bool killed_by_us = signal == SIGTERM || phase_ == Phase::killing;
+  if ((may_be_a_consequence() && signal != 0 && !killed_by_us) ||
+      (may_have_ended_others() && signal != 0 && !is_stop_signal(signal))) {
     failure_ = failure;
   }
   if (status == status::done || phase_ != Phase::running) return Order::none;
@@ -98,6 +103,11 @@ Order Supervisor::host_lost(int first_rank, int ranks, double now) {
   return crash(now);
 }
 
+Order Supervisor::starter_killed(double now) {
+  lost_ |= phase_ == Phase::running;
+  return stop(now, settings_.crash_grace_seconds);
+}
+
 Order Supervisor::launch_failed(double now) {
   launch_failed_ = true;
   return crash(now);
@@ -110,6 +120,7 @@ void Supervisor::note_stop_signal(int signal) {
 
 Order Supervisor::host_asked_to_stop(int signal, double now) {
   host_asked_ = true;
+  if (rank_asked_ && failure_ && is_stop_signal(signal_of(failure_->wait_status))) failure_.reset();
   note_stop_signal(signal);
   return ask(now);
 }

@@ -18,7 +18,7 @@ enum class Order {
 struct RankFailure {
   int rank = 0;
   int wait_status = 0;
-  OomVerdict oom = OomVerdict::none;
+  KillCause kill_cause = KillCause::none;
 };
 
 /// Decides, from the ranks' ends and the user's signals, when to stop, when to kill, and the exit
@@ -33,6 +33,10 @@ class Supervisor {
     /// Whether a rank's failure makes something else end the others' agents, as mpirun does: their
     /// loss is a consequence then, never the cause.
     bool failure_ends_agents = false;
+    /// From SIGKILL for everything to the moment that agents which have not finished are given up.
+    /// Longer than a silent host takes to be found lost: a rank that has lost its peer ends before
+    /// that, and is not the cause.
+    double kill_grace_seconds = 5;
   };
   explicit Supervisor(const Settings& settings);
 
@@ -41,10 +45,12 @@ class Supervisor {
   Order launch_failed(double now);
   /// A host was lost with its ranks: those from `first_rank` on.
   Order host_lost(int first_rank, int ranks, double now);
+  /// The program that started all agents was killed, and they end with it.
+  Order starter_killed(double now);
   /// SIGINT, SIGTERM, SIGHUP or SIGUSR1: the first asks, the second hurries, the third kills.
   Order stop_requested(int signal, double now);
   /// One of them has come to a host. It asks, and never hurries: whoever ends all processes of a
-  /// job sends one to each.
+  /// job sends one to each. A rank that has died of one was no failure then.
   Order host_asked_to_stop(int signal, double now);
   /// A rank that was asked to stop gets on with a save: its time begins anew, unless whoever wants
   /// the end has hurried.

@@ -165,6 +165,12 @@ Bytes parse_budget(const char* option, const std::string& text) {
   return bytes.value();
 }
 
+PortRange parse_ports(const std::string& text) {
+  const Result<PortRange> range = parse_port_range(text);
+  if (!range.ok()) fail(ErrorCode::usage, "--port_range: {}", range.error());
+  return range.value();
+}
+
 }  // namespace
 
 void check_options(LaunchOptions& o, const RawOptions& raw) {
@@ -182,6 +188,7 @@ void check_options(LaunchOptions& o, const RawOptions& raw) {
     o.num_gpus = raw.num_gpus;
   }
   if (o.master_port) check_number("--master_port", *o.master_port, 1, 65535);
+  o.port_range = raw.port_range ? parse_ports(*raw.port_range) : read_port_range();
   check_elastic(o, raw);
   constexpr int elastic_restarts = 100;  // as DeepSpeed's elastic agent
   o.max_restarts = raw.max_restarts.value_or(o.elastic ? elastic_restarts : 0);

@@ -14,6 +14,7 @@ struct RawOptions {
   int node_rank = -1;
   std::string ssh_command;
   std::string launcher_args;
+  std::optional<std::string> port_range;
   bool no_ssh_check = false;  ///< every connection is a check
   std::optional<std::string> device_memory;
   std::optional<std::string> host_memory;

@@ -44,7 +44,12 @@ void add_placement(CLI::App& app, LaunchOptions& o, RawOptions& raw) {
       "slots 0..N-1 of every node: the GPUs of CUDA_VISIBLE_DEVICES there, else CPU ranks");
   group.option("--master_addr", o.master_addr,
                "where rank 0 listens (default: the address that the other hosts reach it by)");
-  group.option("--master_port", o.master_port, "default 29500, or the next free port");
+  group.option("--master_port", o.master_port,
+               "default 29500, or the next free port; with --port_range the first free one of it");
+  group.option(
+      "--port_range", raw.port_range,
+      "FIRST-LAST: the ports at which ranks and the launcher may listen, as a firewall lets "
+      "pass; MPI and NCCL have settings of their own (any)");
   group.option("--launcher", o.launcher,
                "auto, local, ssh, openmpi, mpich or slurm; auto: slurm inside an allocation, else "
                "ssh when other hosts are named");

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/port_range.h"
+
 namespace dstrain::launcher {
 
 inline constexpr int default_master_port = 29500;
@@ -24,6 +26,7 @@ struct LaunchOptions {
   std::optional<int> num_gpus;
   std::string master_addr;
   std::optional<int> master_port;
+  std::optional<PortRange> port_range;
   std::string launcher = "auto";
   std::vector<std::string> launcher_args;  ///< words for srun, mpirun or mpiexec
   std::optional<int> ssh_port;

@@ -269,7 +269,10 @@ TaskCommand make_task_command(const Resources& resources, const LaunchOptions& o
   const Words agent{own_path(), "agent", std::string(connecting_agent), entry.rank_variable};
   argv.insert(argv.end(), agent.begin(), agent.end());
   const bool elsewhere = std::ranges::find(resources.remote, true) != resources.remote.end();
-  return {.argv = std::move(argv), .host_list = std::move(told.host_list), .here_only = !elsewhere};
+  return {.argv = std::move(argv),
+          .host_list = std::move(told.host_list),
+          .here_only = !elsewhere,
+          .ports = options.port_range};
 }
 
 }  // namespace dstrain::launcher

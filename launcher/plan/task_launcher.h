@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "launcher/plan/options.h"
+#include "runtime/base/port_range.h"
 
 namespace dstrain::launcher {
 
@@ -35,9 +36,10 @@ std::optional<TaskLauncherVersion> task_launcher_version(std::string_view printe
 /// How that program is started: each of its tasks is an agent with one rank (`dstrain agent
 /// --connect`), which connects back to the launcher.
 struct TaskCommand {
-  std::vector<std::string> argv;  ///< the first is the path of srun, mpirun or mpiexec
-  std::string host_list;          ///< which rank runs where, if the program reads it from stdin
-  bool here_only = false;         ///< no rank runs on another machine
+  std::vector<std::string> argv;     ///< the first is the path of srun, mpirun or mpiexec
+  std::string host_list;             ///< which rank runs where, if the program reads it from stdin
+  bool here_only = false;            ///< no rank runs on another machine
+  std::optional<PortRange> ports{};  ///< where the launcher may listen for the agents
 };
 
 /// For resources with a task launcher. Asks the program for its version, since the options that

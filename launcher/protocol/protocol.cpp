@@ -96,6 +96,7 @@ std::string encode_port_request(const PortRequest& request) {
   out.i32(request.port);
   out.u8(static_cast<std::uint8_t>(request.rule));
   out.string(request.address);
+  out.i32(request.last);
   return out.take();
 }
 
@@ -105,6 +106,7 @@ PortRequest decode_port_request(std::string_view payload) {
   request.port = in.i32();
   request.rule = static_cast<PortRule>(in.u8());
   request.address = in.string();
+  request.last = in.i32();
   in.finish();
   return request;
 }
@@ -222,7 +224,7 @@ std::string encode_exit(const Exit& exit) {
   WireWriter out;
   out.i32(exit.rank);
   out.i32(exit.wait_status);
-  out.u8(static_cast<std::uint8_t>(exit.oom));
+  out.u8(static_cast<std::uint8_t>(exit.kill_cause));
   return out.take();
 }
 
@@ -231,7 +233,7 @@ Exit decode_exit(std::string_view payload) {
   Exit exit;
   exit.rank = in.i32();
   exit.wait_status = in.i32();
-  exit.oom = static_cast<OomVerdict>(std::min<std::uint8_t>(in.u8(), 3));
+  exit.kill_cause = static_cast<KillCause>(std::min<std::uint8_t>(in.u8(), 4));
   in.finish();
   return exit;
 }

@@ -13,7 +13,7 @@
 /// it passes a shell or a command line.
 namespace dstrain::launcher {
 
-inline constexpr std::uint32_t protocol_version = 10;
+inline constexpr std::uint32_t protocol_version = 11;
 
 /// The agent's first bytes. What came before was printed by whatever started the agent.
 inline constexpr std::string_view agent_preamble{
@@ -47,7 +47,7 @@ enum class FromAgent : std::uint8_t {
   started = 66,   ///< u32 rank, i32 pid
   refused = 67,   ///< u32 rank, string: why it could not be started
   output = 68,    ///< u32 rank, u8 OutputStream, string
-  exited = 69,    ///< u32 rank, i32 status as of waitpid, u8 OomVerdict
+  exited = 69,    ///< u32 rank, i32 status as of waitpid, u8 KillCause
   note = 70,      ///< string: something the user should know
   finished = 71,  ///< every process of the job has ended
   port = 72,      ///< u32 port, now reserved while the agent lives; 0: string, why there is none
@@ -118,6 +118,7 @@ struct PortRequest {
   /// Where the store of rank 0 listens, for which the agent does; empty: the ranks' program is none
   /// of ours, and listens where it likes.
   std::string address{};
+  int last = 0;  ///< no port above it will do; 0: any will
 
   [[nodiscard]] bool exactly() const { return rule != PortRule::first_free; }
 };
@@ -127,8 +128,14 @@ PortRequest decode_port_request(std::string_view payload);
 
 enum class OutputStream : std::uint8_t { out = 0, err = 1 };
 
-/// How sure it is that the kernel killed a rank for want of memory.
-enum class OomVerdict : std::uint8_t { none = 0, possible = 1, likely = 2, certain = 3 };
+/// Why a rank got SIGKILL, or SIGXCPU: what it had used up, and how sure that is.
+enum class KillCause : std::uint8_t {
+  none = 0,
+  maybe_memory = 1,
+  likely_memory = 2,
+  memory = 3,
+  cpu_time = 4  ///< all that ulimit -t allows
+};
 
 /// What each rank runs.
 struct Command {
@@ -189,7 +196,7 @@ struct RankMessage {
 struct Exit {
   int rank = 0;
   int wait_status = 0;
-  OomVerdict oom = OomVerdict::none;
+  KillCause kill_cause = KillCause::none;
 };
 
 std::string encode_output(const Output& output);

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "runtime/base/compute_environment.h"
 #include "runtime/base/inherited_listener.h"
 #include "runtime/base/log.h"
 #include "runtime/base/random_bytes.h"
@@ -148,7 +149,8 @@ TcpOptions tcp_options(const TcpStore& store, const WorkerEnv& worker) {
           .size = worker.world_size,
           .timeout_seconds = worker.timeout_seconds,
           .address = address.value(),
-          .token = worker.token};
+          .token = worker.token,
+          .ports = read_port_range()};
 }
 
 /// Enters MPI unless that was done.
@@ -261,6 +263,13 @@ std::unique_ptr<Communicator> make_communicator(Joining& joining,
                     : make_over_nodes(joining, worker, std::move(map), own);
 }
 
+/// A rank may have inherited variables that the others lack, from a login or a container.
+std::vector<std::string> with_environment(std::span<const std::string> alike) {
+  std::vector<std::string> lines = compute_environment();
+  lines.insert(lines.end(), alike.begin(), alike.end());
+  return lines;
+}
+
 }  // namespace
 
 std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker) {
@@ -289,7 +298,7 @@ World join_world(WorkerEnv worker, std::span<const std::string> alike, const Tel
     const NodeMap map = exchange_nodes(*joining.store, worker);
     const OwnNode own = meet_node(*joining.store, worker, map);
     auto control = make_control_group("control", own.segment, *joining.store, worker, map);
-    require_alike_ranks(alike, *control);
+    require_alike_ranks(with_environment(alike), *control);
     auto communicator = make_communicator(joining, worker, map, own);
     return {std::move(worker), std::move(joining.store), std::move(control), std::move(joining.mpi),
             std::move(communicator)};

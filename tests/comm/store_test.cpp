@@ -151,8 +151,8 @@ TEST_CASE("TcpStore: nobody listens", "[comm]") {
       TcpStore::connect(options),
       ContainsSubstring("rendezvous timed out after 0.1 s at 127.0.0.1:" + std::to_string(port) +
                         ": waiting for rank 0 (") &&
-          ContainsSubstring("; see that it is started and that this address and port reach "
-                            "it, or raise --timeout"));
+          ContainsSubstring("; see that it is started and that 127.0.0.1 reaches this address and "
+                            "port, or raise --timeout"));
 }
 
 TEST_CASE("TcpStore: clients may start before the server", "[comm]") {

@@ -1,12 +1,16 @@
 // What happens while ranks connect over TCP: strangers that come to their ports, and ranks that
 // leave as soon as they are connected.
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <sstream>
 #include <thread>
 #include <vector>
+
+#include <sys/socket.h>
 
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/socket.h"
@@ -69,6 +73,52 @@ class SlowStore final : public comm::Store {
  private:
   comm::Store& store_;
   Departures& others_;
+};
+
+/// A port that swallows attempts to connect, as a firewall does that drops them: nobody accepts
+/// there, and the few places of those who wait are taken.
+class DroppingPort {
+ public:
+  DroppingPort() {
+    socket_ = std::move(listen_tcp({"127.0.0.1", 0}).value());
+    ::listen(socket_.get(), 0);
+    while (true) {
+      Result<UniqueFd> waiting = connect_tcp(endpoint(), Deadline::after(0.2));
+      if (!waiting.ok()) return;
+      waiting_.push_back(std::move(waiting.value()));
+    }
+  }
+  [[nodiscard]] Endpoint endpoint() const { return {"127.0.0.1", bound_port(socket_.get())}; }
+
+ private:
+  UniqueFd socket_;
+  std::vector<UniqueFd> waiting_;
+};
+
+/// Tells ranks above 0 that rank 0 listens somewhere else.
+class MisleadingStore final : public comm::Store {
+ public:
+  explicit MisleadingStore(const Endpoint& instead)
+      : instead_(fmt::format("{} {}", instead.host, instead.port)) {}
+  void set(const std::string& key, std::string_view value) override { store_.set(key, value); }
+  std::string get(const std::string& key, double timeout_seconds) override {
+    return store_.get(key, timeout_seconds);
+  }
+  std::vector<std::string> gather(const std::string& key,
+                                  Member member,
+                                  std::string_view value,
+                                  double timeout_seconds) override {
+    auto values = store_.gather(key, member, value, timeout_seconds);
+    if (member.rank > 0) values.front() = instead_;
+    return values;
+  }
+  std::int64_t add(const std::string& key, std::int64_t delta, double timeout_seconds) override {
+    return store_.add(key, delta, timeout_seconds);
+  }
+
+ private:
+  std::string instead_;
+  test::MemoryStore store_;
 };
 
 /// What a stranger does at a rank's port. The socket stays open until the test ends.
@@ -220,9 +270,50 @@ TEST_CASE("TcpMesh: a rank of another job is refused by name", "[comm]") {
       comm::connect_mesh(store, options, {{1 - rank}, 1});
     });
   });
-  CHECK_THAT(errors[0], ContainsSubstring("waits at 127.0.0.1 for connections from rank 1"));
+  CHECK_THAT(errors[0], ContainsSubstring("waits at 127.0.0.1:") &&
+                            ContainsSubstring(" for connections from rank 1 (127.0.0.1): ") &&
+                            ContainsSubstring("--port_range"));
   CHECK_THAT(errors[1], ContainsSubstring("rank 1 cannot connect") &&
                             ContainsSubstring("is not a rank of this group"));
+}
+
+TEST_CASE("TcpMesh: a rank that a firewall keeps from another fails before who waits for it",
+          "[comm]") {
+  DroppingPort port;
+  MisleadingStore store(port.endpoint());
+  std::array<std::string, 2> errors;
+  std::array<std::atomic<int>, 2> place{};
+  std::atomic<int> failed = 0;
+  test::run_ranks(2, [&](int rank) {
+    const auto own = static_cast<std::size_t>(rank);
+    errors[own] = error_of([&] {
+      comm::connect_mesh(store, {.rank = rank, .size = 2, .timeout_seconds = 5}, {{1 - rank}, 1});
+    });
+    place[own] = ++failed;
+  });
+  CHECK_THAT(errors[1],
+             ContainsSubstring(fmt::format("rank 1 cannot connect from 127.0.0.1 to rank 0 at {}: ",
+                                           to_string(port.endpoint()))) &&
+                 ContainsSubstring("--port_range says which ports it must let pass"));
+  CHECK_THAT(errors[0], ContainsSubstring("for connections from rank 1 (127.0.0.1)"));
+  CHECK(place[1] < place[0]);
+}
+
+TEST_CASE("TcpMesh: ranks listen at ports of the range", "[comm]") {
+  const UniqueFd free = std::move(listen_tcp({"127.0.0.1", 0}).value());
+  const int first = std::min(bound_port(free.get()), 65'000);
+  const PortRange range{first, first + 200};
+  VisitedStore store([](int /*socket*/) {}, 0);
+  test::run_ranks(3, [&](int rank) {
+    std::vector<int> peers{0, 1, 2};
+    std::erase(peers, rank);
+    comm::connect_mesh(store, {.rank = rank, .size = 3, .ports = range}, {peers, 1});
+  });
+  REQUIRE(store.endpoints.size() == 3);
+  for (const Endpoint& endpoint : store.endpoints) {
+    CHECK(endpoint.port > range.first);
+    CHECK(endpoint.port <= range.last);
+  }
 }
 
 TEST_CASE("TcpMesh: a rank may leave when the others have heard less", "[comm]") {

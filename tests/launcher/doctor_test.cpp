@@ -336,10 +336,6 @@ const std::vector<Fault> shell_faults{
      [](FakeMachine& m, Question&) {
        m.put_directory("/run/user/1000", 0700, 0);
      }},
-    {"runtime_directory", "/run/user/1000/dstrain",
-     [](FakeMachine& m, Question&) {
-       m.put_directory("/run/user/1000/dstrain", 0755);
-     }},
 };
 
 std::vector<Fault> all_faults() {
@@ -440,6 +436,10 @@ TEST_CASE("Doctor: what merely should be known is a note", "[launcher][doctor]")
       {"huge_pages", "shared memory: never",
        [](FakeMachine& m, Question&) {
          m.put_file("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "always [never]\n");
+       }},
+      {"runtime_directory", "/run/user/1000/dstrain-RANDOM",
+       [](FakeMachine& m, Question&) {
+         m.put_directory("/run/user/1000/dstrain", 0755);
        }},
       {"core_files", "unlimited",
        [](FakeMachine& m, Question&) {
@@ -646,10 +646,10 @@ TEST_CASE("Doctor: programs and libraries that hang or crash are survived", "[la
 }
 
 TEST_CASE("Doctor: peers are reached by a port that answers for them", "[launcher][doctor]") {
-  const Listener first("127.0.0.1");
-  const Listener second("127.0.0.1");
-  CHECK(Listener("192.0.2.1").port() == 0);
-  CHECK_FALSE(Listener("192.0.2.1").failure().empty());
+  const Listener first("127.0.0.1", {});
+  const Listener second("127.0.0.1", {});
+  CHECK(Listener("192.0.2.1", {}).port() == 0);
+  CHECK_FALSE(Listener("192.0.2.1", {}).failure().empty());
   const UniqueFd silent = std::move(listen_tcp({"127.0.0.1", 0}).value());
   std::vector<Peer> peers;
   for (int i = 0; i < 100; ++i) {

@@ -123,10 +123,13 @@ TEST_CASE("JobEnv: the job's own variables win", "[launcher]") {
 
 TEST_CASE("JobEnv: what travels and what was said last", "[launcher]") {
   const HostPlan plan({{"localhost", {0, 1}}});
-  constexpr std::array names{"NCCL_T",   "UCX_T", "MV2_T",    "MLFLOW_T",
-                             "PYTHON_T", "OMP_T", "DSTRAIN_T"};
+  constexpr std::array names{
+      "NCCL_T",         "UCX_T",     "MV2_T",    "MLFLOW_T",   "PYTHON_T",
+      "OMP_T",          "DSTRAIN_T", "ONEDNN_T", "DNNL_T",     "MALLOC_T",
+      "GLIBC_TUNABLES", "CUDA_T",    "CUBLAS_T", "CUBLASLT_T", "NVIDIA_TF32_OVERRIDE"};
   for (const char* const name : names) ::setenv(name, "travels", 1);
   ::setenv("HOME_T", "stays", 1);
+  ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);
   ::setenv("DSTRAIN_TIMEOUT", "5", 1);
   ::setenv("DSTRAIN_DEVICE", "", 1);
   const auto value = [&](const LaunchOptions& options, std::string_view name) -> std::string {
@@ -137,6 +140,7 @@ TEST_CASE("JobEnv: what travels and what was said last", "[launcher]") {
   };
   for (const char* const name : names) CHECK(value({}, name) == "travels");
   CHECK(value({}, "HOME_T") == "(absent)");
+  CHECK(value({}, "CUDA_VISIBLE_DEVICES") == "(absent)");
   CHECK(value({}, "DSTRAIN_TIMEOUT") == "5");
   LaunchOptions typed;
   typed.env = {"DSTRAIN_TIMEOUT=7"};
@@ -147,7 +151,10 @@ TEST_CASE("JobEnv: what travels and what was said last", "[launcher]") {
   CHECK_THROWS_WITH(value(typed, "DSTRAIN_DEVICE"),
                     Catch::Matchers::ContainsSubstring("use --device"));
   for (const char* const name : names) ::unsetenv(name);
-  for (const char* const name : {"HOME_T", "DSTRAIN_TIMEOUT", "DSTRAIN_DEVICE"}) ::unsetenv(name);
+  for (const char* const name :
+       {"HOME_T", "DSTRAIN_TIMEOUT", "DSTRAIN_DEVICE", "CUDA_VISIBLE_DEVICES"}) {
+    ::unsetenv(name);
+  }
 }
 
 TEST_CASE("JobEnv: random tokens have 256 bits and differ", "[launcher]") {
@@ -231,6 +238,17 @@ TEST_CASE("Port: an address that is not here is for rank 0 to find out", "[launc
   const ReservedPort reserved = reserve_port({port, PortRule::first_free, "192.0.2.77"});
   CHECK(reserved.port == port);
   CHECK_FALSE(reserved.listener);
+}
+
+TEST_CASE("Port: a range is not left", "[launcher]") {
+  const ReservedPort taken = reserve_port({29500, PortRule::first_free, ""});
+  const int port = taken.port;
+  const ReservedPort next = reserve_port({port, PortRule::first_free, "127.0.0.1", port + 100});
+  CHECK(next.port > port);
+  const PortRequest full =
+      decode_port_request(encode_port_request({port, PortRule::first_free, "127.0.0.1", port}));
+  CHECK_THROWS_WITH(reserve_port(full),
+                    fmt::format("no port of {0}-{0} is free; widen --port_range", port));
 }
 
 TEST_CASE("Port: one in use is told by what the user did", "[launcher]") {

@@ -96,10 +96,10 @@ TEST_CASE("Protocol: output and ends come back", "[launcher]") {
   CHECK(output.rank == 7);
   CHECK(output.stream == OutputStream::err);
   CHECK(output.bytes == std::string_view("a\0b", 3));
-  const Exit exit = decode_exit(encode_exit({3, 9, OomVerdict::likely}));
+  const Exit exit = decode_exit(encode_exit({3, 9, KillCause::likely_memory}));
   CHECK(exit.rank == 3);
   CHECK(exit.wait_status == 9);
-  CHECK(exit.oom == OomVerdict::likely);
+  CHECK(exit.kill_cause == KillCause::likely_memory);
 }
 
 TEST_CASE("Protocol: an agent of another protocol is known by its number", "[launcher]") {

@@ -13,7 +13,7 @@ int exited(int status) {
   return status << 8;
 }
 Exit end_of(int rank, int wait_status) {
-  return {rank, wait_status, OomVerdict::none};
+  return {rank, wait_status, KillCause::none};
 }
 
 }  // namespace
@@ -270,6 +270,14 @@ TEST_CASE("Supervisor: what a rank says of its peer is not the cause", "[launche
   CHECK(lost.lost_a_host());
   CHECK(lost.exit_status() == 1);
 
+  // A host that fell silent is found lost long after it was to be killed.
+  Supervisor silent({2, 1, 30});
+  silent.rank_exited(end_of(0, exited(1)), 0);
+  CHECK(silent.tick(1) == Order::kill);
+  silent.host_lost(1, 1, 30);
+  CHECK_FALSE(silent.first_failure());
+  CHECK(silent.lost_a_host());
+
   // mpirun ends the others' agents when one rank has failed.
   Supervisor under_mpirun({.ranks = 2, .failure_ends_agents = true});
   under_mpirun.rank_exited(end_of(0, exited(1)), 0);
@@ -294,6 +302,39 @@ TEST_CASE("Supervisor: what a rank says of its peer is not the cause", "[launche
   CHECK(late.tick(1) == Order::kill);
   late.rank_exited(end_of(1, SIGKILL), 1.1);
   CHECK(late.first_failure()->rank == 0);
+}
+
+TEST_CASE("Supervisor: hosts that are killed are given up after the grace for it", "[launcher]") {
+  Supervisor supervisor({.ranks = 2, .kill_grace_seconds = 31});
+  supervisor.rank_exited(end_of(0, exited(1)), 0);
+  CHECK(supervisor.tick(1) == Order::kill);
+  CHECK(supervisor.tick(31.9) == Order::none);
+  CHECK(supervisor.tick(32) == Order::abandon);
+}
+
+TEST_CASE("Supervisor: ranks that end with what started them have not failed", "[launcher]") {
+  Supervisor supervisor({.ranks = 2, .failure_ends_agents = true});
+  CHECK(supervisor.starter_killed(0) == Order::terminate);
+  supervisor.rank_exited(end_of(0, SIGKILL), 0.1);
+  supervisor.rank_exited(end_of(1, SIGTERM), 0.1);
+  CHECK_FALSE(supervisor.first_failure());
+  CHECK(supervisor.exit_status() == 1);
+}
+
+TEST_CASE("Supervisor: a rank that a stop signal ended has not failed when its host got it too",
+          "[launcher]") {
+  Supervisor supervisor({2, 1, 30});
+  CHECK(supervisor.rank_exited(end_of(0, SIGTERM), 0) == Order::terminate);
+  supervisor.host_asked_to_stop(SIGTERM, 0.1);
+  CHECK_FALSE(supervisor.first_failure());
+  CHECK(supervisor.only_a_host_asked());
+  supervisor.rank_exited(end_of(1, SIGTERM), 0.2);
+  CHECK(supervisor.exit_status() == 128 + SIGTERM);
+
+  Supervisor crashed({2, 1, 30});
+  crashed.rank_exited(end_of(0, exited(7)), 0);
+  crashed.host_asked_to_stop(SIGTERM, 0.1);
+  CHECK(crashed.first_failure()->rank == 0);
 }
 
 TEST_CASE("Supervisor: a launcher may have some of the ranks", "[launcher]") {
@@ -328,12 +369,15 @@ TEST_CASE("Supervisor: what could not start is status 3", "[launcher]") {
 
 TEST_CASE("FailureReport: names rank and host and pid and cause", "[launcher]") {
   const std::vector<std::string> lines{"one", "two"};
-  CHECK(failure_report({{1, exited(7), OomVerdict::none}, "box", 42, 7, lines, "/l/x.log"}) ==
+  CHECK(failure_report({{1, exited(7), KillCause::none}, "box", 42, 7, lines, "/l/x.log"}) ==
         "dstrain: error: rank 1 on box (pid 42) ended with status 7\n"
         "  last step: 7\n"
         "  last lines of rank 1:\n    one\n    two\n  log file: /l/x.log\n");
-  CHECK(failure_report({{0, SIGKILL, OomVerdict::possible}, "box", 42, 0, {}, ""}) ==
+  CHECK(failure_report({{0, SIGKILL, KillCause::maybe_memory}, "box", 42, 0, {}, ""}) ==
         "dstrain: error: rank 0 on box (pid 42) was killed by SIGKILL; possibly out of memory\n");
-  CHECK(describe_end({0, SIGKILL, OomVerdict::certain}) ==
+  CHECK(describe_end({0, SIGKILL, KillCause::memory}) ==
         "was killed by SIGKILL by the kernel's OOM killer: out of memory");
+  CHECK(describe_end({0, SIGXCPU, KillCause::cpu_time}) ==
+        "was killed by SIGXCPU: it has used all the CPU time that ulimit -t allows; raise that "
+        "limit");
 }

@@ -74,6 +74,16 @@ void kill_rank(const Launch& launch, int rank) {
   }
 }
 
+/// Kills the srun, mpirun or mpiexec of the job; srun is two processes, of which the second helps.
+void kill_starter(const Launch& launch) {
+  for (const pid_t pid : launch.processes()) {
+    const std::string name = test::read_bytes(fmt::format("/proc/{}/comm", pid));
+    if (name.starts_with("srun") || name.starts_with("mpirun") || name.starts_with("mpiexec")) {
+      ::kill(pid, SIGKILL);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("Task launch: each task is the rank that the plan says", "[net][tasks]") {
@@ -180,6 +190,22 @@ TEST_CASE("Task launch: agents that end with a killed rank of MPI are not report
   CAPTURE(launch.err());
   CHECK_THAT(launch.err(),
              ContainsSubstring("was killed by SIGKILL") && !ContainsSubstring("is lost"));
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Task launch: no rank is blamed when what started them is killed", "[net][tasks]") {
+  const std::string launcher = test::any_task_launcher();
+  CAPTURE(launcher);
+  const TaskStarterUnderTest starter(launcher);
+  Launch launch(starter.shell(run_until_killed), {.env = starter.environment(), .directory = ""});
+  wait_for_ranks(launch);
+  kill_starter(launch);
+  CHECK(launch.wait() != 0);
+  CAPTURE(launch.err());
+  CHECK_THAT(launch.err(), !ContainsSubstring("error: rank "));
+  const char* const name = launcher == "slurm" ? "srun" : "mpi";
+  CHECK_THAT(launch.err(), ContainsSubstring(std::string("error: ") + name) &&
+                               ContainsSubstring("was killed by SIGKILL, and the ranks"));
   CHECK(launch.nothing_left());
 }
 

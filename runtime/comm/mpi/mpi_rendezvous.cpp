@@ -12,6 +12,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/machine_identity.h"
 #include "runtime/base/number.h"
+#include "runtime/base/port_range.h"
 #include "runtime/base/random_bytes.h"
 #include "runtime/comm/group_barrier.h"
 #include "runtime/comm/store/tcp_store.h"
@@ -49,11 +50,12 @@ std::vector<std::string> addresses_to_try(const GivenRendezvous& given, bool one
   return one_network ? std::vector<std::string>{"127.0.0.1"} : network_addresses();
 }
 
-std::vector<Offer> listen_at(const std::vector<std::string>& addresses, int port) {
+std::vector<Offer> listen_at(const std::vector<std::string>& addresses, std::optional<int> port) {
+  const std::optional<PortRange> range = read_port_range();
   std::vector<Offer> offers;
   Failure reason{"this machine has no address but loopback"};
   for (const std::string& address : addresses) {
-    Result<UniqueFd> listener = listen_tcp({address, port});
+    Result<UniqueFd> listener = port ? listen_tcp({address, *port}) : listen_within(address, range);
     if (listener.ok()) {
       const int bound = bound_port(listener.value().get());
       offers.push_back({{address, bound}, std::move(listener.value())});
@@ -124,7 +126,8 @@ Offer choose(std::vector<Offer> offers, std::span<const std::uint32_t> answers) 
   }
   fail(ErrorCode::comm,
        "rendezvous: no address of rank 0's machine is reached by all ranks: {}: open the ports "
-       "between the hosts, or set MASTER_ADDR and MASTER_PORT to what may pass",
+       "between the hosts, or give a range of ports that may pass (DSTRAIN_PORT_RANGE), or set "
+       "MASTER_ADDR and MASTER_PORT",
        reasons);
 }
 
@@ -151,7 +154,7 @@ RendezvousAddress share_rendezvous(MpiLibrary& mpi, const GivenRendezvous& given
   std::vector<Offer> offers;
   const std::string addresses = from_rank_zero(mpi, [&] {
     const bool one_network = std::ranges::count(networks, networks[0]) == mpi.api().size;
-    offers = listen_at(addresses_to_try(given, one_network), given.port.value_or(0));
+    offers = listen_at(addresses_to_try(given, one_network), given.port);
     std::string text;
     for (const Offer& offer : offers) text += to_text(offer.endpoint);
     return text;

@@ -72,6 +72,12 @@ Attempt try_to_reach(const Endpoint& endpoint, const Search& search, Deadline de
           true};
 }
 
+/// The own end of the way there.
+std::string own_side(const Endpoint& there) {
+  const Result<std::string> address = local_address_towards(there);
+  return address.ok() ? address.value() : "this machine";
+}
+
 /// Where the server was found, and the connection to it.
 struct Found {
   int port = 0;
@@ -98,8 +104,8 @@ Found find_server(const Search& search, Deadline deadline) {
     if (deadline.passed()) {
       fail(ErrorCode::timeout,
            "rendezvous timed out after {:g} s at {}: waiting for rank 0 ({}); "
-           "see that it is started and that this address and port reach it, or raise --timeout",
-           seconds, to_string(search.first), failure);
+           "see that it is started and that {} reaches this address and port, or raise --timeout",
+           seconds, to_string(search.first), failure, own_side(search.first));
     }
     if (silent.passed() && !std::exchange(told, true)) {
       log_info(fmt::format("rendezvous at {}: waiting for rank 0 ({})", to_string(search.first),

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <sstream>
+#include <utility>
 
 #include <poll.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 #include "runtime/base/socket.h"
 #include "runtime/base/token_listener.h"
 #include "runtime/comm/group_barrier.h"
@@ -18,6 +21,7 @@ namespace {
 constexpr Magic magic{'d', 's', 't', 'r', 't', 'c', 'p', '1'};
 constexpr double join_seconds_min = 5;
 constexpr double proof_seconds = 10;
+constexpr double silent_seconds = 10;  ///< after so long a warning says who is not reached
 /// How often a rank that waits for another looks whether it still has to.
 constexpr double mesh_look_seconds = 0.05;
 constexpr std::size_t strangers_max = 128;  // beside the connections that are due
@@ -34,7 +38,7 @@ Endpoint parse_endpoint(const std::string& text) {
 }
 
 UniqueFd open_listener(const TcpOptions& options) {
-  Result<UniqueFd> listener = listen_tcp({options.address, 0});
+  Result<UniqueFd> listener = listen_within(options.address, options.ports);
   if (listener.ok()) return std::move(listener.value());
   fail(ErrorCode::comm, "rank {}: {}", options.name_of(options.rank), listener.error());
 }
@@ -44,43 +48,77 @@ std::string endpoint_text(const TcpOptions& options, const UniqueFd& listener) {
   return fmt::format("{} {}", options.address, bound_port(listener.get()));
 }
 
-[[noreturn]] void fail_to_connect(const TcpOptions& options, int peer, const std::string& why) {
-  fail(ErrorCode::comm,
-       "rank {} cannot connect from {} to rank {}: {}: is there a firewall between the nodes?",
-       options.name_of(options.rank), options.address, options.name_of(peer), why);
+constexpr const char* remedy =
+    "is there a firewall between the hosts? --port_range says which ports it must let pass";
+
+std::string describe_way(const TcpOptions& options, int peer, const Endpoint& endpoint) {
+  return fmt::format("rank {} cannot connect from {} to rank {} at {}",
+                     options.name_of(options.rank), options.address, options.name_of(peer),
+                     to_string(endpoint));
 }
 
-/// A connection that breaks before it is proved has made room for another: it is tried again.
+/// A firewall that drops what it does not let pass says nothing; after a while a warning does.
+UniqueFd connect_patiently(const TcpOptions& options,
+                           int peer,
+                           const Endpoint& endpoint,
+                           Deadline deadline) {
+  for (bool told = false;;) {
+    const Deadline patience = deadline.at_most(silent_seconds);
+    Result<UniqueFd> socket = connect_tcp(endpoint, patience);
+    if (socket.ok()) return std::move(socket.value());
+    const std::string way = describe_way(options, peer, endpoint);
+    if (!patience.passed() || deadline.passed()) {
+      fail(ErrorCode::comm, "{}: {}: {}", way, socket.error(), remedy);
+    }
+    if (!std::exchange(told, true)) log_warning(fmt::format("{} yet: {}", way, remedy));
+  }
+}
+
+/// A connection that breaks before it is proved has made room for another: it is tried again. The
+/// network gets three quarters of the time: a rank that cannot reach another tells before those do
+/// that wait for it, which know less.
 UniqueFd connect_line(const TcpOptions& options,
                       int peer,
                       const Endpoint& endpoint,
                       std::uint32_t number,
                       Deadline deadline) {
   const std::string token = token_of(options);
+  const Deadline reached = deadline.at_most(deadline.remaining_seconds() * 3 / 4);
   while (true) {
-    Result<UniqueFd> socket = connect_tcp(endpoint, deadline);
-    if (!socket.ok()) {
-      fail_to_connect(options, peer, fmt::format("{}: {}", to_string(endpoint), socket.error()));
-    }
+    UniqueFd socket = connect_patiently(options, peer, endpoint, reached);
     const TokenProof proof{.magic = magic, .token = token, .number = number};
-    const TokenAnswer answer = prove_token(socket.value().get(), proof, deadline);
-    if (answer == TokenAnswer::accepted) return std::move(socket.value());
+    const TokenAnswer answer = prove_token(socket.get(), proof, deadline);
+    if (answer == TokenAnswer::accepted) return socket;
     if (answer != TokenAnswer::broken) {
-      fail_to_connect(options, peer, to_string(endpoint) + " is not a rank of this group");
+      fail(ErrorCode::comm, "{}: what answers is not a rank of this group",
+           describe_way(options, peer, endpoint));
     }
-    if (deadline.passed()) fail_to_connect(options, peer, to_string(endpoint) + " is silent");
+    if (deadline.passed()) {
+      fail(ErrorCode::comm,
+           "{}: it accepts connections and says nothing; it may be waiting for another rank",
+           describe_way(options, peer, endpoint));
+    }
   }
 }
 
-/// What messages call the ranks whose connections are not all there.
-std::vector<int> missing_ranks(const TcpMesh& mesh, const TcpOptions& options) {
-  std::vector<int> missing;
+/// The ranks whose connections are not all there.
+std::vector<std::size_t> missing_ranks(const TcpMesh& mesh) {
+  std::vector<std::size_t> missing;
   for (std::size_t rank = 0; rank < mesh.size(); ++rank) {
-    if (!std::ranges::all_of(mesh[rank], &UniqueFd::operator bool)) {
-      missing.push_back(options.name_of(static_cast<int>(rank)));
-    }
+    if (!std::ranges::all_of(mesh[rank], &UniqueFd::operator bool)) missing.push_back(rank);
   }
   return missing;
+}
+
+/// "rank 3 (10.0.0.3)", as far as addresses are known.
+std::string name_missing(std::span<const std::size_t> missing,
+                         const std::vector<Endpoint>& endpoints,
+                         const TcpOptions& options) {
+  std::vector<int> names;
+  for (const std::size_t rank : missing) names.push_back(options.name_of(static_cast<int>(rank)));
+  std::string text = name_ranks(names);
+  const bool one = missing.size() == 1 && missing.front() < endpoints.size();
+  return one ? fmt::format("{} ({})", text, endpoints[missing.front()].host) : text;
 }
 
 /// Takes a connection that is due; others are dropped. Its number is that of the other rank, times
@@ -101,20 +139,26 @@ TokenListener listen_to(UniqueFd listener, const TcpOptions& options, std::size_
                         .proof_seconds = proof_seconds});
 }
 
+/// What a rank that waits for connections knows.
+struct Waiting {
+  Endpoint own;                  ///< where it listens
+  std::vector<Endpoint> others;  ///< by rank; empty: not known
+  std::uint32_t lines = 1;
+};
+
 /// Waits for the connections that are not there.
 void accept_missing(TcpMesh& mesh,
                     TokenListener listener,
                     const TcpOptions& options,
-                    std::uint32_t lines,
+                    const Waiting& waiting,
                     Deadline end,
                     FunctionRef<void()> look) {
-  for (auto missing = missing_ranks(mesh, options); !missing.empty();
-       missing = missing_ranks(mesh, options)) {
+  for (auto missing = missing_ranks(mesh); !missing.empty(); missing = missing_ranks(mesh)) {
     look();
     if (end.passed()) {
-      fail(ErrorCode::timeout,
-           "rank {} waits at {} for connections from {}: is there a firewall between the nodes?",
-           options.name_of(options.rank), options.address, name_ranks(missing));
+      fail(ErrorCode::timeout, "rank {} waits at {} for connections from {}: {}",
+           options.name_of(options.rank), to_string(waiting.own),
+           name_missing(missing, waiting.others, options), remedy);
     }
     std::vector<pollfd> fds;
     listener.add_polls(fds);
@@ -122,7 +166,7 @@ void accept_missing(TcpMesh& mesh,
     const int look_ms = end.at_most(mesh_look_seconds).remaining_ms();
     ::poll(fds.data(), fds.size(), most < 0 ? look_ms : std::min(most, look_ms));
     for (TokenListener::Client& client : listener.advance(fds)) {
-      take(mesh, lines, std::move(client));
+      take(mesh, waiting.lines, std::move(client));
     }
   }
 }
@@ -138,12 +182,16 @@ TcpMesh connect_mesh(Store& store, const TcpOptions& options, const MeshShape& s
   TcpMesh mesh(static_cast<std::size_t>(options.size));
   for (const int peer : shape.peers) mesh[static_cast<std::size_t>(peer)].resize(lines);
   UniqueFd listener = open_listener(options);
-  const std::vector<std::string> endpoints =
-      store.gather("tcp/" + options.name, {options.rank, options.size},
-                   endpoint_text(options, listener), end.remaining_seconds());
+  const Endpoint own{options.address, bound_port(listener.get())};
+  std::vector<Endpoint> endpoints;
+  for (const std::string& text :
+       store.gather("tcp/" + options.name, {options.rank, options.size},
+                    endpoint_text(options, listener), end.remaining_seconds())) {
+    endpoints.push_back(parse_endpoint(text));
+  }
   for (const int peer : shape.peers) {
     if (peer > options.rank) continue;
-    const Endpoint endpoint = parse_endpoint(endpoints[static_cast<std::size_t>(peer)]);
+    const Endpoint& endpoint = endpoints[static_cast<std::size_t>(peer)];
     for (std::uint32_t line = 0; line < lines; ++line) {
       const std::uint32_t number = static_cast<std::uint32_t>(options.rank) * lines + line;
       mesh[static_cast<std::size_t>(peer)][line] =
@@ -151,7 +199,7 @@ TcpMesh connect_mesh(Store& store, const TcpOptions& options, const MeshShape& s
     }
   }
   accept_missing(mesh, listen_to(std::move(listener), options, shape.peers.size() * lines), options,
-                 lines, end, [] {});
+                 {own, std::move(endpoints), lines}, end, [] {});
   return mesh;
 }
 
@@ -170,7 +218,8 @@ UniqueFd connect_pair(Store& store, const TcpOptions& options, int peer, Functio
   TcpMesh mesh(static_cast<std::size_t>(pair.size));
   std::vector<UniqueFd>& line = mesh[static_cast<std::size_t>(peer)];
   line.resize(1);
-  accept_missing(mesh, listen_to(std::move(listener), pair, 1), pair, 1, end, look);
+  const Endpoint own{pair.address, bound_port(listener.get())};
+  accept_missing(mesh, listen_to(std::move(listener), pair, 1), pair, {own, {}, 1}, end, look);
   return std::move(line.front());
 }
 

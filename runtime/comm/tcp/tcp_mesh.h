@@ -1,8 +1,10 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/function_ref.h"
+#include "runtime/base/port_range.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/comm/store.h"
 
@@ -16,8 +18,9 @@ struct TcpOptions {
   std::string name = "world";    ///< keeps the groups that use one store apart
   /// The own address, at which the other ranks reach this one: local_address_towards(MASTER_ADDR).
   std::string address = "127.0.0.1";
-  std::string token{};       ///< of the job
-  std::vector<int> names{};  ///< what messages call the ranks; empty: 0, 1, ...
+  std::string token{};               ///< of the job
+  std::optional<PortRange> ports{};  ///< to listen at; none: at any
+  std::vector<int> names{};          ///< what messages call the ranks; empty: 0, 1, ...
 
   [[nodiscard]] int name_of(int other) const {
     return names.empty() ? other : names[static_cast<std::size_t>(other)];
