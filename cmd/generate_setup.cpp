@@ -201,6 +201,15 @@ std::vector<std::int32_t> encode_prompt(const data::TextEncoder& encoder,
   return ids;
 }
 
+void warn_of_end_tokens(const model::GenerationConfig& defaults, GenerateSetup& setup) {
+  for (const std::int32_t token : defaults.end_tokens) {
+    if (token < setup.model.vocabulary) continue;
+    setup.warnings.push_back(
+        fmt::format("{}: eos_token_id {} ends no text: the model has {} tokens", defaults.file,
+                    token, setup.model.vocabulary));
+  }
+}
+
 }  // namespace
 
 std::string generate_help() {
@@ -253,6 +262,7 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   } else if (defaults.end_tokens.empty() && setup.encoder->end_of_text()) {
     defaults.end_tokens = {*setup.encoder->end_of_text()};
   }
+  warn_of_end_tokens(defaults, setup);
   const std::int64_t given = setup.model.pairs ? 1 : std::ssize(setup.prompt);
   setup.sampling = choose_sampling(options, defaults, given);
   setup.mode = describe_mode(setup.sampling);

@@ -118,6 +118,10 @@ std::vector<std::string> describe_alike(const TrainSetup& setup,
   if (data.packing) lines.push_back(fmt::format("packing {}", *data.packing));
   lines.push_back("the mixture " + data.mixture);
   lines.push_back("the tokenizer " + setup.text_encoder);
+  if (!setup.validation_data) {
+    lines.emplace_back("no held-out data");
+    return lines;
+  }
   lines.push_back("held-out data " + describe_held_out(setup));
   lines.push_back("held-out data with the digest " + describe_held_out_content(setup));
   return lines;

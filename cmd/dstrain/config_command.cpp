@@ -24,13 +24,14 @@ namespace dstrain::cmd {
 namespace {
 
 constexpr std::string_view config_usage =
-    "dstrain config check FILE [--num_gpus N] [--device D] [training options]\n"
+    "dstrain config check FILE [--num_gpus N] [--device D] [--host_memory SIZE] [training "
+    "options]\n"
     "    Reports every problem of a DeepSpeed configuration at once; status 2 when there are any.\n"
     "    --num_gpus: the batch sizes must fit N ranks, not just some number of them.\n"
     "    With options that name a model (--model_name_or_path, --config_name) also the memory of\n"
     "    a rank, the only one unless --num_gpus; a warning says when this machine has too\n"
-    "    little for all of them. --device: on auto (what is used here), cpu or cuda, which need\n"
-    "    not be here.\n"
+    "    little for all of them, or less than --host_memory. --device: on auto (what is used\n"
+    "    here), cpu or cuda, which need not be here.\n"
     "dstrain config show FILE [--num_gpus N] [training options]\n"
     "    Prints what the configuration and the options amount to, and where each value comes\n"
     "    from: the file, a flag, a default, or derived from others. One rank unless --num_gpus;\n"
@@ -44,7 +45,8 @@ struct ConfigRequest {
   std::string file;
   std::optional<std::int64_t> num_gpus;
   std::optional<std::string> device;
-  std::vector<std::string> flags;  ///< the training options
+  std::optional<Bytes> host_memory;  ///< of all ranks together
+  std::vector<std::string> flags;    ///< the training options
 };
 
 std::int64_t rank_count(const std::string& text) {
@@ -54,6 +56,12 @@ std::int64_t rank_count(const std::string& text) {
     return std::stoll(text);
   }
   fail(ErrorCode::usage, "--num_gpus: expected a number of ranks, got \"{}\"", text);
+}
+
+Bytes byte_count(const std::string& text) {
+  const Result<Bytes> bytes = parse_bytes(text);
+  if (!bytes.ok()) fail(ErrorCode::usage, "--host_memory: {}", bytes.error());
+  return bytes.value();
 }
 
 ConfigRequest parse_config_request(std::span<const std::string> arguments) {
@@ -79,6 +87,8 @@ ConfigRequest parse_config_request(std::span<const std::string> arguments) {
       request.num_gpus = rank_count(value());
     } else if (name == "--device") {
       request.device = value();
+    } else if (name == "--host_memory" || name == "--host-memory") {
+      request.host_memory = byte_count(value());
     } else if (request.file.empty() && !argument.starts_with("-") && request.flags.empty()) {
       request.file = argument;
     } else {
@@ -90,8 +100,9 @@ ConfigRequest parse_config_request(std::span<const std::string> arguments) {
     fail(ErrorCode::usage, "config elastic: {}: only --num_gpus N goes with a FILE",
          request.flags.front());
   }
-  if (request.action != "check" && request.device) {
-    fail(ErrorCode::usage, "config {}: --device: only check plans for a device", request.action);
+  if (request.action != "check" && (request.device || request.host_memory)) {
+    fail(ErrorCode::usage, "config {}: {}: only check plans memory", request.action,
+         request.device ? "--device" : "--host_memory");
   }
   return request;
 }
@@ -109,14 +120,15 @@ config::Resolved resolve(const config::TrainOptions& options,
 /// What a rank of a run takes.
 std::string describe_memory(config::TrainSettings& settings,
                             std::int64_t world,
-                            DeviceKind device) {
+                            DeviceKind device,
+                            Bytes host_memory) {
   const model::Model model =
       model_config(settings.model)->make({settings.dtype, settings.model.in_splits, device});
   settle_lengths(settings.data, model);
   const auto ranks = static_cast<int>(world);
   const MemorySetup memory = set_up_memory(settings, model, ranks);
   // The ranks may run on other machines.
-  if (const auto exceeded = exceeded_memory(memory.plan, ranks, read_host_memory())) {
+  if (const auto exceeded = exceeded_memory(memory.plan, ranks, host_memory)) {
     settings.warnings.push_back("dstrain train would refuse it here: " + exceeded->reason);
   }
   return fmt::format("on {}, {}: {}\n", name_of(device), counted(world, "rank"),
@@ -136,8 +148,9 @@ void check(const ConfigRequest& request, const config::DsConfig& config) {
   config::TrainSettings settings = resolve(options, config, {.world_size = world}).settings;
   std::string memory;
   if (plans) {
-    memory = describe_memory(settings, world, device);
-  } else if (request.device) {
+    memory =
+        describe_memory(settings, world, device, request.host_memory.value_or(read_host_memory()));
+  } else if (request.device || request.host_memory) {
     memory = fmt::format(
         "on {}: what a rank takes is told with --model_name_or_path or "
         "--config_name\n",

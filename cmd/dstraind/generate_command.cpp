@@ -6,13 +6,35 @@
 #include "cmd/dstraind/commands.h"
 #include "cmd/dstraind/compute_threads.h"
 #include "cmd/generate_setup.h"
+#include "cmd/memory_setup.h"
 #include "runtime/backend/open_backend.h"
+#include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/self/self_communicator.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {
+namespace {
+
+/// Before anything is allocated.
+void check_memory(const GenerateSetup& setup, const zero::FlatLayout& layout, Bytes budget) {
+  const model::Model& model = setup.model;
+  if (!shares_host_memory(model.device)) return;
+  const std::int64_t prompt = std::ssize(setup.prompt);
+  const std::int64_t given = model.pairs ? 1 : prompt;
+  const model::BatchShape longest{
+      1, std::min(given + setup.sampling.max_new_tokens - 1, model.positions),
+      model.pairs ? prompt : 0};
+  const zero::MemoryPlan plan = zero::plan_memory(
+      layout, {.device = model.device,
+               .trains = false,
+               .activations = engine::Engine::activation_bytes(model, {.shape = longest})});
+  const auto exceeded = exceeded_memory(plan, 1, budget);
+  if (exceeded) fail(ErrorCode::config, "{}", exceeded->reason);
+}
+
+}  // namespace
 
 int generate_command(std::span<const std::string> arguments) {
   const WorkerEnv worker = read_worker_env();
@@ -27,6 +49,8 @@ int generate_command(std::span<const std::string> arguments) {
         "the prompt is read as bytes: only a model trained with --tokenizer byte answers in text; "
         "--tokenizer DIR names its tokenizer");
   }
+  const zero::FlatLayout layout(setup.model, {});
+  check_memory(setup, layout, worker.host_memory_bytes);
   const std::unique_ptr<Backend> backend = open_backend({device, worker.local_rank});
   const std::unique_ptr<Stream> stream = backend->make_stream(Backend::StreamUse::computing);
   MemoryResource& memory = backend->memory();
@@ -34,7 +58,6 @@ int generate_command(std::span<const std::string> arguments) {
   const std::unique_ptr<comm::ControlGroup> control = comm::make_self_control_group();
   const std::unique_ptr<comm::Communicator> communicator =
       backend->connect({comm::make_self_communicator(), *control, host});
-  const zero::FlatLayout layout(setup.model, {});
   zero::ShardedStore store(
       {layout, *communicator, {{{memory, memory, memory}, {host, host, host}, host}, memory}}, {},
       *stream);

@@ -12,6 +12,7 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr double hurry_seconds = 1;
+
 bool is_stop_signal(int signal) {
   return std::ranges::find(stop_signals, signal) != stop_signals.end();
 }

@@ -15,6 +15,7 @@
 #include "runtime/base/visible_gpus.h"
 
 namespace dstrain::launcher {
+
 int usable_gpus(const Machine& machine) {
   const bool hidden = machine.visible_gpus && hides_all_gpus(*machine.visible_gpus);
   return hidden ? 0 : machine.gpus;

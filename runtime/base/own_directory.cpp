@@ -45,7 +45,8 @@ fs::path own_directory(const fs::path& directory, const std::string& name) {
   if (const auto found = own_directories(directory, name); !found.empty()) return found.front();
   const fs::path other = usual.string() + "-" + to_hex(random_bytes<8>());
   if (::mkdir(other.c_str(), S_IRWXU) != 0) fail_errno(errno, "mkdir " + other.string());
-  return own_directories(directory, name).front();  // maybe that of another process of ours
+  const auto found = own_directories(directory, name);  // the first may be another process's
+  return found.empty() ? other : found.front();
 }
 
 }  // namespace dstrain

@@ -123,6 +123,25 @@ TEST_CASE("Generate: a text longer than the model's positions is told", "[e2e][g
   CHECK_THAT(err("31"), !ContainsSubstring("warning: the model has"));
 }
 
+TEST_CASE("Generate: an end token outside the vocabulary is told", "[e2e][generate]") {
+  const Outcome outcome = GivenModel(json{{"eos_token_id", {7, 123'456}}}).generate();
+  CHECK(outcome.status == 0);
+  CHECK_THAT(outcome.err, ContainsSubstring("generation_config.json: eos_token_id 123456 ends no "
+                                            "text: the model has 160 tokens"));
+  CHECK_THAT(GivenModel(json{{"eos_token_id", 7}}).generate().err,
+             !ContainsSubstring("ends no text"));
+}
+
+TEST_CASE("Generate: what the memory does not hold is refused", "[e2e][generate]") {
+  Words words = GivenModel().command({"--prompt", prompt});
+  words.insert(words.begin(), {"--host_memory", "64KiB"});
+  const Outcome outcome = test::run_command(words);
+  CHECK(outcome.status == 2);
+  CHECK(outcome.out.empty());
+  CHECK_THAT(outcome.err, ContainsSubstring("1 rank of this machine would need ") &&
+                              ContainsSubstring("--host_memory allows 64.0 KiB"));
+}
+
 TEST_CASE("Generate: the mode is named and typed options override the model's", "[e2e][generate]") {
   const json sampled{{"do_sample", true}, {"temperature", 0.7}, {"top_p", 0.8}};
   struct Row {

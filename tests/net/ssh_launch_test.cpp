@@ -272,3 +272,48 @@ TEST_CASE("SshLaunch: training over two hosts gives the losses of one machine", 
     }
   }
 }
+
+TEST_CASE("SshLaunch: many hosts behind one jump host start", "[net][ssh]") {
+  need_sshd();
+  if (const auto refusal = TwoNodes::refusal()) skip(*refusal);
+  if (find_program("ssh").empty()) skip("there is no ssh (Debian: openssh-client)");
+  const int count = count_from("DSTRAIN_HOSTS_BEHIND_JUMP", 16);
+  const TwoNodes nodes;
+  const auto settings = [&](int node, int port) {
+    SshServer::Settings there;
+    there.port = port;
+    there.within = nodes.on(node, {});
+    there.address = TwoNodes::address(node);
+    return there;
+  };
+  SshServer::Settings usual = settings(0, 22);
+  usual.options = {"MaxStartups 10:30:100"};  // what sshd has by itself
+  const SshServer gate(usual);
+  const SshUser user;
+  user.befriend(gate, "gate");
+  const TempDir folder;
+  std::vector<std::unique_ptr<SshServer>> servers;
+  std::ofstream hostfile(folder.path() / "hosts");
+  for (int i = 0; i < count; ++i) {
+    servers.push_back(std::make_unique<SshServer>(settings(1, 2000 + i)));
+    user.befriend(*servers.back(), fmt::format("h{}", i));
+    hostfile << fmt::format("h{} slots=1\n", i);
+  }
+  hostfile.close();
+  const std::string config = folder.path() / "config";
+  fs::copy_file(user.ssh() / "config", config);
+  std::ofstream(config, std::ios::app)
+      << user.for_program_ssh("gate") << "Host h*\n  ProxyJump gate\n";
+  Launch::Options options;
+  options.wrapper = nodes.on(0, {});
+  Launch launch({"-q", "-H", folder.path() / "hosts", "--ssh_config", config, "--master_addr",
+                 TwoNodes::address(1), "sh", "-c", "echo in $RANK"},
+                options);
+  CHECK(launch.wait() == 0);
+  CHECK(launch.err() == "");
+  const std::string out = launch.out();
+  CHECK(std::ranges::count(out, '\n') == count);
+  for (int rank = 0; rank < count; ++rank) {
+    CHECK_THAT(out, ContainsSubstring(fmt::format("in {}\n", rank)));
+  }
+}

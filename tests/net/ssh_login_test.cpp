@@ -23,12 +23,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What the program ssh, which looks into the account's home, must be told of the user's files.
-std::string as_ssh_finds_it(const std::string& alias, const SshUser& user) {
-  return fmt::format("Host {}\n  UserKnownHostsFile {}\n  IdentityFile {}\n", alias,
-                     user.known_hosts().string(), user.key().string());
-}
-
 /// A socket that takes what comes and never answers. It stays open until the process has ended: the
 /// thread that was left waiting for it must not wake while libssh's memory is looked at.
 void listen_for_ever(const std::string& path) {
@@ -231,7 +225,7 @@ TEST_CASE("SshLink: through a jump host", "[net][ssh]") {
   const std::string config = folder.path() / "config";
   fs::copy_file(user.ssh() / "config", config);
   std::ofstream(config, std::ios::app)
-      << as_ssh_finds_it("gate", user) << "Host node\n  ProxyJump gate\n";
+      << user.for_program_ssh("gate") << "Host node\n  ProxyJump gate\n";
   SshTarget node = target("node", "echo $SSH_CONNECTION");
   node.config_file = config;
   const LinkEnd ended = run(node);
@@ -246,7 +240,7 @@ TEST_CASE_METHOD(KnownNode, "SshLink: through a command, which no shell reads", 
   if (find_program("ssh").empty()) skip("there is no ssh (Debian: openssh-client)");
   const SshServer gate({});
   user.befriend(gate, "gate");
-  user.configure(as_ssh_finds_it("gate", user));
+  user.configure(user.for_program_ssh("gate"));
   const std::string ssh = fmt::format("ssh -F '{}' ", (user.ssh() / "config").string());
   const auto proxy = [&](const std::string& command) {
     user.configure("Host node\n  ProxyCommand " + command + "\n");

@@ -225,4 +225,9 @@ void SshUser::befriend(const SshServer& server, const std::string& alias) const 
                         server.port(), server.user()));
 }
 
+std::string SshUser::for_program_ssh(const std::string& alias) const {
+  return fmt::format("Host {}\n  UserKnownHostsFile {}\n  IdentityFile {}\n", alias,
+                     known_hosts().string(), key().string());
+}
+
 }  // namespace dstrain::test

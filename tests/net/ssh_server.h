@@ -86,6 +86,9 @@ class SshUser {
   void configure(const std::string& text) const;
   /// The server lets the key in, its key is known, and `alias` names it in the configuration.
   void befriend(const SshServer& server, const std::string& alias) const;
+  /// For the configuration: where the program ssh, which asks the system for the user's home and
+  /// not $HOME, finds the key and the known hosts.
+  [[nodiscard]] std::string for_program_ssh(const std::string& alias) const;
 
  private:
   TempDir folder_;
