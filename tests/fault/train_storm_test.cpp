@@ -1,7 +1,8 @@
 // Small trainings of every kind, on one node and over the network of two, each disturbed at random
-// until it is done: it ends with the bits of one that nobody has disturbed, and leaves nothing.
-// DSTRAIN_TRAIN_STORM sets for how many seconds new ones are begun, DSTRAIN_TRAIN_STORM_SEED the
-// order of events.
+// until it is done: killed, stopped, suspended, with a full or a slow disk, and with signals
+// ignored or blocked by whoever starts it. It ends with the bits of one that nobody has disturbed,
+// and leaves nothing. DSTRAIN_TRAIN_STORM sets for how many seconds new ones are begun,
+// DSTRAIN_TRAIN_STORM_SEED the order of events.
 #include <array>
 #include <csignal>
 #include <fstream>
@@ -27,6 +28,7 @@ namespace {
 constexpr int steps = 60;
 constexpr int disturbed_launches = 4;  // of a training, at most; then it is left alone
 constexpr int launches_max = 8;
+constexpr int timeout_seconds = 20;
 
 struct Training {
   int stage = 0;
@@ -48,21 +50,29 @@ Training random_training(std::mt19937& random, bool has_nodes) {
   return training;
 }
 
+/// What a launch finds where it is started.
+struct Surroundings {
+  std::vector<launcher::EnvVar> faults{};
+  Words starter{};  ///< a command line that runs another
+};
+
 /// The launches of a training: a launcher for all ranks, or one for the rank of each node.
 class Job {
  public:
   Job(const Training& training,
       const std::filesystem::path& output,
       const test::TwoNodes* nodes,
-      const std::vector<launcher::EnvVar>& faults = {}) {
+      const Surroundings& surroundings = {}) {
     const Words words = command(training, output);
-    Launch::Options options{.env = faults, .directory = test::golden_folder.string()};
+    Launch::Options options{.env = surroundings.faults, .directory = test::golden_folder.string()};
     options.env.push_back({"OMP_NUM_THREADS", "1"});
     options.env.push_back({"DSTRAIN_TOKEN", "of the storm"});
     for (int node = 0; node < (training.two_nodes ? 2 : 1); ++node) {
-      Words all{"--num_gpus", training.two_nodes ? "1" : "2", "--timeout", "20"};
+      Words all{"--num_gpus", training.two_nodes ? "1" : "2", "--timeout",
+                std::to_string(timeout_seconds)};
+      options.wrapper = surroundings.starter;
       if (training.two_nodes) {
-        options.wrapper = nodes->on(node, {});
+        options.wrapper = nodes->on(node, surroundings.starter);
         for (const std::string& word :
              {std::string("--no_ssh"), std::string("--num_nodes"), std::string("2"),
               std::string("--node_rank"), std::to_string(node), std::string("--master_addr"),
@@ -76,6 +86,12 @@ class Job {
   }
 
   Launch& any(std::mt19937& random) { return *launches_[random() % launches_.size()]; }
+  /// As a batch system or a laptop's lid does, for longer than anybody waits for another.
+  void suspend() {
+    for (const auto& launch : launches_) launch->signal_all(SIGSTOP);
+    test::wait_for_end(launches_.front()->pid(), Deadline::after(timeout_seconds + 2));
+    for (const auto& launch : launches_) launch->signal_all(SIGCONT);
+  }
   /// Whether all have ended well, and nothing is left of them.
   struct End {
     bool done = true;
@@ -178,9 +194,63 @@ std::string strike(Launch& launch, const Training& training, std::mt19937& rando
   return fmt::format("{} {}", launcher::signal_name(signal), name);
 }
 
-std::vector<launcher::EnvVar> full_disk(std::mt19937& random) {
-  return {{"LD_PRELOAD", DSTRAIN_FAULT_LIBRARY},
-          {"DSTRAIN_FAULT", fmt::format("write:{}+:{}", 1 + random() % 40, ENOSPC)}};
+std::vector<launcher::EnvVar> faulty_disk(const std::string& fault) {
+  return {{"LD_PRELOAD", DSTRAIN_FAULT_LIBRARY}, {"DSTRAIN_FAULT", fault}};
+}
+
+/// Starts what follows with signals ignored and others blocked, as supervisors and cron do.
+Words careless_starter(std::mt19937& random) {
+  constexpr std::array names{"CHLD", "PIPE", "TERM", "INT", "USR1", "ALRM", "CONT"};
+  const char* const ignored = names[random() % names.size()];
+  const char* const blocked = names[random() % names.size()];
+  return {"/usr/bin/env", fmt::format("--ignore-signal=CHLD,{}", ignored),
+          fmt::format("--block-signal={}", blocked)};
+}
+
+/// What disturbs a launch of a job.
+enum class Disturbance { none, full_disk, suspension, strike };
+
+Disturbance random_disturbance(std::mt19937& random) {
+  switch (random() % 12) {
+    case 0:
+    case 1:
+      return Disturbance::full_disk;
+    case 2:
+      return Disturbance::suspension;
+    default:
+      return Disturbance::strike;
+  }
+}
+
+Surroundings random_surroundings(Disturbance disturbance, std::mt19937& random) {
+  Surroundings found;
+  if (disturbance == Disturbance::full_disk) {
+    found.faults = faulty_disk(fmt::format("write:{}+:{}", 1 + random() % 40, ENOSPC));
+  } else if (random() % 3 == 0) {
+    found.faults = faulty_disk("sync_file_range:1+:slow");
+  }
+  if (random() % 3 == 0) found.starter = careless_starter(random);
+  return found;
+}
+
+/// Disturbs a job while it runs. Returns what was done, for the table at the end.
+std::string disturb(Job& job,
+                    Disturbance disturbance,
+                    const Training& training,
+                    std::mt19937& random) {
+  switch (disturbance) {
+    case Disturbance::none:
+      return "none";
+    case Disturbance::full_disk:
+      return "full disk";
+    case Disturbance::suspension:
+      test::wait_for_random_moment(job.any(random).pid(), random, 2000);
+      job.suspend();
+      return "suspension";
+    case Disturbance::strike:
+      break;
+  }
+  return strike(job.any(random), training, random);
 }
 
 using Counts = std::map<std::string, int>;
@@ -192,18 +262,23 @@ void finish(const Training& training,
             std::mt19937& random,
             Counts& counts) {
   for (int number = 0; number < launches_max; ++number) {
-    const bool alone = number >= disturbed_launches;
-    const bool disk = !alone && random() % 6 == 0;
-    Job job(training, output, nodes, disk ? full_disk(random) : std::vector<launcher::EnvVar>{});
-    const std::string fault = alone  ? "none"
-                              : disk ? "full disk"
-                                     : strike(job.any(random), training, random);
+    const Disturbance disturbance =
+        number < disturbed_launches ? random_disturbance(random) : Disturbance::none;
+    const Surroundings surroundings = random_surroundings(disturbance, random);
+    Job job(training, output, nodes, surroundings);
+    const std::string fault = disturb(job, disturbance, training, random);
     const Job::End end = job.end();
-    CAPTURE(number, fault, end.said);
+    CAPTURE(number, fault, surroundings.starter, surroundings.faults.size(), end.said);
     ++counts[fault];
+    if (!surroundings.starter.empty()) ++counts["with signals ignored and blocked"];
+    if (disturbance != Disturbance::full_disk && !surroundings.faults.empty()) {
+      ++counts["with a slow disk"];
+    }
     REQUIRE(end.clean);
     if (end.done) return;
-    REQUIRE_FALSE(alone);
+    // Nobody has ended it: it ends by itself.
+    REQUIRE(disturbance != Disturbance::none);
+    REQUIRE(disturbance != Disturbance::suspension);
   }
   FAIL("not done after so many launches");
 }
