@@ -95,7 +95,9 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
   setup.store = store_options(settings, world);
   setup.plan = plan_memory(setup, settings, model);
   const Bytes pinned = setup.plan.total(MemoryTier::pinned);
-  if (pinned > 0 && pinned + begun_pages > LockedMemory::allowed()) {
+  // Drivers of other devices lock memory themselves, outside this user's limit.
+  const bool limited = shares_host_memory(model.device);
+  if (limited && pinned > 0 && pinned + begun_pages > LockedMemory::allowed()) {
     setup.store.offload = unpin(setup.store.offload, settings.zero, settings.warnings);
     setup.plan = plan_memory(setup, settings, model);
   }

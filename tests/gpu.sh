@@ -328,6 +328,7 @@ runs runs_bf16 "CUDA runs: every stage follows PyTorch in bf16"
 runs runs_fp16 "CUDA runs: every stage follows PyTorch in fp16"
 runs runs_stages "CUDA runs: stages*"
 runs runs_resume "CUDA runs: a run*,CUDA runs: what*,CUDA runs: a plan*"
+runs runs_other "CUDA runs: TF32*,CUDA runs: a timeline*,CUDA runs: copies*"
 wait
 
 sanitize memcheck

@@ -8,6 +8,7 @@
 #include "tests/e2e/resumable_run.h"
 #include "tests/e2e/trace_spans.h"
 #include "tests/support/catch.h"
+#include "tests/support/child_process.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test_gpu.h"
@@ -112,7 +113,10 @@ TEST_CASE("CUDA runs: TF32 is near fp32 and another computation", "[cuda][e2e]")
   const double apart = worst_relative(train("TF32", "true"), exact, "loss");
   CHECK(apart > 0);
   CHECK(apart < 1e-3);
-  const test::TrainRun on_cpu = run.train(folder.path() / "cpu", 1, {"--tf32"});
+  Words on_cpus = run.arguments(1);
+  on_cpus.emplace_back("--tf32");
+  const test::TrainRun on_cpu =
+      test::run_train({"--device", "cpu"}, run.config(), folder.path() / "cpu", on_cpus);
   CHECK(on_cpu.status == 0);
   CHECK_THAT(on_cpu.err, ContainsSubstring("--tf32: has no effect: TF32 is of GPUs"));
 }
@@ -241,6 +245,23 @@ TEST_CASE("CUDA runs: copies have lanes of their own in a timeline", "[cuda][e2e
     CHECK(test::count(test::spans_of(trace, rank, "host"), "update") > 0);
     CHECK(test::count(test::spans_of(trace, rank, "compute"), "update") == 0);
   }
+}
+
+TEST_CASE("CUDA runs: buffers stay pinned whatever this user may lock", "[cuda][e2e]") {
+  const test::TempDir folder;
+  const json pinned{{"device", "cpu"}, {"pin_memory", true}};
+  const test::ResumableRun run{.ranks = 1, .stage = 1, .zero = {{"offload_optimizer", pinned}}};
+  const std::vector<launcher::EnvVar> variables = environment();
+  const std::string told = test::in_child([&]() -> std::string {
+    const std::string refused = test::limit_locked_memory(4096);
+    if (!refused.empty()) return refused;
+    const test::TrainRun limited = test::run_train(
+        launch_options(1), run.config(), folder.path() / "out", run.arguments(1), variables);
+    return fmt::format("{} {}", limited.status, limited.err);
+  });
+  if (told.starts_with("skip")) test::skip(told);
+  CHECK_THAT(told, Catch::Matchers::StartsWith("0 ") && ContainsSubstring("; pinned ") &&
+                       !ContainsSubstring("pin_memory"));
 }
 
 TEST_CASE("CUDA runs: a plan beyond what the GPU has free is refused first", "[cuda][e2e]") {

@@ -188,7 +188,8 @@ TEST_CASE("CUDA tuning: an algorithm that fails is left out", "[cuda][e2e]") {
 TEST_CASE("CUDA tuning: on CPUs one line says that there is nothing to tune", "[cuda][e2e]") {
   const test::TempDir folder;
   const test::ResumableRun run{.ranks = 1, .more = tune};
-  const test::TrainRun made = run.train(folder.path() / "out", 1);
+  const test::TrainRun made =
+      test::run_train({"--device", "cpu"}, run.config(), folder.path() / "out", run.arguments(1));
   CHECK(made.status == 0);
   CHECK_THAT(made.err, ContainsSubstring("--tune_matmuls: has no effect: CPUs have one algorithm"));
 }

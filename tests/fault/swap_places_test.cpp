@@ -2,15 +2,12 @@
 #include <fstream>
 #include <future>
 
-#include <linux/capability.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-
 #include <fmt/format.h>
 
 #include "tests/fault/swapping_run.h"
 #include "tests/offload/io_support.h"
 #include "tests/support/catch.h"
+#include "tests/support/child_process.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
@@ -19,19 +16,7 @@ using Catch::Matchers::ContainsSubstring;
 using test::ResumableRun;
 using test::TrainRun;
 
-namespace {
-
 namespace fs = std::filesystem;
-
-/// From here on this process and those it starts may lock this much, also as root.
-bool limit_locked_memory(rlim_t bytes) {
-  ::prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0,
-          0);  // without the right to, there is nothing to drop
-  const rlimit limit{bytes, bytes};
-  return ::setrlimit(RLIMIT_MEMLOCK, &limit) == 0;
-}
-
-}  // namespace
 
 TEST_CASE("SwapPlaces: a path that is a file is refused", "[fault][offload]") {
   const test::TempDir folder;
@@ -95,7 +80,8 @@ TEST_CASE("SwapPlaces: memory that may not be locked is told once and only if as
   if (given) run.zero["offload_param"]["pin_memory"] = true;
   const fs::path output = folder.path() / "out";
   const std::string told = test::in_child([&]() -> std::string {
-    if (!limit_locked_memory(kibibytes << 10U)) return "skip: no limit could be set";
+    const std::string refused = test::limit_locked_memory(kibibytes << 10U);
+    if (!refused.empty()) return refused;
     const TrainRun limited = run.train(output, 3);
     return fmt::format("{} {} ", limited.status, test::count_in(limited.err, "pin_memory: ")) +
            limited.err;

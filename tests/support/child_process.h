@@ -5,8 +5,11 @@
 #include <span>
 #include <string>
 
+#include <linux/capability.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +61,16 @@ inline std::string mount_for_me(const std::string& type,
     return {};
   }
   return "skip: no mount of " + type + " here: " + std::strerror(errno);
+}
+
+/// In a child: it and the programs that it starts may lock this much memory, also as root. Returns
+/// why not, or "".
+inline std::string limit_locked_memory(rlim_t bytes) {
+  // Fails only for a user who has no such right to drop.
+  ::prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0);
+  const rlimit limit{bytes, bytes};
+  if (::setrlimit(RLIMIT_MEMLOCK, &limit) == 0) return {};
+  return std::string("skip: no limit of locked memory: ") + std::strerror(errno);
 }
 
 }  // namespace dstrain::test

@@ -102,8 +102,11 @@ std::unique_ptr<comm::Communicator> CudaBackend::connect(HostSide host) {
   const GpuPlace own = place_of_gpu(ordinal_, nccl.obstacle);
   const std::string obstacle = obstacle_to_nccl(gather_places(own, control));
   if (control.rank() == 0) {
-    log_info(obstacle.empty() ? fmt::format("collectives go through NCCL {}", nccl.version)
-                              : fmt::format("collectives go through host memory: {}", obstacle));
+    if (obstacle.empty()) {
+      log_info(fmt::format("collectives go through NCCL {}", nccl.version));
+    } else {
+      log_warning(fmt::format("collectives go through host memory: {}", obstacle));
+    }
   }
   if (!obstacle.empty()) return Backend::connect(std::move(host));
   return comm::make_nccl_communicator(
