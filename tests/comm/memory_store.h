@@ -9,7 +9,7 @@
 namespace dstrain::test {
 
 /// A store for threads of one process.
-class MemoryStore final : public comm::Store {
+class MemoryStore : public comm::Store {
  public:
   void set(const std::string& key, std::string_view value) override;
   std::string get(const std::string& key, double timeout_seconds) override;

@@ -96,29 +96,21 @@ class DroppingPort {
 };
 
 /// Tells ranks above 0 that rank 0 listens somewhere else.
-class MisleadingStore final : public comm::Store {
+class MisleadingStore final : public test::MemoryStore {
  public:
   explicit MisleadingStore(const Endpoint& instead)
       : instead_(fmt::format("{} {}", instead.host, instead.port)) {}
-  void set(const std::string& key, std::string_view value) override { store_.set(key, value); }
-  std::string get(const std::string& key, double timeout_seconds) override {
-    return store_.get(key, timeout_seconds);
-  }
   std::vector<std::string> gather(const std::string& key,
                                   Member member,
                                   std::string_view value,
                                   double timeout_seconds) override {
-    auto values = store_.gather(key, member, value, timeout_seconds);
+    auto values = MemoryStore::gather(key, member, value, timeout_seconds);
     if (member.rank > 0) values.front() = instead_;
     return values;
-  }
-  std::int64_t add(const std::string& key, std::int64_t delta, double timeout_seconds) override {
-    return store_.add(key, delta, timeout_seconds);
   }
 
  private:
   std::string instead_;
-  test::MemoryStore store_;
 };
 
 /// What a stranger does at a rank's port. The socket stays open until the test ends.
@@ -138,25 +130,19 @@ void say_hello(int socket, const std::string& token, std::uint32_t number) {
 }
 
 /// A store before which strangers connect to the port that a rank names, before any rank knows it.
-class VisitedStore final : public comm::Store {
+class VisitedStore final : public test::MemoryStore {
  public:
   VisitedStore(Stranger stranger, int visits) : stranger_(stranger), visits_(visits) {}
   void set(const std::string& key, std::string_view value) override {
     visit(value);
-    store_.set(key, value);
-  }
-  std::string get(const std::string& key, double timeout_seconds) override {
-    return store_.get(key, timeout_seconds);
+    MemoryStore::set(key, value);
   }
   std::vector<std::string> gather(const std::string& key,
                                   Member member,
                                   std::string_view value,
                                   double timeout_seconds) override {
     visit(value);
-    return store_.gather(key, member, value, timeout_seconds);
-  }
-  std::int64_t add(const std::string& key, std::int64_t delta, double timeout_seconds) override {
-    return store_.add(key, delta, timeout_seconds);
+    return MemoryStore::gather(key, member, value, timeout_seconds);
   }
 
   /// Where ranks have listened.
@@ -182,7 +168,6 @@ class VisitedStore final : public comm::Store {
 
   Stranger stranger_;
   int visits_;
-  test::MemoryStore store_;
   std::mutex mutex_;
   std::mutex sockets_mutex_;
   std::vector<UniqueFd> sockets_;
