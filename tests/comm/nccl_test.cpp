@@ -193,6 +193,25 @@ TEST_CASE("NcclCommunicator: takes the place of the host where each rank has a G
   CHECK(said({.ranks = 1}) == "done\n");
 }
 
+TEST_CASE("NcclCommunicator: the NCCL that pip has installed is found", "[comm][nccl]") {
+  const test::TempDir folder;
+  const std::filesystem::path plug_in = std::string(DSTRAIN_STAND_IN) + "/libdstrain_cuda.so";
+  std::filesystem::create_symlink(plug_in, folder.path() / "libdstrain_cuda.so");
+  const std::string variable = GENERATE("VIRTUAL_ENV", "CONDA_PREFIX");
+  const std::filesystem::path packages =
+      folder.path() / "lib/python3.11/site-packages/nvidia/nccl/lib";
+  std::filesystem::create_directories(packages);
+  std::filesystem::create_symlink(plug_in, packages / "libnccl.so.2");
+  // The loader takes this for the system's, which may have a real one.
+  const std::filesystem::path system = folder.path() / "system";
+  std::filesystem::create_directory(system);
+  std::ofstream(system / "libnccl.so.2") << "no library";
+  CHECK_THAT(said({.more = {fmt::format("{}={}", variable, folder.path().string()),
+                            "LD_LIBRARY_PATH=" + system.string()},
+                   .plug_ins = folder.path().string()}),
+             ContainsSubstring("collectives go through NCCL 2.28.9\n"));
+}
+
 TEST_CASE("NcclCommunicator: ranks without NCCL say why", "[comm][nccl]") {
   const test::TempDir folder;
   const std::filesystem::path plug_in = std::string(DSTRAIN_STAND_IN) + "/libdstrain_cuda.so";

@@ -34,7 +34,7 @@ test::TrainRun run_refused(const std::string& refuses, const std::filesystem::pa
 TEST_CASE("CUDA failures: a call that fails ends the run and is named", "[cuda][e2e]") {
   const std::string function = GENERATE(
       "cudaGetDeviceCount", "cudaGetDeviceProperties", "cudaSetDevice", "cudaPointerGetAttributes",
-      "cudaInitDevice", "cudaMalloc", "cudaHostRegister", "cudaStreamCreateWithFlags",
+      "cudaInitDevice", "cudaMalloc", "cudaHostRegister", "cudaStreamCreateWithPriority",
       "cudaStreamSynchronize", "cudaStreamWaitEvent", "cudaEventCreateWithFlags", "cudaEventRecord",
       "cudaEventSynchronize", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaLaunchKernelEx",
       "cublasLtCreate", "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute",

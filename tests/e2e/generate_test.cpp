@@ -133,7 +133,8 @@ TEST_CASE("Generate: an end token outside the vocabulary is told", "[e2e][genera
 }
 
 TEST_CASE("Generate: what the memory does not hold is refused", "[e2e][generate]") {
-  Words words = GivenModel().command({"--prompt", prompt});
+  const GivenModel model;
+  Words words = model.command({"--prompt", prompt});
   words.insert(words.begin(), {"--host_memory", "64KiB"});
   const Outcome outcome = test::run_command(words);
   CHECK(outcome.status == 2);

@@ -161,6 +161,19 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) 
   *stream = reinterpret_cast<cudaStream_t>(&device().make_queue());
   return cudaSuccess;
 }
+// Priorities as a GPU has them: none changes an order that a program may rely on.
+cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
+  if (refuses(__func__)) return refused();
+  *lowest = 0;
+  *highest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned /*flags*/, int priority) {
+  if (refuses(__func__) || priority > 0 || priority < -5) return refused();
+  const Driver driver;
+  *stream = reinterpret_cast<cudaStream_t>(&device().make_queue());
+  return cudaSuccess;
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   if (refuses(__func__)) return refused();
   device().end_queue(queue_of(stream));

@@ -96,6 +96,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   template <class Condition>
   void wait_until(const Condition& condition) {
     std::unique_lock lock(mutex_);
+    host_calls();
     ++waiting_;
     changed_.notify_all();
     changed_.wait(lock, condition);
@@ -122,6 +123,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   /// To be asked before each wait for what is `awaited`: of `waiting`, or of the host (null).
   [[nodiscard]] bool drops(Queue* waiting, const Queue* awaited, const std::string& what) {
     const std::lock_guard lock(mutex_);
+    host_calls();
     if (!notes_) return false;
     std::string name = fmt::format("{} for {}", waiting == nullptr ? "host" : waiting->name, what);
     const auto number = std::ranges::count(waits_, name, &Wait::name);
@@ -133,6 +135,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     if (wait != dropped_) return false;
     goes_on_ = waiting;
     if (waiting == nullptr) {
+      host_ahead_ = std::this_thread::get_id();
       go_on();
     } else {
       held_ = awaited;
@@ -152,9 +155,15 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   void change(const Change& change) {
     {
       const std::lock_guard lock(mutex_);
+      host_calls();
       change();
     }
     changed_.notify_all();
+  }
+  /// A thread of the host that went on without a wait has done what came behind it once it has
+  /// something to say to the device again.
+  void host_calls() {
+    if (std::this_thread::get_id() == host_ahead_) host_ahead_ = {};
   }
 
   /// Of a wait of the host, what it would have waited for is held before the host comes to it, or
@@ -169,11 +178,17 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   void go_on() {
     held_ = nullptr;
     late_until_ = Clock::now() + late_;
+    host_until_ = Clock::now() + std::chrono::seconds(1);
+  }
+  /// Until when the others stand still: for a while, and as long as a busy machine keeps the thread
+  /// of the host that would have waited from going on, within a second.
+  [[nodiscard]] Clock::time_point late_until() const {
+    return host_ahead_ == std::thread::id() ? late_until_ : std::max(late_until_, host_until_);
   }
   /// After a dropped wait, for a while, only who would have waited goes on; before it, what it
   /// would have waited for is held.
   std::vector<Queue*> runnable() {
-    const bool late = Clock::now() < late_until_;
+    const bool late = Clock::now() < late_until();
     std::vector<Queue*> found;
     for (Queue& queue : queues_) {
       if (queue.runnable() && (!late || &queue == goes_on_) && &queue != held_) {
@@ -188,7 +203,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
       return stopping_ || !runnable().empty();
     };
     const Queue* const held = held_;
-    if (changed_.wait_for(lock, late_ / 8, others) || held_ != held) return;
+    if (changed_.wait_for(lock, late_ / 2, others) || held_ != held) return;
     const auto queue = std::ranges::find(queues_, held, [](const Queue& one) { return &one; });
     if (queue != queues_.end() && queue->runnable()) take_step(*queue, lock);
   }
@@ -197,8 +212,8 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     std::unique_lock lock(mutex_);
     while (true) {
       while (!stopping_ && runnable().empty()) {
-        if (Clock::now() < late_until_) {
-          changed_.wait_until(lock, late_until_);
+        if (Clock::now() < late_until()) {
+          changed_.wait_until(lock, late_until());
         } else if (held_ != nullptr && held_->runnable()) {
           take_held_step(lock);
         } else {
@@ -250,6 +265,8 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   Wait dropped_;
   std::chrono::milliseconds late_{};
   Clock::time_point late_until_{};
+  Clock::time_point host_until_{};
+  std::thread::id host_ahead_{};
   const Queue* goes_on_ = nullptr;
   const Queue* held_ = nullptr;
   std::mt19937_64 random_;

@@ -234,7 +234,7 @@ Waits surviving(const Waits& waits,
                 int number,
                 test::TrainingCase settings,
                 const test::TrainingResult& expected) {
-  constexpr std::array late_ms{1, 16, 4, 64, 256};
+  constexpr std::array late_ms{1, 16, 64, 256};
   settings.deferred = static_cast<std::uint64_t>(number);
   settings.late_ms = late_ms.at(static_cast<std::size_t>(number) % late_ms.size());
   Waits found;

@@ -68,8 +68,10 @@ std::unique_ptr<MemoryResource> CudaBackend::pinned(MemoryResource& host) {
   return std::make_unique<PinnedMemory>(host, ordinal_);
 }
 
-std::unique_ptr<Stream> CudaBackend::make_stream(StreamUse /*use*/) {
-  return std::make_unique<CudaStream>(device(), ordinal_);
+std::unique_ptr<Stream> CudaBackend::make_stream(StreamUse use) {
+  const auto priority =
+      use == StreamUse::computing ? CudaStream::Priority::low : CudaStream::Priority::high;
+  return std::make_unique<CudaStream>(device(), ordinal_, priority);
 }
 
 void CudaBackend::use_tf32(StreamView stream) {

@@ -1,9 +1,12 @@
 #include "runtime/comm/nccl/nccl_library.h"
 
 #include <cstdlib>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <dlfcn.h>
+#include <glob.h>
 
 #include "runtime/base/plug_in.h"
 
@@ -12,13 +15,41 @@ namespace {
 
 constexpr PlugIn library{.file = "libnccl.so.2"};
 
-/// From here where it is no plug-in: where the toolkit has NCCL is written into this library, and
-/// the loader looks there for who calls it.
+/// The NCCL that pip installs beside PyTorch: in the environment that is active, the user's own
+/// packages, or the system's.
+std::vector<std::string> find_pip_libraries() {
+  std::vector<std::string> prefixes;
+  for (const char* const variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (const char* const prefix = std::getenv(variable)) prefixes.emplace_back(prefix);
+  }
+  if (const char* const home = std::getenv("HOME")) {
+    prefixes.push_back(std::string(home) + "/.local");
+  }
+  prefixes.insert(prefixes.end(), {"/usr/local", "/usr"});
+  std::vector<std::string> found;
+  for (const std::string& prefix : prefixes) {
+    const std::string pattern = prefix + "/lib/python3*/*-packages/nvidia/nccl/lib/" + library.file;
+    glob_t paths{};
+    if (::glob(pattern.c_str(), 0, nullptr, &paths) == 0) {
+      found.insert(found.end(), paths.gl_pathv, paths.gl_pathv + paths.gl_pathc);
+    }
+    ::globfree(&paths);
+  }
+  return found;
+}
+
+/// A plug-in if there is one, else the toolkit's, whose place is written into this library (the
+/// loader looks there for the library that calls it), the system's, or pip's.
 Result<void*> open_library() {
   if (has_plug_in(library)) return open_plug_in(library);
-  void* const opened = ::dlopen(library.file, RTLD_NOW | RTLD_LOCAL);
-  if (opened == nullptr) return Failure{::dlerror()};
-  return opened;
+  void* opened = ::dlopen(library.file, RTLD_NOW | RTLD_LOCAL);
+  if (opened != nullptr) return opened;
+  const std::string reason = ::dlerror();
+  for (const std::string& path : find_pip_libraries()) {
+    opened = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (opened != nullptr) return opened;
+  }
+  return Failure{reason};
 }
 
 template <class Function>

@@ -42,10 +42,16 @@ class CudaStream::Point final : public EventPoint {
   const LateFailures late_;           ///< of what lies before it
 };
 
-CudaStream::CudaStream(Device device, int ordinal) : Stream(device), ordinal_(ordinal) {
+CudaStream::CudaStream(Device device, int ordinal, Priority priority)
+    : Stream(device), ordinal_(ordinal) {
   use_gpu(ordinal);
+  int lowest = 0;
+  int highest = 0;
+  DSTRAIN_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "GPU {}", ordinal);
   cudaStream_t stream = nullptr;
-  DSTRAIN_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "GPU {}", ordinal);
+  DSTRAIN_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                                  priority == Priority::high ? highest : lowest),
+                     "GPU {}", ordinal);
   handle_ = UniqueHandle<StreamTraits>(stream);
 }
 

@@ -32,8 +32,11 @@ struct EventTraits {
 /// rests only once another thread has made its calls, that would be for ever.
 class CudaStream final : public Stream {
  public:
+  /// Blocks of kernels in a stream of high priority start before those that wait in one of low
+  /// priority, so that collectives and copies do not queue behind the computation.
+  enum class Priority { low, high };
   /// `ordinal`: by which CUDA knows the GPU.
-  CudaStream(Device device, int ordinal);
+  CudaStream(Device device, int ordinal, Priority priority = Priority::low);
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
   CudaStream(CudaStream&&) = delete;
