@@ -7,7 +7,6 @@
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/pending_checkpoint.h"
-#include "runtime/engine/run_check.h"
 #include "runtime/model/other_formats.h"
 
 namespace dstrain::cmd {
@@ -74,13 +73,17 @@ engine::ResumePlan plan_resume(const config::TrainSettings& settings, int rank) 
   if (from.empty()) return {};
   using Files = checkpoint::Checkpoint::Files;
   const Files files = settings.checkpoint.node_local ? Files::own : Files::all;
-  if (rank != 0 && files == Files::all) return {.directory = {}, .files = files};
+  const engine::OtherData other_data =
+      settings.checkpoint.ignore_data_skip ? engine::OtherData::taken : engine::OtherData::refused;
+  if (rank != 0 && files == Files::all) {
+    return {.directory = {}, .files = files, .other_data = other_data};
+  }
   fs::path directory = from == "latest" ? settings.output.directory : from;
   if (!directory.has_filename()) directory = directory.parent_path();  // "checkpoint-3/"
   if (from != "latest" && checkpoint::is_checkpoint(directory)) {
-    return {directory.parent_path(), {directory.filename().string()}, false, files};
+    return {directory.parent_path(), {directory.filename().string()}, false, files, other_data};
   }
-  engine::ResumePlan plan{directory, {}, true, files};
+  engine::ResumePlan plan{directory, {}, true, files, other_data};
   for (const checkpoint::Found& found : list(directory)) {
     plan.names.push_back(found.path.filename().string());
   }
@@ -102,7 +105,7 @@ void check_resume(const TrainSetup& setup) {
     const fs::path path = plan.directory / name;
     try {
       const checkpoint::Checkpoint checkpoint(path, plan.files);
-      engine::read_run(checkpoint, setup.state, setup.model);
+      engine::read_run(checkpoint, setup.state, setup.model, plan.other_data);
       return check_output(setup, plan, checkpoint.manifest().step);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::input) throw;

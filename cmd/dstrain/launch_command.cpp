@@ -265,7 +265,9 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   if (options.save_pid) pid_file.emplace();
   return run_with_restarts(
       [&](const std::vector<std::string>& absent) { return maker.launch_without(absent); },
-      {.fruitless_max = options.max_restarts, .output_directory = maker.output_directory});
+      {.fruitless_max = options.max_restarts,
+       .output_directory = maker.output_directory,
+       .ignore_data_skip = training && training->ignore_data_skip.value});
 }
 
 }  // namespace dstrain::cmd

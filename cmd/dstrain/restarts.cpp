@@ -1,6 +1,7 @@
 #include "cmd/dstrain/restarts.h"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdint>
 #include <optional>
@@ -49,6 +50,8 @@ class RestartedJob {
   [[nodiscard]] bool is_worth_another(const Outcome& outcome) const;
   [[nodiscard]] std::optional<double> begin_again(const Outcome& outcome,
                                                   std::optional<std::int64_t> before);
+  void tell_how_to_resume(const LaunchResult& result, int status) const;
+  [[nodiscard]] bool ignored_data_skip() const;
   void prepare(launcher::LaunchJob& job) const;
 
   const MakeLaunch& make_;
@@ -57,6 +60,7 @@ class RestartedJob {
   int restarts_ = 0;
   int fruitless_ = 0;
   bool resumes_ = false;
+  std::optional<std::int64_t> first_checkpoint_;  ///< the newest one before the first launch
   std::vector<std::string> told_;  ///< the notices that held for the last launch that started
 };
 
@@ -69,6 +73,7 @@ void RestartedJob::prepare(launcher::LaunchJob& job) const {
     if (!resumes_) continue;
     argv.emplace_back("--resume_from_checkpoint");  // the last one typed counts
     argv.emplace_back("latest");
+    if (ignored_data_skip()) argv.insert(argv.end(), {"--ignore_data_skip", "false"});
   }
 }
 
@@ -153,7 +158,28 @@ std::optional<double> RestartedJob::begin_again(const Outcome& outcome,
   return pause;
 }
 
+/// Whether the job has done so, and goes on with the data of a checkpoint of its own.
+bool RestartedJob::ignored_data_skip() const {
+  return policy_.ignore_data_skip &&
+         newest_checkpoint(policy_.output_directory) > first_checkpoint_;
+}
+
+/// Of training that has failed, or was ended without a save.
+void RestartedJob::tell_how_to_resume(const LaunchResult& result, int status) const {
+  constexpr std::array told_otherwise{status::done, status::bad_input, status::unsaved,
+                                      status::stopped_with_checkpoint};
+  if (!result.started || std::ranges::count(told_otherwise, status) > 0) return;
+  const auto saved = newest_checkpoint(policy_.output_directory);
+  if (!saved) return;
+  log_info(
+      fmt::format("the newest checkpoint is {}; to resume, rerun the same command with "
+                  "--resume_from_checkpoint latest{}",
+                  (policy_.output_directory / checkpoint::directory_name(*saved)).string(),
+                  ignored_data_skip() ? " and without --ignore_data_skip" : ""));
+}
+
 int RestartedJob::run() {
+  first_checkpoint_ = newest_checkpoint(policy_.output_directory);
   for (;;) {
     const auto before = newest_checkpoint(policy_.output_directory);
     const Outcome outcome = launch_who_come();
@@ -163,6 +189,7 @@ int RestartedJob::run() {
       if (!signal) continue;
       status = launcher::status_of_stop(session_->status, 128 + *signal);
     }
+    tell_how_to_resume(outcome.result, status);
     if (session_) session_->server.close(status);
     // The status is known: another Ctrl-C comes too late to change it.
     launcher::set_stop_signals(SIG_IGN);

@@ -15,6 +15,7 @@ struct RestartPolicy {
   /// Of training: where its checkpoints appear, which later runs go on from. Empty: another
   /// program.
   std::filesystem::path output_directory;
+  bool ignore_data_skip = false;  ///< of training: said of a checkpoint that was there before
 };
 
 /// A launch to come.

@@ -61,11 +61,11 @@ void announce(const TrainSetup& setup, const WorkerEnv& worker) {
   log_info(zero::describe(setup.plan, setup.formula));
 }
 
-void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint) {
+void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint, bool new_data) {
   log_warning(
       fmt::format("stopped on request after step {}, saved in {}; to go on: the same command with "
-                  "--resume_from_checkpoint latest",
-                  step, checkpoint.string()));
+                  "--resume_from_checkpoint latest{}",
+                  step, checkpoint.string(), new_data ? " and without --ignore_data_skip" : ""));
 }
 
 /// The model or the checkpoint is there; what was written before it is not.
@@ -151,7 +151,10 @@ int train(TrainSetup& setup,
   signals.keep();  // until here there is nothing to save
   const engine::Trainer::Outcome outcome = rank.train(signals);
   if (outcome.stopped && outcome.steps > 0) {
-    if (worker.rank == 0) tell_stop(outcome.steps, rank.checkpoint_of(outcome.steps));
+    if (worker.rank == 0) {
+      tell_stop(outcome.steps, rank.checkpoint_of(outcome.steps),
+                setup.settings.checkpoint.ignore_data_skip);
+    }
     return status::stopped_with_checkpoint;
   }
   save_outcome(rank, outcome);

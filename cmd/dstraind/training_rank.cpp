@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cmd/dstraind/store_memory.h"
@@ -19,6 +20,7 @@
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/comm/hierarchical/node_map.h"
 #include "runtime/device/crossing_tier.h"
+#include "runtime/engine/micro_batch.h"
 #include "runtime/engine/model_saver.h"
 #include "runtime/engine/profile_report.h"
 
@@ -145,6 +147,7 @@ void TrainingRank::load() {
   setup_.state.optimizer_step = resumed.state.optimizer_step;
   setup_.state.overflow = resumed.state.overflow;
   setup_.state.unlogged_loss = resumed.state.unlogged_loss;
+  setup_.state.data_start = data_start(resumed.state);
   setup_.state.client_state = resumed.state.client_state;
   setup_.state.matmul_algorithms = resumed.state.matmul_algorithms;
   setup_.state.best = find_best(resumed);
@@ -158,17 +161,16 @@ void TrainingRank::load() {
                    : fmt::format("the checkpoint has no loss scale that changes; it begins at {}",
                                  setup_.settings.loss_scale.initial));
     }
+    if (setup_.settings.checkpoint.ignore_data_skip) tell_new_data(resumed);
     if (resumed.state.data.digest.empty() && resumed.state.data.file != setup_.state.data.file) {
       log_warning(
           fmt::format("the training data is {} now and was {} in the checkpoint, of as many "
                       "bytes: it should hold the same",
                       printable(setup_.state.data.file), printable(resumed.state.data.file)));
     }
-    if (!engine::same_optimizer(resumed.state, setup_.state)) {
-      log_warning(fmt::format(
-          "the optimizer is {} from here on and was {} in the checkpoint, whose states "
-          "it takes over",
-          describe_json(setup_.state.optimizer), describe_json(resumed.state.optimizer)));
+    const auto changes = engine::rule_changes(resumed.state, setup_.state);
+    if (!changes.empty()) {
+      log_warning(fmt::format("changed since the checkpoint: {}", fmt::join(changes, ", ")));
     }
     if (!engine::same_schedule(resumed.state, setup_.state)) {
       log_warning(fmt::format(
@@ -185,6 +187,29 @@ void TrainingRank::load() {
   if (control_group_.broadcast(is_own ? "own" : "", 0).empty()) return;
   setup_.state.logged_step = resumed.state.logged_step;
   continued_step_ = resumed.state.global_step;
+}
+
+/// Where the data begin that the run goes on with.
+engine::DataStart TrainingRank::data_start(const engine::TrainerState& saved) const {
+  if (!setup_.settings.checkpoint.ignore_data_skip) return saved.data_start;
+  config::DataSettings lengths;
+  lengths.block_size = saved.block_size;
+  lengths.source_length = saved.source_length;
+  const std::int64_t samples = saved.consumed_samples - saved.data_start.samples;
+  return {.step = saved.global_step,
+          .samples = saved.consumed_samples,
+          .tokens = saved.data_start.tokens + engine::batch_shape(samples, lengths).positions()};
+}
+
+/// --ignore_data_skip.
+void TrainingRank::tell_new_data(const engine::Resumed& resumed) const {
+  std::vector<std::string> texts;
+  for (const engine::RunDifference& difference :
+       engine::data_differences(resumed.state, setup_.state, resumed.checkpoint.string())) {
+    texts.push_back(printable(difference.text));
+  }
+  log_info(fmt::format("--ignore_data_skip: the data begin anew{}{}", texts.empty() ? "" : "; ",
+                       fmt::join(texts, "; ")));
 }
 
 /// What a checkpoint keeps of --tune_matmuls is forgotten by a run that does not ask for it.
@@ -247,7 +272,11 @@ void TrainingRank::load_checkpoint(const std::filesystem::path& path) {
   const Files files = setup_.settings.checkpoint.node_local ? Files::own : Files::all;
   try {
     engine::resume(
-        {path.parent_path(), {path.filename().string()}, false, files, visible_within(worker_)},
+        {.directory = path.parent_path(),
+         .names = {path.filename().string()},
+         .files = files,
+         .other_data = engine::OtherData::taken,  // the run may have begun it with others
+         .visible_seconds = visible_within(worker_)},
         setup_.state, {setup_.model, store_, control_group_}, streams_.compute);
   } catch (const Error& error) {
     fail(error.code(), "--load_best_model_at_end: {}; no model is written to {}", error.what(),
@@ -300,7 +329,8 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
                                     .global_batch = settings.train_batch_size,
                                     .shuffle = settings.data.shuffle,
                                     .drop_last = settings.data.drop_last,
-                                    .seed = settings.data.seed});
+                                    .seed = settings.data.seed,
+                                    .anew_at = setup_.state.data_start.step});
   std::optional<data::EvaluationLoader> validation;
   if (setup_.validation_data) {
     data::LoaderPlace evaluated = place;

@@ -42,6 +42,8 @@ class TrainingRank {
 
  private:
   void load();
+  [[nodiscard]] engine::DataStart data_start(const engine::TrainerState& saved) const;
+  void tell_new_data(const engine::Resumed& resumed) const;
   [[nodiscard]] std::optional<engine::BestCheckpoint> find_best(const engine::Resumed& resumed);
   void set_up_tuning();
   [[nodiscard]] std::function<std::string(const std::string&)> tuner();

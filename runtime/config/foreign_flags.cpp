@@ -134,8 +134,6 @@ const std::array hugging_face{
     hint_flag("dataloader_prefetch_factor", "N", reason::mapped),
     negatable(hint_flag("dataloader_pin_memory", no_value, reason::mapped)),
     hint_flag("dataloader_persistent_workers", no_value, reason::mapped),
-    refused_flag(
-        "ignore_data_skip", no_value, "a resumed run takes the samples that it has not taken"),
 
     // Schedule and evaluation.
     refused_flag("do_predict", no_value, reason::unbuilt),

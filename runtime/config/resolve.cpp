@@ -79,6 +79,7 @@ void resolve_checkpoint(SettingsBuilder& builder) {
       .only_better = strategy == "best",
       .save_total_limit = builder.options().save_total_limit.value,
       .resume_from = from == "true" ? "latest" : from,
+      .ignore_data_skip = builder.options().ignore_data_skip.value,
       .node_local = builder.pick("checkpoint.use_node_local_storage",
                                  builder.options().save_on_each_node, false),
       .whole_model =

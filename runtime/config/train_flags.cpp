@@ -358,6 +358,8 @@ const std::array rows{
             .target = &O::resume_from_checkpoint,
             .value = "DIR|latest",
             .help = "go on from a checkpoint-N, or from the newest in DIR"},
+    FlagRow{"Output", "ignore_data_skip", &O::ignore_data_skip, "",
+            "resume with other data, batch or context: the data begin anew"},
     FlagRow{"Output", "load", &O::load, "DIR",
             "likewise, or start anew if DIR holds none (as Megatron)"},
     FlagRow{"Output", "profile", &O::profile, "FILE",

@@ -78,7 +78,8 @@ struct TrainOptions {
   Flag<std::int64_t> save_total_limit;
   Flag<bool> save_on_each_node;
   Flag<std::string> resume_from_checkpoint;  ///< a directory, latest, true or false
-  Flag<std::string> load;                    ///< the same, if it holds a checkpoint
+  Flag<bool> ignore_data_skip;
+  Flag<std::string> load;  ///< the same, if it holds a checkpoint
   Flag<std::string> profile;
 
   Flag<std::string> deepspeed;  ///< a file, or "" when only the bare --deepspeed was typed

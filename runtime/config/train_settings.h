@@ -114,7 +114,8 @@ struct CheckpointSettings {
   /// Where to go on from: a checkpoint, a directory that holds some, or "latest" in the output
   /// directory. Empty: from the start.
   std::string resume_from;
-  bool node_local = false;   ///< each node has an output directory of its own
+  bool ignore_data_skip = false;  ///< the data begin anew there, and may be others
+  bool node_local = false;        ///< each node has an output directory of its own
   bool whole_model = false;  ///< a checkpoint also holds the model as one file, in the run's dtype
 };
 

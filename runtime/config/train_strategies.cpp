@@ -126,6 +126,9 @@ std::vector<std::string> strategy_warnings(const TrainOptions& options) {
   if (options.greater_is_better.typed() && !tracks_best(options)) {
     warn(options.greater_is_better.typed_as, "it goes with --load_best_model_at_end");
   }
+  if (options.ignore_data_skip.value && trains(options) && !resumes(options)) {
+    warn(options.ignore_data_skip.typed_as, "it goes with --resume_from_checkpoint");
+  }
   if (options.load.typed() && options.resume_from_checkpoint.typed()) {
     warn(options.load.typed_as, "--resume_from_checkpoint decides");
   } else if (options.load.typed() && trains(options) && !resumes(options)) {

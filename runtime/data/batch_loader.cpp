@@ -62,8 +62,8 @@ std::int64_t BatchLoader::micro_steps(std::int64_t step) const {
 }
 
 double BatchLoader::epochs_after(std::int64_t steps) const {
-  const std::int64_t in_epoch = steps % order_.steps_per_epoch();
-  const std::int64_t all = micro_steps_of(order_.samples_of(order_.steps_per_epoch()));
+  const std::int64_t in_epoch = order_.step_in_epoch(steps);
+  const std::int64_t all = micro_steps_of(order_.epoch_samples());
   return static_cast<double>(order_.epoch_of(steps)) +
          static_cast<double>(in_epoch * micro_steps_) / static_cast<double>(all);
 }

@@ -61,11 +61,13 @@ std::uint64_t Permutation::scramble(std::uint64_t number) const {
 
 SampleOrder::SampleOrder(const OrderOptions& options) : options_(options) {
   DSTRAIN_CHECK(options.global_batch > 0, "global batch {}", options.global_batch);
-  if (steps_per_epoch() > 0) return;
-  fail(ErrorCode::input,
-       "the training data holds {} samples, fewer than the {} of one step (train_batch_size), and "
-       "--dataloader_drop_last leaves them out; give more data or a smaller batch",
-       options.samples, options.global_batch);
+  if (steps_per_epoch() == 0) {
+    fail(ErrorCode::input,
+         "the training data holds {} samples, fewer than the {} of one step (train_batch_size), "
+         "and --dataloader_drop_last leaves them out; give more data or a smaller batch",
+         options.samples, options.global_batch);
+  }
+  shift_ = options.anew_at % steps_per_epoch();
 }
 
 std::int64_t SampleOrder::steps_per_epoch() const {
@@ -73,22 +75,23 @@ std::int64_t SampleOrder::steps_per_epoch() const {
 }
 
 std::int64_t SampleOrder::batch_size(std::int64_t step) const {
-  const std::int64_t left = options_.samples - step % steps_per_epoch() * options_.global_batch;
+  const std::int64_t left = options_.samples - step_in_epoch(step) * options_.global_batch;
   return std::min(options_.global_batch, left);
 }
 
+std::int64_t SampleOrder::epoch_samples() const {
+  return std::min(options_.samples, steps_per_epoch() * options_.global_batch);
+}
+
 std::int64_t SampleOrder::samples_of(std::int64_t steps) const {
-  const std::int64_t epochs = steps / steps_per_epoch();
-  const std::int64_t begun = steps % steps_per_epoch() * options_.global_batch;
-  const std::int64_t each = std::min(options_.samples, steps_per_epoch() * options_.global_batch);
-  return epochs * each + begun;
+  return epoch_of(steps) * epoch_samples() + step_in_epoch(steps) * options_.global_batch;
 }
 
 std::int64_t SampleOrder::sample(std::int64_t step, std::int64_t place) const {
-  DSTRAIN_CHECK(step >= 0 && place >= 0 && place < batch_size(step), "step {}, place {}", step,
+  DSTRAIN_CHECK(step >= shift_ && place >= 0 && place < batch_size(step), "step {}, place {}", step,
                 place);
   const std::int64_t epoch = epoch_of(step);
-  const std::int64_t position = step % steps_per_epoch() * options_.global_batch + place;
+  const std::int64_t position = step_in_epoch(step) * options_.global_batch + place;
   if (!options_.shuffle) return position;
   return Permutation(options_.samples, options_.seed, static_cast<std::uint32_t>(epoch))(position);
 }

@@ -53,11 +53,15 @@ struct OrderOptions {
   bool shuffle = true;            ///< false: file order
   bool drop_last = false;         ///< what does not fill a G at the end of an epoch is left out
   std::uint64_t seed = 0;
+  /// The step before which the data began anew (--ignore_data_skip): it is the first one of its
+  /// epoch, and no earlier one is asked for. 0: they never did.
+  std::int64_t anew_at = 0;
 };
 
 /// Which samples an optimizer step consumes: step s of an epoch takes [sG, (s+1)G) of the epoch's
 /// order, the last one those that are left. Depends on nothing else: not on ranks, micro-batches or
-/// what ran before.
+/// what ran before. If the data begin anew at a step, its epoch has the number that it has anyway,
+/// and all later ones end that much later.
 class SampleOrder {
  public:
   /// Throws Error{input} when the data holds no sample, or fewer than G and the last are dropped.
@@ -65,16 +69,26 @@ class SampleOrder {
 
   [[nodiscard]] std::int64_t steps_per_epoch() const;
   /// The epoch of optimizer step `step`; both from 0.
-  [[nodiscard]] std::int64_t epoch_of(std::int64_t step) const { return step / steps_per_epoch(); }
+  [[nodiscard]] std::int64_t epoch_of(std::int64_t step) const {
+    return (step - shift_) / steps_per_epoch();
+  }
+  /// The steps of its epoch before optimizer step `step` (from 0).
+  [[nodiscard]] std::int64_t step_in_epoch(std::int64_t step) const {
+    return (step - shift_) % steps_per_epoch();
+  }
+  /// How many samples an epoch takes.
+  [[nodiscard]] std::int64_t epoch_samples() const;
   /// How many samples the global batch of optimizer step `step` (from 0) has: G, or what is left.
   [[nodiscard]] std::int64_t batch_size(std::int64_t step) const;
-  /// How many samples the first `steps` steps take.
+  /// How many samples the first `steps` steps take, or would have taken in whole epochs before the
+  /// data began anew.
   [[nodiscard]] std::int64_t samples_of(std::int64_t steps) const;
   /// The sample at `place` in [0, batch_size(step)) of that batch.
   [[nodiscard]] std::int64_t sample(std::int64_t step, std::int64_t place) const;
 
  private:
   OrderOptions options_;
+  std::int64_t shift_ = 0;  ///< steps that belong to no epoch
 };
 
 }  // namespace dstrain::data

@@ -12,7 +12,6 @@
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/manifest_text.h"
 #include "runtime/checkpoint/temporary_name.h"
-#include "runtime/engine/run_check.h"
 
 namespace dstrain::engine {
 namespace {
@@ -200,7 +199,7 @@ std::string load(const std::filesystem::path& path,
   Damage damage;
   std::vector<ToleratedState> states;
   damage.attempt([&] {
-    state = read_run(*checkpoint, run, parts.model);
+    state = read_run(*checkpoint, run, parts.model, plan.other_data);
     states = open_states(*checkpoint, parts, damage);
   });
   // Loading is collective: nobody begins before all can.

@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/comm/control/control_group.h"
 #include "runtime/engine/parameter_store.h"
+#include "runtime/engine/run_check.h"
 #include "runtime/engine/trainer_state.h"
 
 namespace dstrain::engine {
@@ -17,6 +18,7 @@ struct ResumePlan {
   std::vector<std::string> names{};  ///< of the checkpoints there, the one to take first, first
   bool fall_back = false;            ///< when one is damaged, take the next
   checkpoint::Checkpoint::Files files = checkpoint::Checkpoint::Files::all;
+  OtherData other_data = OtherData::refused;
   /// How long the other ranks are waited for until they see what rank 0 sees.
   double visible_seconds = dstrain::visible_seconds;
 };

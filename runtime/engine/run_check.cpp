@@ -13,7 +13,7 @@
 namespace dstrain::engine {
 namespace {
 
-using Lines = std::vector<std::string>;
+using Differences = std::vector<RunDifference>;
 
 std::string batch_remedy(const TrainerState& saved, const TrainerState& run) {
   const std::int64_t micro_step = run.micro_step_samples;
@@ -30,24 +30,26 @@ std::string batch_remedy(const TrainerState& saved, const TrainerState& run) {
 }
 
 template <class T>
-void compare(
-    Lines& lines, std::string_view name, const T& saved, const T& now, const std::string& remedy) {
+void compare(Differences& found,
+             std::string_view name,
+             const T& saved,
+             const T& now,
+             const std::string& remedy) {
   if (saved == now) return;
-  lines.push_back(
-      fmt::format("{} is {} in the checkpoint and {} now: {}", name, saved, now, remedy));
+  found.push_back({fmt::format("{} is {} in the checkpoint and {} now", name, saved, now), remedy});
 }
 
-void compare_models(Lines& lines, const model::ModelConfig& saved, const model::ModelConfig& now) {
+Differences model_differences(const model::ModelConfig& saved, const model::ModelConfig& now) {
+  Differences found;
   for (const model::ConfigDifference& difference : saved.differences(now)) {
-    lines.push_back(
-        fmt::format("the model's {} is {} in the checkpoint and {} now: give the model "
-                    "of the checkpoint",
-                    difference.key, difference.before, difference.after));
+    compare(found, fmt::format("the model's {}", difference.key), difference.before,
+            difference.after, "give the model of the checkpoint");
   }
+  return found;
 }
 
 /// Of files that are as long as those of the checkpoint in all.
-void compare_contents(Lines& lines,
+void compare_contents(Differences& found,
                       const TrainingData& saved,
                       const TrainingData& run,
                       const std::string& remedy) {
@@ -55,10 +57,10 @@ void compare_contents(Lines& lines,
     return mixture.empty() ? "no mixture" : mixture;
   };
   if (saved.mixture != run.mixture) {
-    compare(lines, "the mixture of the training data", named(saved.mixture), named(run.mixture),
+    compare(found, "the mixture of the training data", named(saved.mixture), named(run.mixture),
             remedy);
   } else if (!saved.digest.empty() && !run.digest.empty()) {
-    compare(lines, "the digest of the training data", saved.digest, run.digest, remedy);
+    compare(found, "the digest of the training data", saved.digest, run.digest, remedy);
   }
 }
 
@@ -69,7 +71,7 @@ bool same_encoder(const TrainingData& saved, const TrainingData& run) {
 }
 
 /// With other tokens of the same text the run would go on, and learn a language of its own.
-void compare_encoders(Lines& lines,
+void compare_encoders(Differences& found,
                       const TrainingData& saved,
                       const TrainingData& run,
                       const std::string& checkpoint) {
@@ -77,7 +79,7 @@ void compare_encoders(Lines& lines,
   const auto named = [](const std::string& encoder) {
     return encoder == "byte" ? encoder : "the one whose files have the digest " + encoder;
   };
-  compare(lines, "the tokenizer", named(saved.text_encoder), named(run.text_encoder),
+  compare(found, "the tokenizer", named(saved.text_encoder), named(run.text_encoder),
           fmt::format("set --tokenizer {}", saved.text_encoder == "byte" ? "byte" : checkpoint));
 }
 
@@ -119,13 +121,60 @@ std::string samples_remedy(const TrainingData& saved, const TrainingData& run) {
   return "give the data that the run began with";
 }
 
-void compare_lengths(Lines& lines, const TrainerState& saved, const TrainerState& run) {
+void compare_lengths(Differences& found, const TrainerState& saved, const TrainerState& run) {
   const bool pairs = saved.source_length > 0;
   const std::string_view tokens = pairs ? "max_target_length" : "block_size";
-  compare(lines, tokens, saved.block_size, run.block_size,
+  compare(found, tokens, saved.block_size, run.block_size,
           fmt::format("set --{} {}", tokens, saved.block_size));
-  compare(lines, "max_source_length", saved.source_length, run.source_length,
+  compare(found, "max_source_length", saved.source_length, run.source_length,
           fmt::format("set --max_source_length {}", saved.source_length));
+}
+
+/// The data themselves, and how they become samples.
+void compare_data(Differences& all,
+                  const TrainerState& saved_state,
+                  const TrainerState& run_state,
+                  const std::string& checkpoint) {
+  const TrainingData& saved = saved_state.data;
+  const TrainingData& run = run_state.data;
+  Differences found;
+  const std::string same_data =
+      fmt::format("give the data that the run began with ({})", saved.file);
+  compare(found, "the training data's size in bytes", saved.bytes, run.bytes, same_data);
+  compare_encoders(found, saved, run, checkpoint);
+  if (!same_kind(saved, run)) {
+    const auto kind = [](const TrainingData& data) {
+      return data.packing ? "JSON lines" : "a stream of text or tokens";
+    };
+    compare(found, "the training data's kind", std::string_view(kind(saved)),
+            std::string_view(kind(run)), "give the file the ending that it had, " + saved.file);
+  }
+  if (!same_packing(saved, run)) {
+    compare(found, "packing", *saved.packing, *run.packing,
+            fmt::format("set --packing {}", *saved.packing));
+  }
+  if (!same_split(saved, run)) {
+    compare(found, "split", split_text(*saved.split), split_text(*run.split),
+            split_remedy(*saved.split));
+  }
+  // Samples of other tokens, or made otherwise, are another number, too.
+  const bool cut_alike = saved_state.block_size == run_state.block_size &&
+                         same_encoder(saved, run) && same_kind(saved, run) &&
+                         same_packing(saved, run) && same_split(saved, run);
+  if (cut_alike && saved.bytes == run.bytes) {
+    compare_contents(found, saved, run, same_data);
+    if (found.empty()) {
+      compare(found, "the number of samples", saved.samples, run.samples,
+              samples_remedy(saved, run));
+    }
+    const std::int64_t batch = saved_state.train_batch_size;
+    if (batch > 0 && saved.samples % batch != 0) {
+      compare(found, "dataloader_drop_last", saved_state.drop_last, run_state.drop_last,
+              fmt::format("set --dataloader_drop_last, or the key that says otherwise, to {}",
+                          saved_state.drop_last));
+    }
+  }
+  std::ranges::move(found, std::back_inserter(all));
 }
 
 /// Its bytes are as they were written: what this version cannot read, another one has written.
@@ -141,76 +190,52 @@ std::unique_ptr<model::ModelConfig> read_model_config(const checkpoint::Checkpoi
 
 }  // namespace
 
-std::vector<std::string> data_differences(const TrainerState& saved_state,
-                                          const TrainerState& run_state,
-                                          const std::string& checkpoint) {
-  const TrainingData& saved = saved_state.data;
-  const TrainingData& run = run_state.data;
-  Lines lines;
-  const std::string same_data =
-      fmt::format("give the data that the run began with ({})", saved.file);
-  compare(lines, "the training data's size in bytes", saved.bytes, run.bytes, same_data);
-  compare_encoders(lines, saved, run, checkpoint);
-  if (!same_kind(saved, run)) {
-    const auto kind = [](const TrainingData& data) {
-      return data.packing ? "JSON lines" : "a stream of text or tokens";
-    };
-    compare(lines, "the training data's kind", std::string_view(kind(saved)),
-            std::string_view(kind(run)), "give the file the ending that it had, " + saved.file);
+std::vector<RunDifference> data_differences(const TrainerState& saved,
+                                            const TrainerState& run,
+                                            const std::string& checkpoint) {
+  Differences found;
+  compare(found, "train_batch_size", saved.train_batch_size, run.train_batch_size,
+          batch_remedy(saved, run));
+  compare_lengths(found, saved, run);
+  compare(found, "seed", saved.seed, run.seed, fmt::format("set --seed {}", saved.seed));
+  compare(found, "separating documents", saved.documents, run.documents,
+          saved.documents ? "set --reset_attention_mask" : "leave out --reset_attention_mask");
+  compare(found, "shuffling", saved.shuffle, run.shuffle,
+          saved.shuffle ? "leave out --no_shuffle" : "set --no_shuffle");
+  if (saved.seed == run.seed && saved.shuffle && run.shuffle) {
+    compare(found, "the seed of shuffling", saved.data_seed, run.data_seed,
+            fmt::format("set --data_seed {}", saved.data_seed));
   }
-  if (!same_packing(saved, run)) {
-    compare(lines, "packing", *saved.packing, *run.packing,
-            fmt::format("set --packing {}", *saved.packing));
-  }
-  if (!same_split(saved, run)) {
-    compare(lines, "split", split_text(*saved.split), split_text(*run.split),
-            split_remedy(*saved.split));
-  }
-  // Samples of other tokens, or made otherwise, are another number, too.
-  const bool cut_alike = saved_state.block_size == run_state.block_size &&
-                         same_encoder(saved, run) && same_kind(saved, run) &&
-                         same_packing(saved, run) && same_split(saved, run);
-  if (!cut_alike || saved.bytes != run.bytes) return lines;
-  compare_contents(lines, saved, run, same_data);
-  if (lines.empty()) {
-    compare(lines, "the number of samples", saved.samples, run.samples, samples_remedy(saved, run));
-  }
-  const std::int64_t batch = saved_state.train_batch_size;
-  if (batch > 0 && saved.samples % batch != 0) {
-    compare(lines, "dataloader_drop_last", saved_state.drop_last, run_state.drop_last,
-            fmt::format("set --dataloader_drop_last, or the key that says otherwise, to {}",
-                        saved_state.drop_last));
-  }
-  return lines;
+  compare_data(found, saved, run, checkpoint);
+  return found;
 }
 
 TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
                       const TrainerState& run,
-                      const model::Model& model) {
+                      const model::Model& model,
+                      OtherData other_data) {
   TrainerState saved = read_trainer_state(checkpoint);
   if (saved.global_step != checkpoint.manifest().step) {
     fail(ErrorCode::input, "{}: is of step {}, and the manifest beside it of step {}",
          (checkpoint.path() / trainer_state_file).string(), saved.global_step,
          checkpoint.manifest().step);
   }
-  Lines lines;
-  compare_models(lines, *read_model_config(checkpoint),
-                 *model::parse_model_config(model.config_json, "config.json"));
-  compare(lines, "train_batch_size", saved.train_batch_size, run.train_batch_size,
-          batch_remedy(saved, run));
-  compare_lengths(lines, saved, run);
-  compare(lines, "seed", saved.seed, run.seed, fmt::format("set --seed {}", saved.seed));
-  compare(lines, "separating documents", saved.documents, run.documents,
-          saved.documents ? "set --reset_attention_mask" : "leave out --reset_attention_mask");
-  compare(lines, "shuffling", saved.shuffle, run.shuffle,
-          saved.shuffle ? "leave out --no_shuffle" : "set --no_shuffle");
-  if (saved.seed == run.seed && saved.shuffle && run.shuffle) {
-    compare(lines, "the seed of shuffling", saved.data_seed, run.data_seed,
-            fmt::format("set --data_seed {}", saved.data_seed));
+  const Differences models = model_differences(
+      *read_model_config(checkpoint), *model::parse_model_config(model.config_json, "config.json"));
+  const Differences data = data_differences(saved, run, checkpoint.path().string());
+  const bool data_fit = data.empty() || other_data == OtherData::taken;
+  if (models.empty() && data_fit) return saved;
+  std::vector<std::string> lines;
+  for (const Differences& some : {models, data_fit ? Differences() : data}) {
+    for (const RunDifference& difference : some) {
+      lines.push_back(fmt::format("{}: {}", difference.text, difference.remedy));
+    }
   }
-  std::ranges::move(data_differences(saved, run, checkpoint.path().string()),
-                    std::back_inserter(lines));
-  if (lines.empty()) return saved;
+  if (models.empty()) {
+    lines.emplace_back(
+        "or go on with these and the optimizer's state: add --ignore_data_skip; the data begin "
+        "anew");
+  }
   fail(ErrorCode::config, "{}: this run cannot go on from there:\n  {}", checkpoint.path().string(),
        fmt::join(lines, "\n  "));
 }

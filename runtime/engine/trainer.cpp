@@ -92,7 +92,7 @@ bool Trainer::due(const config::Cadence& cadence, std::int64_t step) const {
     case config::Cadence::Unit::steps:
       return is_nth(step, cadence.steps);
     case config::Cadence::Unit::epochs:
-      return is_nth(step, parts_.training_data.order().steps_per_epoch()) || step == total_steps_;
+      return parts_.training_data.order().step_in_epoch(step) == 0 || step == total_steps_;
   }
   return false;
 }
@@ -123,11 +123,17 @@ void Trainer::begin_save(std::int64_t step) {
   parts_.state.overflow = overflow_.state();
   parts_.state.max_steps = total_steps_;
   parts_.state.epoch = parts_.training_data.epochs_after(step);
-  parts_.state.consumed_samples = parts_.training_data.order().samples_of(step);
+  parts_.state.consumed_samples = parts_.state.data_start.samples + samples_since_start(step);
   flush_metrics();
   begun_save_ = step;
   parts_.checkpointer.begin(parts_.state);
   reports_are_old_ = true;
+}
+
+/// That step `step` and those before it have taken since the data began.
+std::int64_t Trainer::samples_since_start(std::int64_t step) const {
+  const data::SampleOrder& order = parts_.training_data.order();
+  return order.samples_of(step) - order.samples_of(parts_.state.data_start.step);
 }
 
 /// Checkpoints that failed on the way are made up for by a later one.
@@ -336,7 +342,8 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
   monitor::StepMetrics metrics;
   metrics.step = step;
   metrics.epoch = parts_.training_data.epochs_after(step);
-  metrics.tokens = batch_shape(order.samples_of(step), parts_.settings.data).positions();
+  metrics.tokens = parts_.state.data_start.tokens +
+                   batch_shape(samples_since_start(step), parts_.settings.data).positions();
   metrics.step_seconds = seconds / static_cast<double>(step - reported_step_);
   metrics.tokens_per_second = static_cast<double>(batch.positions()) / seconds;
   metrics.model_tflops = parts_.model.flops(batch) / seconds / 1e12;

@@ -74,6 +74,7 @@ class Trainer {
   Outcome stop(std::int64_t step);
   void begin_save(std::int64_t step);
   [[nodiscard]] std::string unsaved() const;
+  [[nodiscard]] std::int64_t samples_since_start(std::int64_t step) const;
   void end_save();
   [[nodiscard]] bool due(const config::Cadence& cadence, std::int64_t step) const;
   [[nodiscard]] bool saves_after(std::int64_t step);

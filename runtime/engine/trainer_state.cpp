@@ -1,16 +1,21 @@
 #include "runtime/engine/trainer_state.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
 #include "runtime/base/exception_text.h"
 #include "runtime/base/json_text.h"
+#include "runtime/base/printable.h"
 #include "runtime/config/schedule_json.h"
 
 namespace dstrain::engine {
 namespace {
 
-constexpr std::int64_t version = 2;
+constexpr std::int64_t version = 3;
+/// Written as long as it says all: older versions of dstrain would go on with other samples once
+/// the data have begun anew.
+constexpr std::int64_t version_without_data_start = 2;
 
 using Json = nlohmann::ordered_json;
 
@@ -97,6 +102,20 @@ TrainingData read_data(const nlohmann::json& json) {
           .max_samples = read_optional<std::int64_t>(json, "max_train_samples")};
 }
 
+DataStart read_data_start(const nlohmann::json& json) {
+  const auto found = json.find("data_start");
+  if (found == json.end()) return {};
+  return {.step = found->at("step").get<std::int64_t>(),
+          .samples = found->at("samples").get<std::int64_t>(),
+          .tokens = found->at("tokens").get<std::int64_t>()};
+}
+
+/// What of it is compared.
+std::string read_description(const nlohmann::json& json) {
+  const auto dtype = read_optional<std::string>(json, "dtype");
+  return dtype ? Json{{"dtype", *dtype}}.dump() : "{}";
+}
+
 /// Hugging Face's names.
 void add_best(Json& json, const std::optional<BestCheckpoint>& best) {
   json["best_metric"] = best ? Json(best->metric) : Json();
@@ -113,6 +132,23 @@ std::optional<BestCheckpoint> read_best(const nlohmann::json& json) {
   return best;
 }
 
+/// What of the arithmetic is compared; without what the state does not say.
+Json rule_json(const TrainerState& state) {
+  Json json = Json::parse(state.optimizer);
+  if (json.contains("type")) json["optimizer"] = json.at("type");
+  if (json.contains("type") && !json.contains("no_decay")) json["no_decay"] = "nothing";
+  for (const char* const no_rule : {"type", "lr", "step"}) json.erase(no_rule);
+  if (state.gradient_clipping) json["gradient_clipping"] = *state.gradient_clipping;
+  const Json description = Json::parse(state.description);
+  if (description.contains("dtype")) json["precision"] = description.at("dtype");
+  return json;
+}
+
+/// For messages.
+std::string word(const Json& json) {
+  return printable(json.is_string() ? json.get<std::string>() : json.dump());
+}
+
 /// The text of a member that is an object; unchanged without one.
 void take_object(const nlohmann::json& json,
                  const char* name,
@@ -127,9 +163,13 @@ void take_object(const nlohmann::json& json,
 /// Throws Error{input} for what no run has counted.
 void require_counts(const TrainerState& state, const std::string& path) {
   const std::pair<const char*, std::int64_t> counts[] = {
-      {"global_step", state.global_step},       {"updates", state.updates},
-      {"optimizer.step", state.optimizer_step}, {"skipped_steps", state.overflow.skipped_steps},
-      {"logged_step", state.logged_step},       {"unlogged_loss.steps", state.unlogged_loss.steps},
+      {"global_step", state.global_step},
+      {"updates", state.updates},
+      {"optimizer.step", state.optimizer_step},
+      {"skipped_steps", state.overflow.skipped_steps},
+      {"logged_step", state.logged_step},
+      {"unlogged_loss.steps", state.unlogged_loss.steps},
+      {"data_start.step", state.data_start.step},
   };
   for (const auto& [name, count] : counts) {
     if (count < 0) fail(ErrorCode::input, "{}: {} is {}", path, name, count);
@@ -162,6 +202,7 @@ TrainerState describe_run(const config::TrainSettings& settings,
            {"world_size", world_size},
            {"zero_stage", settings.zero.stage}}
           .dump();
+  state.gradient_clipping = settings.gradient_clipping;
   state.micro_step_samples = settings.micro_batch_size * world_size;
   return state;
 }
@@ -178,20 +219,21 @@ bool same_held_out(const TrainerState& one, const TrainerState& other) {
           one.held_out_content == other.held_out_content);
 }
 
-bool same_optimizer(const TrainerState& one, const TrainerState& other) {
-  const auto rule = [](const TrainerState& state) {
-    nlohmann::json json = nlohmann::json::parse(state.optimizer);
-    for (const char* const changes : {"lr", "step"}) json.erase(changes);
-    return json;
-  };
-  const nlohmann::json first = rule(one);
-  const nlohmann::json second = rule(other);
-  return first.empty() || second.empty() || first == second;
+std::vector<std::string> rule_changes(const TrainerState& saved, const TrainerState& run) {
+  const Json before = rule_json(saved);
+  const Json now = rule_json(run);
+  std::vector<std::string> changes;
+  for (const auto& [key, value] : now.items()) {
+    const auto found = before.find(key);
+    if (found == before.end() || *found == value) continue;
+    changes.push_back(fmt::format("{} {} (was {})", key, word(value), word(*found)));
+  }
+  return changes;
 }
 
 std::string to_text(const TrainerState& state) {
   Json json{
-      {"version", version},
+      {"version", state.data_start.step > 0 ? version : version_without_data_start},
       {"global_step", state.global_step},
       {"updates", state.updates},
       {"skipped_steps", state.overflow.skipped_steps},
@@ -208,6 +250,12 @@ std::string to_text(const TrainerState& state) {
       {"reset_attention_mask", state.documents},
       {"data", data_json(state)},
       {"rng", {{"generator", "philox4x32-10"}, {"seed", state.seed}}}};
+  if (state.data_start.step > 0) {
+    json["data_start"] = {{"step", state.data_start.step},
+                          {"samples", state.data_start.samples},
+                          {"tokens", state.data_start.tokens}};
+  }
+  json["gradient_clipping"] = optional_json(state.gradient_clipping);
   json["optimizer"] = Json::parse(state.optimizer);
   json.update(Json::parse(state.description));
   json["optimizer"]["step"] = state.optimizer_step;
@@ -254,6 +302,10 @@ TrainerState parse_trainer_state(std::string_view text,
     state.overflow.loss_scaler = read_scaler(json);
     json.at("max_steps").get_to(state.max_steps);
     json.at("epoch").get_to(state.epoch);
+    state.consumed_samples = json.value("consumed_samples", std::int64_t{0});
+    state.data_start = read_data_start(json);
+    state.gradient_clipping = read_optional<double>(json, "gradient_clipping");
+    state.description = read_description(json);
     json.at("train_batch_size").get_to(state.train_batch_size);
     json.at("block_size").get_to(state.block_size);
     state.source_length = json.value("source_length", std::int64_t{0});

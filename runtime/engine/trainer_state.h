@@ -47,6 +47,13 @@ struct TrainingData {
   std::optional<std::int64_t> max_samples{};
 };
 
+/// Where the data of a run began anew (--ignore_data_skip).
+struct DataStart {
+  std::int64_t step = 0;     ///< after which they did; 0: at the start of the run
+  std::int64_t samples = 0;  ///< trained on before
+  std::int64_t tokens = 0;   ///< in them, those of sources included
+};
+
 /// Where a run stands and what it is made of, besides its tensors: trainer_state.json. The order
 /// of the samples, the learning rate and all random numbers are functions of what is here.
 struct TrainerState {
@@ -58,7 +65,7 @@ struct TrainerState {
   std::int64_t logged_step = 0;       ///< the last one that metrics.jsonl tells of; 0: not known
   MeanLoss unlogged_loss{};           ///< of the steps since then
   double epoch = 0;                   ///< passes over the training samples so far
-  std::int64_t consumed_samples = 0;  ///< for the record
+  std::int64_t consumed_samples = 0;  ///< in all
   std::int64_t train_batch_size = 0;
   std::int64_t block_size = 0;     ///< of an encoder-decoder that of its targets
   std::int64_t source_length = 0;  ///< of its sources; 0: there are none
@@ -68,14 +75,17 @@ struct TrainerState {
   bool drop_last = false;       ///< what does not fill an epoch's last batch is left out
   std::uint64_t data_seed = 0;  ///< of shuffling
   TrainingData data;
+  DataStart data_start{};
   std::optional<BestCheckpoint> best{};
   bool loads_best = false;  ///< the run's model is the best checkpoint, not the last
   std::string held_out{};   ///< on which it was evaluated: file, bytes and samples
   /// Of its content and how it becomes samples; empty: the state does not say.
   std::string held_out_content{};
-  std::string description = "{}";  ///< JSON: model, dtype; for the record
-  std::string optimizer = "{}";    ///< JSON: the type and its settings
-  std::string scheduler = "{}";    ///< JSON: the schedule of the learning rate
+  std::string description = "{}";  ///< JSON: model, dtype, ranks; for the record
+  /// The norm that gradients are clipped to; 0: they are not; none: the state does not say.
+  std::optional<double> gradient_clipping{};
+  std::string optimizer = "{}";  ///< JSON: the type and its settings
+  std::string scheduler = "{}";  ///< JSON: the schedule of the learning rate
   /// JSON: which algorithms the device's matrix products take, as it wrote it; empty: its own
   /// choice
   std::string matmul_algorithms{};
@@ -97,8 +107,9 @@ bool same_schedule(const TrainerState& one, const TrainerState& other);
 /// Whether held-out losses of both runs can be compared, as far as the states say.
 bool same_held_out(const TrainerState& one, const TrainerState& other);
 
-/// Whether both runs update by one rule, at whatever rate, or a state does not say.
-bool same_optimizer(const TrainerState& one, const TrainerState& other);
+/// What else of the arithmetic changes, as far as the states say: precision, clipping and the
+/// optimizer's settings without its rate. "weight_decay 0.1 (was 0)" for each.
+std::vector<std::string> rule_changes(const TrainerState& saved, const TrainerState& run);
 
 inline constexpr const char* trainer_state_file = "trainer_state.json";
 

@@ -38,6 +38,26 @@ TEST_CASE("SampleOrder: or drops them", "[data][order]") {
   CHECK(order.samples_of(3) == 12);
 }
 
+TEST_CASE("SampleOrder: the data begin anew within an epoch", "[data][order]") {
+  const bool shuffle = GENERATE(false, true);
+  data::OrderOptions options{.samples = 10, .global_batch = 4, .shuffle = shuffle, .seed = 5};
+  const SampleOrder usual(options);
+  options.anew_at = 4;  // the second step of the second epoch
+  const SampleOrder order(options);
+  CHECK(order.epoch_of(4) == 1);
+  CHECK(order.step_in_epoch(4) == 0);
+  CHECK(order.epoch_of(7) == 2);
+  for (std::int64_t step = 4; step < 12; ++step) {
+    CAPTURE(step);
+    REQUIRE(order.batch_size(step) == usual.batch_size(step - 1));
+    for (std::int64_t place = 0; place < order.batch_size(step); ++place) {
+      CHECK(order.sample(step, place) == usual.sample(step - 1, place));
+    }
+  }
+  CHECK(order.samples_of(6) - order.samples_of(4) == 8);
+  CHECK(order.samples_of(8) - order.samples_of(4) == 14);
+}
+
 TEST_CASE("SampleOrder: a shuffled epoch takes each sample once", "[data][order]") {
   const bool drop_last = GENERATE(false, true);
   const SampleOrder order({.samples = 103, .global_batch = 10, .drop_last = drop_last, .seed = 9});

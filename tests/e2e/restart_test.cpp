@@ -115,6 +115,58 @@ TEST_CASE("Restarts: training goes on from its newest checkpoint", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
+TEST_CASE("Restarts: without any the newest checkpoint and the way on are named", "[e2e]") {
+  const test::TempDir folder;
+  const std::filesystem::path output = folder.path() / "out";
+  Launch launch(test::ResumableRun().endless(output, {"--save_steps", "20"}),
+                {.env = {}, .directory = test::golden_folder.string()});
+  REQUIRE(launch.wait_until([&] { return std::filesystem::exists(output / "checkpoint-20"); }));
+  const pid_t rank = some_rank(launch);
+  REQUIRE(rank != 0);
+  kill(rank, SIGKILL);
+  CHECK(launch.wait() == 128 + SIGKILL);
+  CHECK_THAT(launch.err(),
+             ContainsSubstring("the newest checkpoint is " + (output / "checkpoint-").string()) &&
+                 ContainsSubstring("to resume, rerun the same command with "
+                                   "--resume_from_checkpoint latest\n"));
+}
+
+TEST_CASE("Restarts: --ignore_data_skip is for the checkpoint that was there before", "[e2e]") {
+  test::ResumableRun run{.ranks = 1, .more = {"--save_steps", "20"}};
+  const test::TempDir folder;
+  REQUIRE(run.train(folder.path() / "whole", 15).status == 0);
+  std::filesystem::copy(folder.path() / "whole", folder.path() / "cut",
+                        std::filesystem::copy_options::recursive);
+  run.more.insert(run.more.end(), {"--resume_from_checkpoint", "latest", "--ignore_data_skip"});
+  const test::TrainRun whole = run.train(folder.path() / "whole", 300);
+  REQUIRE(whole.status == 0);
+
+  const std::filesystem::path output = folder.path() / "cut";
+  write_text_file(folder.path() / "config.json", run.config().dump());
+  Words words{"--num_gpus",
+              "1",
+              "--max_restarts",
+              "1",
+              "train",
+              "--output_dir",
+              output,
+              "--deepspeed",
+              (folder.path() / "config.json").string(),
+              "--logging_steps",
+              "1"};
+  for (const std::string& word : run.arguments(300)) words.push_back(word);
+  Launch launch(words, {.env = {}, .directory = test::golden_folder.string()});
+  REQUIRE(launch.wait_until([&] { return std::filesystem::exists(output / "checkpoint-40"); }));
+  const pid_t rank = some_rank(launch);
+  REQUIRE(rank != 0);
+  kill(rank, SIGKILL);
+  CHECK(launch.wait() == 0);
+  CAPTURE(launch.err());
+  test::TrainRun cut;
+  cut.metrics = test::read_metrics(output);
+  CHECK(test::results_of(cut) == test::results_of(whole));
+}
+
 TEST_CASE("Restarts: a new checkpoint gives back those without one", "[e2e]") {
   const test::TempDir folder;
   const std::filesystem::path output = folder.path() / "out";

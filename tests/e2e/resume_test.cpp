@@ -298,6 +298,73 @@ TEST_CASE("Resume: what cannot go on is refused before a rank starts", "[e2e][re
                                           "--gradient_accumulation_steps 2"));
 }
 
+TEST_CASE("Resume: --ignore_data_skip goes on with another batch and context and data",
+          "[e2e][resume]") {
+  const test::TempDir folder;
+  const std::filesystem::path output = folder.path() / "out";
+  const ResumableRun first{.stage = 1};
+  REQUIRE(first.train(output, 3).status == 0);
+  std::string tokens = test::read_bytes(test::golden_folder / "tokens.bin").substr(0, 1024);
+  constexpr int count = 6001;
+  tokens[8] = static_cast<char>(count % 256);
+  tokens[9] = static_cast<char>(count / 256);
+  for (int i = 0; i < count; ++i) tokens += {static_cast<char>(i % 100), '\0'};
+  const std::string file = (folder.path() / "other.bin").string();
+  std::ofstream(file, std::ios::binary) << tokens;
+  ResumableRun other{.ranks = 1, .stage = 2, .clipping = 0.25};
+  other.train_file = {file};
+  other.more = {"--block_size", "16", "--no_shuffle", "--seed", "7"};
+  const auto resume = [&](const std::filesystem::path& where, int steps,
+                          std::vector<std::string> extra) {
+    nlohmann::json config = other.config();
+    config["train_batch_size"] = 6;
+    config["bf16"]["enabled"] = true;
+    std::vector<std::string> all = other.arguments(steps);
+    all.insert(all.end(), {"--resume_from_checkpoint", "latest"});
+    all.insert(all.end(), extra.begin(), extra.end());
+    return test::run_train(1, config, where, all);
+  };
+  const test::TrainRun refused = resume(output, 8, {});
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, ContainsSubstring("train_batch_size is 12 in the checkpoint and 6 now") &&
+                              ContainsSubstring("add --ignore_data_skip"));
+
+  std::filesystem::copy(output, folder.path() / "cut", std::filesystem::copy_options::recursive);
+  const test::TrainRun whole = resume(output, 8, {"--ignore_data_skip"});
+  CAPTURE(whole.err);
+  REQUIRE(whole.status == 0);
+  REQUIRE(whole.metrics.size() == 8);
+  CHECK_THAT(
+      whole.err,
+      ContainsSubstring("--ignore_data_skip: the data begin anew; train_batch_size is 12 in "
+                        "the checkpoint and 6 now; block_size is 32 in") &&
+          ContainsSubstring("changed since the checkpoint: gradient_clipping 0.25 (was 0.5), "
+                            "precision bf16 (was fp32)"));
+  const std::int64_t tokens_before = whole.metrics[2].at("tokens");
+  CHECK(whole.metrics[3].at("tokens") == tokens_before + 6 * 16);
+  // The first epoch begins anew.
+  CHECK(whole.metrics[3].at("epoch") == 1.0 / 63);
+
+  // From then on the run is like any other: what it saves goes on with its own data.
+  REQUIRE(resume(folder.path() / "cut", 5, {"--ignore_data_skip", "true"}).status == 0);
+  const test::TrainRun rest = resume(folder.path() / "cut", 8, {});
+  CAPTURE(rest.err);
+  REQUIRE(rest.status == 0);
+  CHECK(results_of(rest) == results_of(whole));
+}
+
+TEST_CASE("Resume: --ignore_data_skip takes no other model", "[e2e][resume]") {
+  const test::TempDir folder;
+  const std::filesystem::path output = folder.path() / "out";
+  const ResumableRun run{.ranks = 1};
+  REQUIRE(run.train(output, 1).status == 0);
+  const test::TrainRun refused = run.resume(
+      output, 2, {"--ignore_data_skip", "--config_overrides", "n_layer=3,n_embd=48,n_head=4"});
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, ContainsSubstring("the model's n_layer is 2 in the checkpoint and 3") &&
+                              !ContainsSubstring("add --ignore_data_skip"));
+}
+
 TEST_CASE("Resume: other samples of the same data are refused by name", "[e2e][resume]") {
   const test::TempDir folder;
   const std::filesystem::path records = folder.path() / "records.jsonl";

@@ -31,7 +31,11 @@ TrainerState text_run(const std::string& encoder, const std::string& mixture = "
 }
 
 Lines differences(const TrainerState& saved, const TrainerState& run) {
-  return data_differences(saved, run, "out/checkpoint-3");
+  Lines lines;
+  for (const auto& found : data_differences(saved, run, "out/checkpoint-3")) {
+    lines.push_back(fmt::format("{}: {}", found.text, found.remedy));
+  }
+  return lines;
 }
 
 }  // namespace
@@ -193,18 +197,58 @@ TEST_CASE("TrainerState: batches and updates and steps of the optimizer are thre
   CHECK(again.loads_best);
 }
 
-TEST_CASE("TrainerState: another optimizer is told and another rate is none", "[engine][resume]") {
-  using dstrain::engine::same_optimizer;
+TEST_CASE("TrainerState: what changes of the arithmetic is told and another rate is not",
+          "[engine][resume]") {
+  using dstrain::engine::rule_changes;
   TrainerState run = text_run("byte");
-  run.optimizer = R"({"type": "AdamW", "lr": 0.1, "weight_decay": 0.1})";
+  run.optimizer = R"({"type": "AdamW", "lr": 0.1, "betas": [0.9, 0.99], "weight_decay": 0.1})";
+  run.description = R"({"model": {"name": "gpt2"}, "dtype": "fp32", "world_size": 2})";
+  run.gradient_clipping = 1;
   TrainerState saved = parse_trainer_state(dstrain::engine::to_text(run), "state.json");
-  CHECK(same_optimizer(saved, run));
-  run.optimizer = R"({"type": "AdamW", "lr": 0.2, "weight_decay": 0.1})";
-  CHECK(same_optimizer(saved, run));
-  run.optimizer = R"({"type": "Adam", "lr": 0.1, "weight_decay": 0.1})";
-  CHECK_FALSE(same_optimizer(saved, run));
+  CHECK(rule_changes(saved, run).empty());
+  run.description = R"({"model": {"name": "gpt2"}, "dtype": "fp32", "world_size": 3})";
+  run.optimizer = R"({"type": "AdamW", "lr": 0.2, "betas": [0.9, 0.99], "weight_decay": 0.1})";
+  CHECK(rule_changes(saved, run).empty());
+  run.optimizer = R"({"type": "Adam", "lr": 0.1, "betas": [0.9, 0.95], "weight_decay": 0})";
+  run.description = R"({"dtype": "bf16"})";
+  run.gradient_clipping = 0.5;
+  CHECK(rule_changes(saved, run) == Lines{"betas [0.9,0.95] (was [0.9,0.99])",
+                                          "weight_decay 0 (was 0.1)", "optimizer Adam (was AdamW)",
+                                          "gradient_clipping 0.5 (was 1.0)",
+                                          "precision bf16 (was fp32)"});
   saved.optimizer = "{}";
-  CHECK(same_optimizer(saved, run));
+  saved.description = "{}";
+  saved.gradient_clipping.reset();
+  CHECK(rule_changes(saved, run).empty());
+}
+
+TEST_CASE("TrainerState: where the data began anew is kept and older versions refuse it",
+          "[engine][resume]") {
+  TrainerState run = text_run("byte");
+  CHECK_THAT(dstrain::engine::to_text(run), Catch::Matchers::ContainsSubstring("\"version\": 2,"));
+  run.consumed_samples = 80;
+  run.data_start = {.step = 7, .samples = 50, .tokens = 1600};
+  const std::string text = dstrain::engine::to_text(run);
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("\"version\": 3,"));
+  const TrainerState again = parse_trainer_state(text, "state.json");
+  CHECK(again.consumed_samples == 80);
+  CHECK(again.data_start.step == 7);
+  CHECK(again.data_start.samples == 50);
+  CHECK(again.data_start.tokens == 1600);
+}
+
+TEST_CASE("RunCheck: another batch and context and order are told", "[engine][resume]") {
+  const TrainerState saved = text_run("byte");
+  TrainerState run = saved;
+  run.train_batch_size = 8;
+  run.block_size = 16;
+  run.data_seed = 3;
+  const Lines found = differences(saved, run);
+  REQUIRE(found.size() == 3);
+  CHECK_THAT(found[0],
+             Catch::Matchers::StartsWith("train_batch_size is 4 in the checkpoint and 8"));
+  CHECK(found[1] == "block_size is 32 in the checkpoint and 16 now: set --block_size 32");
+  CHECK_THAT(found[2], Catch::Matchers::EndsWith("set --data_seed 0"));
 }
 
 TEST_CASE("TrainerState: a part that is no object is named", "[engine][resume]") {
