@@ -90,7 +90,8 @@ TEST_CASE_METHOD(KnownNode, "SshLink: an SSH agent that never answers holds nobo
 TEST_CASE_METHOD(KnownNode,
                  "SshLink: an unknown key is shown and accepted only when told to",
                  "[net][ssh]") {
-  user.configure("StrictHostKeyChecking no\n");  // no way around ours
+  user.configure(GENERATE("", "StrictHostKeyChecking yes\n",
+                          "Match all\nStrictHostKeyChecking ask\nStrictHostKeyChecking no\n"));
   fs::remove(user.known_hosts());
   if (GENERATE(true, false)) std::ofstream(user.known_hosts()) << "other ssh-ed25519 AAAA";
   SshTarget node = target("node", "echo in");
@@ -106,8 +107,31 @@ TEST_CASE_METHOD(KnownNode,
 }
 
 TEST_CASE_METHOD(KnownNode,
+                 "SshLink: the configuration may accept new keys of a host",
+                 "[net][ssh]") {
+  fs::remove(user.known_hosts());
+  const std::string included = user.ssh() / "more.conf";
+  std::ofstream(included) << "stricthostkeychecking = accept-new\n";
+  const auto [text, accepts] = GENERATE(table<std::string, bool>(
+      {{"StrictHostKeyChecking accept-new\n", true},
+       {"StrictHostKeyChecking no\nProxyJump none\n", true},
+       {"Host other\nStrictHostKeyChecking no\nHost node\n", false},
+       {"Host n*\n  StrictHostKeyChecking=off\nHost *\n  StrictHostKeyChecking yes\n", true},
+       {"Include more.conf\n", true},
+       {"Host other\nInclude more.conf\n", false}}));
+  CAPTURE(text);
+  user.configure(text);
+  const LinkEnd end = run(target("node", "echo in"));
+  CAPTURE(end.reason);
+  CHECK((end.output == "in\n") == accepts);
+  CHECK(fs::exists(user.known_hosts()) == accepts);
+  if (!accepts) CHECK_THAT(end.reason, ContainsSubstring("StrictHostKeyChecking accept-new"));
+}
+
+TEST_CASE_METHOD(KnownNode,
                  "SshLink: a changed key is fatal whatever was asked for",
                  "[net][ssh]") {
+  user.configure(GENERATE("", "StrictHostKeyChecking no\n"));
   if (GENERATE(true, false))
     run_program({find_program("ssh-keygen"), "-q", "-H", "-f", user.known_hosts()});
   const std::string before = server.fingerprint();

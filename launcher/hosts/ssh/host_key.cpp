@@ -132,10 +132,10 @@ void check_host_key(const SshRoute& route, const SshTarget& target) {
   if (known == SSH_KNOWN_HOSTS_ERROR) {
     fail(ErrorCode::remote, "cannot check the host's key: {}", ssh_get_error(route.session.get()));
   }
-  if (!target.accept_new_host_keys) {
+  if (!target.accept_new_host_keys && !configuration_accepts_new_keys(target)) {
     fail(ErrorCode::remote,
          "the host's key is not known: it shows {}; compare it and accept it once with \"{}\", or "
-         "accept all new keys with --accept_new_host_keys",
+         "accept all new keys with --accept_new_host_keys or StrictHostKeyChecking accept-new",
          shown, client_command(route, target));
   }
   accept_key(route);

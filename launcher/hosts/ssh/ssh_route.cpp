@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/hosts/ssh/library_log.h"
+#include "launcher/hosts/ssh/strict_checking.h"
 #include "launcher/plan/host_name.h"
 #include "launcher/process/pipes.h"
 #include "launcher/process/text.h"
@@ -203,7 +204,7 @@ SshRoute plan_route(const SshTarget& target) {
   ssh_session session = route.session.get();
   ssh_callbacks_init(route.callbacks.get());
   ssh_set_callbacks(session, route.callbacks.get());
-  const int strict = 1;  // whatever the configuration says: unknown keys take an option of ours
+  const int strict = 1;  // check_host_key() decides
   set_option(session, SSH_OPTIONS_STRICTHOSTKEYCHECK, &strict);
   if (target.port != 0) {
     const auto port = static_cast<unsigned>(target.port);
@@ -221,6 +222,28 @@ SshRoute plan_route(const SshTarget& target) {
   route.first_hop = proxy.empty() ? to_string(Endpoint{route.host, route.port}) : proxy;
   set_option(session, SSH_OPTIONS_PROXYCOMMAND, "none");  // we start it, not libssh
   return route;
+}
+
+bool configuration_accepts_new_keys(const SshTarget& target) {
+  const std::filesystem::path own = own_account().home + "/.ssh";
+  const std::filesystem::path system = "/etc/ssh";
+  StrictCheckingConfig config;
+  const SharedSession session = make_session(target.host);
+  keep_name(session.get(), target.host);
+  const auto add = [&](const std::filesystem::path& file, const std::filesystem::path& beneath) {
+    const std::string path = config.rewrite(file, beneath);
+    if (!path.empty()) parse(session.get(), path);
+  };
+  if (target.config_file.empty()) {
+    add(own / "config", own);
+    add(system / "ssh_config", system);
+  } else {
+    add(target.config_file, own);
+  }
+  std::string value = option_text(session.get(), SSH_OPTIONS_PROXYCOMMAND);
+  std::erase(value, '"');
+  for (char& c : value) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return value == "accept-new" || value == "no" || value == "off";
 }
 
 }  // namespace dstrain::launcher

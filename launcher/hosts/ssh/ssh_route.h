@@ -49,4 +49,7 @@ struct SshRoute {
 /// Reads the configuration. Throws Error{remote} for one that cannot be read or used.
 SshRoute plan_route(const SshTarget& target);
 
+/// Whether the configuration has StrictHostKeyChecking `accept-new`, or `no`, for the host.
+bool configuration_accepts_new_keys(const SshTarget& target);
+
 }  // namespace dstrain::launcher
