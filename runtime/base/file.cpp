@@ -1,5 +1,6 @@
 #include "runtime/base/file.h"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -24,12 +25,37 @@ constexpr int safe_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   fail(ErrorCode::input, "{}: {}", name, std::strerror(error));
 }
 
+/// What `git clone` leaves of a large file without Git LFS.
+void refuse_lfs_pointer(int fd, const std::string& name) {
+  constexpr std::string_view begin = "version https://git-lfs.github.com/spec/";
+  std::array<char, begin.size()> bytes{};
+  const std::size_t count = read_fully_at(fd, 0, std::as_writable_bytes(std::span(bytes)), name);
+  if (std::string_view(bytes.data(), count) != begin) return;
+  fail(ErrorCode::input,
+       "{}: is a pointer of Git LFS, not the file itself; in its repository: git lfs pull", name);
+}
+
 }  // namespace
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::symlink_status(path, ignored).type() !=
+         std::filesystem::file_type::not_found;
+}
 
 UniqueFd open_regular(const std::filesystem::path& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) fail(ErrorCode::input, "{}: {}", path.string(), std::strerror(errno));
+  if (!fd) {
+    const int error = errno;
+    std::error_code no_link;
+    const std::filesystem::path target = std::filesystem::read_symlink(path, no_link);
+    fail(ErrorCode::input, "{}: {}", path.string(),
+         no_link || error != ENOENT
+             ? std::strerror(error)
+             : "a symbolic link to " + target.string() + ", which is not there");
+  }
   regular_bytes(fd.get(), path.string());
+  refuse_lfs_pointer(fd.get(), path.string());
   return fd;
 }
 

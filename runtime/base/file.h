@@ -9,7 +9,11 @@
 
 namespace dstrain {
 
-/// Opens a regular file for reading. Throws Error{input} when it is missing or something else.
+/// Whether something has the name, if only a symbolic link to nothing, which open_regular() names.
+bool is_there(const std::filesystem::path& path);
+
+/// Opens a regular file for reading. Throws Error{input} when it is missing, something else, or a
+/// pointer of Git LFS.
 UniqueFd open_regular(const std::filesystem::path& path);
 
 /// The whole of a small text file. Throws Error{input} when it is missing, no regular file, or

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "runtime/base/file.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/random_bytes.h"
 #include "runtime/base/sha256.h"
@@ -54,10 +55,8 @@ HuggingFaceEncoder::Around HuggingFaceEncoder::around() const {
 
 bool has_tokenizer(const std::string& directory) {
   const fs::path path(directory);
-  // A link to nothing is there, too, and said to be broken.
   const auto has = [&](const char* name) {
-    std::error_code ignored;
-    return fs::symlink_status(path / name, ignored).type() != fs::file_type::not_found;
+    return is_there(path / name);
   };
   return has("tokenizer.json") || (has("vocab.json") && has("merges.txt")) ||
          has("tokenizer.model") || has("spiece.model") || has("tekken.json");

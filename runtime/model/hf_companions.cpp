@@ -48,14 +48,12 @@ std::vector<CompanionFile> read_tokenizer_files(const std::string& directory) {
 
 std::vector<CompanionFile> read_companions(const std::string& directory) {
   const std::filesystem::path root(directory);
-  const UniqueFd root_fd = open_directory(root);
   std::vector<CompanionFile> files;
   for (const std::string_view name : companion_names) {
     const std::string path = (root / name).string();
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) continue;
+    if (!is_there(path)) continue;
     CompanionFile file{std::string(name), {}};
-    const UniqueFd fd = open_hf_file(root_fd.get(), file.name, path);
+    const UniqueFd fd = open_regular(path);
     const Bytes bytes = regular_bytes(fd.get(), path);
     if (bytes > companion_bytes_max) {
       fail(ErrorCode::input, "{}: {} is more than the {} allowed for such a file", path,

@@ -25,7 +25,7 @@ bool is_companion(std::string_view name);
 /// Whether it is one of the tokenizer's.
 bool is_of_tokenizer(const CompanionFile& file);
 
-/// Those of a Hugging Face directory; links as in open_hf_directory(). Throws Error{input} for one
+/// Those of a Hugging Face directory; symbolic links are followed. Throws Error{input} for one
 /// that cannot be read or is larger than companion_bytes_max.
 std::vector<CompanionFile> read_companions(const std::string& directory);
 /// Those of the tokenizer alone.

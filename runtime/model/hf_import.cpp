@@ -104,8 +104,8 @@ void HfWeights::check_stored(const std::string& name,
     problems.push_back(fmt::format("{}: tensor '{}' has shape ({}), expected {}", file, stored.name,
                                    fmt::join(stored.shape, ", "), to_string(shape)));
   } else if (!safetensors::is_readable_dtype(stored.dtype)) {
-    problems.push_back(fmt::format("{}: tensor '{}' is {}; only F32, F16 and BF16 are read", file,
-                                   stored.name, stored.dtype));
+    problems.push_back(fmt::format("{}: tensor '{}' is {}; only F64, F32, F16 and BF16 are read",
+                                   file, stored.name, stored.dtype));
   }
 }
 

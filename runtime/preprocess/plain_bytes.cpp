@@ -1,18 +1,13 @@
 #include "runtime/preprocess/plain_bytes.h"
 
-#include <cerrno>
-#include <cstring>
-
 #include <fcntl.h>
 
-#include "runtime/base/error.h"
 #include "runtime/base/fd_io.h"
+#include "runtime/base/file.h"
 
 namespace dstrain::preprocess {
 
-PlainBytes::PlainBytes(const std::string& path)
-    : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (!fd_) fail(ErrorCode::input, "{}: {}", path, std::strerror(errno));
+PlainBytes::PlainBytes(const std::string& path) : path_(path), fd_(open_regular(path)) {
   static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL));
 }
 

@@ -61,7 +61,7 @@ void File::read(const Entry& entry, std::int64_t begin, std::span<float> values)
   DSTRAIN_CHECK(begin >= 0 && begin <= entry.numel && count <= entry.numel - begin,
                 "elements {}+{} of {} with {}", begin, count, entry.name, entry.numel);
   if (!is_readable_dtype(entry.dtype)) {
-    fail(ErrorCode::input, "{}: tensor '{}' is {}; only F32, F16 and BF16 are read", name_,
+    fail(ErrorCode::input, "{}: tensor '{}' is {}; only F64, F32, F16 and BF16 are read", name_,
          printable(entry.name), printable(entry.dtype));
   }
   const std::uint64_t offset = data_offset_ + entry.begin;
@@ -70,24 +70,27 @@ void File::read(const Entry& entry, std::int64_t begin, std::span<float> values)
     read_at(fd_.get(), offset + 4 * first, values.data(), values.size_bytes(), name_);
     return;
   }
-  const auto from_bf16 = [](std::uint16_t bits) {
-    return to_float(BFloat16{bits});
+  const auto convert = [&]<class Stored>(Stored /*type*/, auto to_value) {
+    std::array<Stored, 4096> piece{};
+    for (std::size_t done = 0; done < values.size(); done += piece.size()) {
+      const std::size_t size = std::min(piece.size(), values.size() - done);
+      read_at(fd_.get(), offset + sizeof(Stored) * (first + done), piece.data(),
+              sizeof(Stored) * size, name_);
+      std::transform(piece.begin(), piece.begin() + size,
+                     values.begin() + static_cast<std::ptrdiff_t>(done), to_value);
+    }
   };
-  const auto from_f16 = [](std::uint16_t bits) {
-    return to_float(Float16{bits});
-  };
-  float (*const convert)(std::uint16_t) = entry.dtype == "F16" ? +from_f16 : +from_bf16;
-  std::array<std::uint16_t, 4096> piece{};
-  for (std::size_t done = 0; done < values.size(); done += piece.size()) {
-    const std::size_t size = std::min(piece.size(), values.size() - done);
-    read_at(fd_.get(), offset + 2 * (first + done), piece.data(), 2 * size, name_);
-    std::transform(piece.begin(), piece.begin() + size,
-                   values.begin() + static_cast<std::ptrdiff_t>(done), convert);
+  if (entry.dtype == "F64") {
+    convert(double{}, [](double value) { return static_cast<float>(value); });
+  } else if (entry.dtype == "F16") {
+    convert(std::uint16_t{}, [](std::uint16_t bits) { return to_float(Float16{bits}); });
+  } else {
+    convert(std::uint16_t{}, [](std::uint16_t bits) { return to_float(BFloat16{bits}); });
   }
 }
 
 bool is_readable_dtype(std::string_view dtype) {
-  return dtype == "F32" || dtype == "F16" || dtype == "BF16";
+  return dtype == "F64" || dtype == "F32" || dtype == "F16" || dtype == "BF16";
 }
 
 }  // namespace dstrain::safetensors

@@ -21,8 +21,8 @@ class File {
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
 
   /// Elements [begin, begin + values.size()) of a tensor of this file, row-major, as floats: F32 as
-  /// they are, F16 and BF16 converted exactly. Throws Error{input} for another dtype, Error{io}
-  /// when the disk fails or the file has shrunk.
+  /// they are, F16 and BF16 converted exactly, F64 rounded. Throws Error{input} for another dtype,
+  /// Error{io} when the disk fails or the file has shrunk.
   void read(const Entry& entry, std::int64_t begin, std::span<float> values) const;
 
  private:

@@ -56,16 +56,26 @@ TEST_CASE("File: a text over the limit is not read", "[base][file]") {
   CHECK(read_text_file(path, 2048).size() == 2048);
 }
 
+TEST_CASE("File: a pointer of Git LFS is told from the file", "[base][file]") {
+  const test::TempDir dir;
+  const fs::path path = dir.path() / "model.safetensors";
+  write_text_file(path,
+                  "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  CHECK(message_of(ErrorCode::input, [&] { (void)open_regular(path); }) ==
+        path.string() +
+            ": is a pointer of Git LFS, not the file itself; in its repository: git lfs pull");
+}
+
 TEST_CASE("File: what is no regular file is named and refused", "[base][file]") {
   const test::TempDir dir;
   REQUIRE(::mkfifo((dir.path() / "fifo").c_str(), 0600) == 0);
-  fs::create_symlink(dir.path() / "missing", dir.path() / "dangling");
+  fs::create_symlink("missing", dir.path() / "dangling");
   const auto [name, reason] = GENERATE(table<const char*, const char*>(
       {{"fifo", "not a regular file"},  // and opening it must not wait for a writer
        {"", "not a regular file"},
        {"/dev/zero", "not a regular file"},
        {"missing", "No such file or directory"},
-       {"dangling", "No such file or directory"}}));
+       {"dangling", "a symbolic link to missing, which is not there"}}));
   const fs::path path = dir.path() / name;
   const std::string expected = path.string() + ": " + reason;
   CHECK(message_of(ErrorCode::input, [&] { (void)read_text_file(path, mebibyte); }) == expected);

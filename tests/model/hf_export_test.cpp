@@ -86,14 +86,18 @@ TEST_CASE("HfExport: what goes with a model is written beside it", "[model][hf]"
   }
 }
 
-TEST_CASE("HfExport: companions lead to no file elsewhere", "[model][hf]") {
+TEST_CASE("HfExport: companions may be symbolic links and go out as files", "[model][hf]") {
   const TempDir directory;
   const TempDir elsewhere;
-  write_file(elsewhere.path() / "secret", "secret");
-  std::filesystem::create_symlink(elsewhere.path() / "secret", directory.path() / "merges.txt");
-  CHECK_THAT(
-      error_of([&] { model::read_companions(directory.path().string()); }),
-      Catch::Matchers::ContainsSubstring("merges.txt: a symbolic link, which is not followed"));
+  write_file(elsewhere.path() / "merges", "h e");
+  std::filesystem::create_symlink(elsewhere.path() / "merges", directory.path() / "merges.txt");
+  const auto found = model::read_companions(directory.path().string());
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].name == "merges.txt");
+  CHECK(found[0].bytes == "h e");
+  std::filesystem::remove(elsewhere.path() / "merges");
+  CHECK_THAT(error_of([&] { model::read_companions(directory.path().string()); }),
+             Catch::Matchers::ContainsSubstring("merges.txt: a symbolic link to"));
 }
 
 TEST_CASE("HfExport: an unfinished export leaves the old model", "[model][hf]") {

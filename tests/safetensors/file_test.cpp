@@ -132,6 +132,22 @@ TEST_CASE("Safetensors: long conversions cross pieces", "[safetensors]") {
   }
 }
 
+TEST_CASE("Safetensors: F64 is rounded", "[safetensors]") {
+  const TempDir directory;
+  const auto path = directory.path() / "m.safetensors";
+  std::vector<double> doubles(5000);
+  for (std::size_t i = 0; i < doubles.size(); ++i) doubles[i] = 1.0 / static_cast<double>(i + 1);
+  write_file(path,
+             safetensors_bytes(R"({"d":{"dtype":"F64","shape":[5000],"data_offsets":[0,40000]}})",
+                               raw(doubles)));
+  const auto file = open_safetensors(path);
+  std::vector<float> values(doubles.size() - 1);
+  file.read(file.entries()[0], 1, values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != static_cast<float>(doubles[i + 1])) FAIL("element " << i);
+  }
+}
+
 TEST_CASE("Safetensors: a dtype that is not read is named", "[safetensors]") {
   const TempDir directory;
   const auto path = directory.path() / "m.safetensors";
@@ -140,7 +156,7 @@ TEST_CASE("Safetensors: a dtype that is not read is named", "[safetensors]") {
   const auto file = open_safetensors(path);
   std::vector<float> value(1);
   CHECK(error_of([&] { file.read(file.entries()[0], 0, value); }) ==
-        "m.safetensors: tensor 'i' is I64; only F32, F16 and BF16 are read");
+        "m.safetensors: tensor 'i' is I64; only F64, F32, F16 and BF16 are read");
 }
 
 TEST_CASE("Safetensors: a file may end with its header", "[safetensors]") {
