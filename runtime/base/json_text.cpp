@@ -1,5 +1,6 @@
 #include "runtime/base/json_text.h"
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <unordered_set>
@@ -44,14 +45,38 @@ class Watcher {
 
 }  // namespace
 
+std::string nulls_for_python_numbers(std::string_view text) {
+  constexpr std::array<std::string_view, 3> words{"NaN", "Infinity", "-Infinity"};
+  std::string changed;
+  std::size_t copied = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') in_string = !in_string;
+    if (in_string) {
+      if (text[i] == '\\') ++i;
+      continue;
+    }
+    for (const std::string_view word : words) {
+      if (!text.substr(i).starts_with(word)) continue;
+      changed.append(text.substr(copied, i - copied)).append("null");
+      copied = i + word.size();
+      i = copied - 1;
+      break;
+    }
+  }
+  return changed.empty() ? changed : changed.append(text.substr(copied));
+}
+
 nlohmann::json parse_json_object(std::string_view text, const std::string& file) {
   // The parser would take a NUL for the end and not see what follows.
   if (text.find('\0') != std::string_view::npos) {
     fail(ErrorCode::input, "{}: holds a NUL byte; is it JSON?", file);
   }
   try {
-    Watcher watcher(file);
-    nlohmann::json document = nlohmann::json::parse(text.begin(), text.end(), std::ref(watcher));
+    nlohmann::json document = parse_python_json(text, [&](std::string_view json) {
+      Watcher watcher(file);
+      return nlohmann::json::parse(json.begin(), json.end(), std::ref(watcher));
+    });
     if (!document.is_object()) fail(ErrorCode::input, "{}: not a JSON object", file);
     return document;
   } catch (const nlohmann::json::exception& error) {

@@ -54,8 +54,10 @@ Failure says(std::string_view reason) {
 }
 
 Failure no_meaning(std::size_t index, const std::string& role) {
-  return Failure{fmt::format("messages[{}].role is '{}', which has no meaning in the chat template",
-                             index, printable(role))};
+  return Failure{
+      fmt::format("messages[{}].role is '{}', which has no meaning in the chat template; "
+                  "known are system, user and assistant",
+                  index, printable(role))};
 }
 
 /// Puts a text together and notes the answers in it.

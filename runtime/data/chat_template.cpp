@@ -9,6 +9,7 @@
 
 #include "runtime/base/exception_text.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json_text.h"
 #include "runtime/data/jinja_text.h"
 
 namespace dstrain::data {
@@ -316,7 +317,10 @@ Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& directory) 
   try {
     json config = json::object();
     if (std::filesystem::exists(config_file)) {
-      config = json::parse(read_text_file(config_file, 64 * mebibyte));
+      config = parse_python_json(read_text_file(config_file, 64 * mebibyte),
+                                 [](std::string_view text_of_file) {
+                                   return json::parse(text_of_file.begin(), text_of_file.end());
+                                 });
     }
     if (!config.is_object()) return Failure{config_file.string() + ": not a JSON object"};
     const std::optional<std::string> text = std::filesystem::exists(file)

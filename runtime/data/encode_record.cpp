@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/data/chat_template.h"
+#include "runtime/data/foreign_records.h"
 
 namespace dstrain::data {
 namespace {
@@ -43,8 +44,14 @@ EncodedRecord encode_messages(const std::vector<Message>& messages,
   if (chat == nullptr) {
     fail(ErrorCode::input, "{}: messages: {}", place, encoder.no_chat_template());
   }
+  if (const std::string why = explain_roles(messages); !why.empty()) {
+    fail(ErrorCode::input, "{}: {}", place, why);
+  }
   const Result<RenderedChat> rendered = chat->render(messages);
-  if (!rendered.ok()) fail(ErrorCode::input, "{}: {}", place, rendered.error());
+  if (!rendered.ok()) {
+    const std::string why = explain_refused_roles(messages);
+    fail(ErrorCode::input, "{}: {}", place, why.empty() ? rendered.error() : why);
+  }
   const RenderedChat& conversation = rendered.value();
   EncodedRecord encoded{encoder.encode(conversation.text), {}};
   for (const auto& [begin, end] : conversation.answers) {

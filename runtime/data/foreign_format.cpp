@@ -4,6 +4,7 @@
 #include <span>
 
 #include "runtime/base/error.h"
+#include "runtime/data/foreign_records.h"
 
 namespace dstrain::data {
 namespace {
@@ -36,6 +37,8 @@ constexpr std::array<ForeignFormat, 4> formats_of_tokenize{
      {".zst", "\x28\xb5\x2f\xfd",
       "is compressed; unzstd it first, or make token files: dstrain tokenize"}}};
 
+constexpr std::size_t record_bytes = 1U << 16;  ///< in which the keys of a first record stand
+
 void refuse(std::span<const ForeignFormat> formats,
             const std::string& path,
             std::string_view begin) {
@@ -62,9 +65,9 @@ void refuse_json_document(const std::string& path, std::string_view begin) {
   const std::size_t first = begin.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return;
   if (begin[first] == '[') {
-    fail(ErrorCode::input,
-         "{}: is a JSON array; JSON lines are one object a line: jq -c '.[]' in.json > out.jsonl",
-         path);
+    const std::string conversion = document_conversion(begin.substr(0, record_bytes));
+    fail(ErrorCode::input, "{}: is a JSON array; JSON lines are one object a line: {}", path,
+         conversion.empty() ? "jq -c '.[]' in.json > out.jsonl" : conversion);
   }
   const std::size_t second = begin.find_first_not_of(" \t\r", first + 1);
   if (begin[first] == '{' && second != std::string_view::npos && begin[second] == '\n') {

@@ -4,12 +4,15 @@
 #include <array>
 #include <set>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
 #include "runtime/base/exception_text.h"
+#include "runtime/base/json_text.h"
 #include "runtime/base/label.h"
 #include "runtime/base/printable.h"
+#include "runtime/data/foreign_records.h"
 
 namespace dstrain::data {
 namespace {
@@ -54,13 +57,29 @@ class KeyWatcher {
   std::array<std::set<std::string>, 3> seen_;  ///< of the record, and of objects in its arrays
 };
 
+/// Some of its keys, for messages.
+std::string keys_of(const json& object) {
+  constexpr std::size_t shown_max = 8;
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) {
+    if (keys.size() == shown_max) {
+      keys.emplace_back("...");
+      break;
+    }
+    keys.push_back(printable(key));
+  }
+  return fmt::format("{}", fmt::join(keys, ", "));
+}
+
 json parse_object(std::string_view line, const std::string& place) {
   // The parser would take a NUL for the end and not see what follows.
   if (const std::size_t nul = line.find('\0'); nul != std::string_view::npos) {
     fail(ErrorCode::input, "{}:{}: a NUL byte; is it JSON?", place, nul + 1);
   }
   try {
-    json record = json::parse(line.begin(), line.end(), KeyWatcher(place));
+    json record = parse_python_json(line, [&](std::string_view text) {
+      return json::parse(text.begin(), text.end(), KeyWatcher(place));
+    });
     if (!record.is_object()) {
       fail(ErrorCode::input, "{}: not a JSON object; each line is one", place);
     }
@@ -117,6 +136,10 @@ std::vector<Message> take_messages(json& list, const std::string& place) {
       fail(ErrorCode::input, "{}: {} is {}, not an object", place, name, item.type_name());
     }
     refuse_keys(item, unbuilt, fmt::format("{}: {}", place, name));
+    if (item.contains("from") && item.contains("value")) {
+      fail(ErrorCode::input, "{}: {} has from and value in place of role and content{}", place,
+           name, record_conversion({{"messages", json::array({item})}}));
+    }
     const std::string prefix = fmt::format("{}: {}.", place, name);
     messages.push_back({take_string(item, "role", prefix + "role"),
                         take_string(item, "content", prefix + "content")});
@@ -158,7 +181,8 @@ RecordKind kind_of(const json& record, const std::string& place) {
   if (text) return RecordKind::text;
   if (completion) return RecordKind::completion;
   if (messages) return RecordKind::messages;
-  fail(ErrorCode::input, "{}: has neither text, nor prompt and completion, nor messages", place);
+  fail(ErrorCode::input, "{}: has neither text, nor prompt and completion, nor messages{}{}", place,
+       record.empty() ? "" : ", but " + keys_of(record), record_conversion(record));
 }
 
 }  // namespace
@@ -184,6 +208,9 @@ Record parse_record(std::string_view line, const std::string& place) {
   const std::string prefix = place + ": ";
   if (record.kind == RecordKind::text) record.text = take_string(object, "text", prefix + "text");
   if (record.kind == RecordKind::completion) {
+    if (!object.contains("completion")) {
+      fail(ErrorCode::input, "{}: completion is missing{}", place, record_conversion(object));
+    }
     record.text = take_string(object, "prompt", prefix + "prompt");
     record.completion = take_string(object, "completion", prefix + "completion");
   }
@@ -218,6 +245,12 @@ TokenPair parse_pair(std::string_view line, const std::string& place) {
 
 std::string parse_text(std::string_view line, const std::string& key, const std::string& place) {
   json object = parse_object(line, place);
+  if (!object.contains(key)) {
+    fail(ErrorCode::input, "{}: {} is missing{}", place, key,
+         object.empty() ? ""
+                        : fmt::format("; --text_column names the key to read, which may be {}",
+                                      keys_of(object)));
+  }
   return take_string(object, key.c_str(), fmt::format("{}: {}", place, key));
 }
 

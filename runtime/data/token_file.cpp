@@ -1,5 +1,6 @@
 #include "runtime/data/token_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string_view>
@@ -40,6 +41,7 @@ TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary)
   if (magic == llmc_u16.magic || magic == llmc_u32.magic) {
     open_llmc();
   } else if (path.ends_with(".bin")) {
+    refuse_raw_ids();
     fail(ErrorCode::input,
          "{}: unknown magic {}; a .bin token file starts with {} (u16 ids) or {} (u32 ids)", path,
          magic, llmc_u16.magic, llmc_u32.magic);
@@ -50,6 +52,22 @@ TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary)
 
 Checksum TokenFile::digest(std::int64_t blocks) const {
   return is_text_ ? text_checksum_ : sampled_checksum(file_.bytes(), blocks);
+}
+
+/// nanoGPT's prepare.py writes u16 ids without a header, as does what numpy's tofile() makes of
+/// them.
+void TokenFile::refuse_raw_ids() const {
+  constexpr std::size_t looked_at_max = std::size_t{1} << 20;
+  const auto begin = file_.bytes().first(std::min(file_.bytes().size(), looked_at_max));
+  if (begin.empty() || file_.bytes().size() % 2 != 0) return;
+  for (std::size_t at = 0; at < begin.size(); at += 2) {
+    if (word_at<std::uint16_t>(begin, at) >= vocabulary_) return;
+  }
+  fail(ErrorCode::input,
+       "{}: has no header; if it holds u16 ids, as nanoGPT's does, give it llm.c's: python3 -c "
+       "\"import numpy as n; a = n.fromfile('in.bin', '<u2'); h = n.zeros(256, '<i4'); h[:3] = "
+       "{}, {}, len(a); open('out.bin', 'wb').write(h.tobytes() + a.tobytes())\"",
+       path(), llmc_u16.magic, llmc_u16.version);
 }
 
 void TokenFile::open_text() {

@@ -35,6 +35,7 @@ class TokenFile final : public TokenStream {
   }
 
  private:
+  void refuse_raw_ids() const;
   void open_text();
   void open_llmc();
 

@@ -2,9 +2,13 @@
 
 #include <exception>
 #include <optional>
+#include <set>
+
+#include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/parallel_for.h"
+#include "runtime/base/printable.h"
 #include "runtime/data/encode_record.h"
 #include "runtime/data/line_reader.h"
 #include "runtime/data/token_set.h"
@@ -20,6 +24,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 struct Encoded {
   RecordKind kind = RecordKind::text;
   EncodedRecord record;
+  std::set<std::string> roles;  ///< of messages without an answer
   std::exception_ptr failure;
 };
 
@@ -35,12 +40,38 @@ std::vector<Encoded> encode_lines(const std::vector<Line>& lines,
       const Record record = parse_record(line.text, place);
       result.kind = record.kind;
       result.record = encode_record(record, encoder, place);
+      if (result.record.counted.empty()) {
+        for (const Message& message : record.messages) result.roles.insert(message.role);
+      }
     } catch (...) {
       result.failure = std::current_exception();
     }
   });
   return encoded;
 }
+
+/// Conversations without an answer teach nothing, whatever their length.
+class AnswerCheck {
+ public:
+  void add(const Encoded& encoded) {
+    learns_ |= !encoded.record.counted.empty();
+    roles_.insert(encoded.roles.begin(), encoded.roles.end());
+  }
+  /// Throws Error{input} if there were some, and none had an answer.
+  void finish(const std::string& path) const {
+    if (learns_ || roles_.empty()) return;
+    std::vector<std::string> roles;
+    for (const std::string& role : roles_) roles.push_back(printable(role));
+    fail(ErrorCode::input,
+         "{}: no conversation has an answer, of the role assistant, which alone is learnt; the "
+         "roles are {}",
+         path, fmt::join(roles, ", "));
+  }
+
+ private:
+  bool learns_ = false;
+  std::set<std::string> roles_;
+};
 
 /// A part of a text that is encoded by itself.
 struct Piece {
@@ -99,6 +130,7 @@ void tokenize_json_lines(const TextFile& file,
                          const std::filesystem::path& target) {
   LineReader reader(as_text(file.bytes));
   std::optional<TokenSetWriter> writer;
+  AnswerCheck answers;
   RecordKind kind{};
   std::int64_t first_line = 0;
   for (std::vector<Line> lines = reader.next(); !lines.empty(); lines = reader.next()) {
@@ -114,10 +146,12 @@ void tokenize_json_lines(const TextFile& file,
         fail(ErrorCode::input, "{}:{}: holds {}, and line {} {}; a file holds one kind of record",
              file.path, lines[i].number, name_of(encoded[i].kind), first_line, name_of(kind));
       }
+      answers.add(encoded[i]);
       writer->add(encoded[i].record);
     }
   }
   if (!writer) fail(ErrorCode::input, "{}: holds no record", file.path);
+  answers.finish(file.path);
   writer->finish();
 }
 

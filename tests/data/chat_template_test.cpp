@@ -158,7 +158,8 @@ TEST_CASE("ChatTemplate: roles without a meaning are refused", "[data][chat]") {
     const auto rendered = style(chat, details);
     REQUIRE_FALSE(rendered.ok());
     CHECK(rendered.error() ==
-          "messages[1].role is 'tool', which has no meaning in the chat template");
+          "messages[1].role is 'tool', which has no meaning in the chat template; known are "
+          "system, user and assistant");
   }
 }
 

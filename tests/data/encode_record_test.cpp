@@ -81,6 +81,22 @@ TEST_CASE("EncodeRecord: of messages the answers count with their ends", "[data]
   CHECK(encoded.counted.size() == 2);
 }
 
+TEST_CASE("EncodeRecord: roles under other names are told with those known", "[data][records]") {
+  const WordEncoder words({.chat = chatml_chat()});
+  const auto error = [&](std::vector<data::Message> messages) {
+    const Record chat{.kind = RecordKind::messages, .messages = std::move(messages)};
+    return error_of([&] { data::encode_record(chat, words, "d.jsonl:2"); });
+  };
+  CHECK_THAT(error({{"human", "ab"}, {"gpt", "cd"}, {"human", "ef"}}),
+             Catch::Matchers::StartsWith("d.jsonl:2: the roles are human, gpt, and those known are "
+                                         "system, user and assistant: jq -c '(.messages[].role) |= "
+                                         "({human: \"user\"") &&
+                 Catch::Matchers::EndsWith("[.] // .)' in.jsonl > out.jsonl"));
+  CHECK_THAT(error({{"user", "ab"}, {"model", "cd"}}),
+             Catch::Matchers::StartsWith("d.jsonl:2: the roles are user, model, and"));
+  CHECK(error({{"human", "ab"}, {"assistant", "cd"}}) == "");  // ChatML takes any name
+}
+
 TEST_CASE("EncodeRecord: messages without a template are refused", "[data][records]") {
   const Record chat{.kind = RecordKind::messages, .messages = {{"user", "ab"}}};
   CHECK(error_of([&] { data::encode_record(chat, *data::make_encoder("byte"), "d.jsonl:2"); }) ==

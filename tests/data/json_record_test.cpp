@@ -42,6 +42,13 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
       {R"({"text": 3})", "d.jsonl:7: text is number, not a string"},
       {R"({"text": null})", "d.jsonl:7: text is null, not a string"},
       {R"({"prompt": "a"})", "d.jsonl:7: completion is missing"},
+      {R"({"prompt": "a", "response": "b"})",
+       "d.jsonl:7: completion is missing: jq -c '{prompt: (.prompt + \"\\n\"), completion: "
+       ".response}' in.jsonl > out.jsonl"},
+      {R"({"content": "a", "meta": {}})",
+       "d.jsonl:7: has neither text, nor prompt and completion, nor messages, but content, meta: "
+       "jq -c '{text: .content}' in.jsonl > out.jsonl"},
+      {R"({"text": NaN})", "d.jsonl:7: text is null, not a string"},
       {R"({"completion": "a"})", "d.jsonl:7: prompt is missing"},
       {R"({"prompt": [{"role": "user"}], "completion": "a"})",
        "d.jsonl:7: prompt is a list; only text is implemented, as a string"},
@@ -67,6 +74,33 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
   }));
   CAPTURE(row.line);
   CHECK(error(row.line) == row.message);
+}
+
+TEST_CASE("JsonRecord: numbers that Python writes do no harm where nobody reads them",
+          "[data][json]") {
+  const data::Record record = data::parse_record(
+      R"({"score": NaN, "text": "NaN \"Infinity\" ", "range": [-Infinity, Infinity]})", "p");
+  CHECK(record.text == "NaN \"Infinity\" ");
+  CHECK(data::parse_pair(R"({"loss":NaN,"input_ids":[1],"labels":[2]})", "p").labels.size() == 1);
+  CHECK_THAT(error(R"({"text": nan})"), Catch::Matchers::StartsWith("d.jsonl:7:10: not JSON: "));
+}
+
+TEST_CASE("JsonRecord: records of other programs are named with their conversion", "[data][json]") {
+  CHECK_THAT(error(R"({"conversations": [{"from": "human", "value": "a"}], "id": 1})"),
+             Catch::Matchers::StartsWith("d.jsonl:7: has neither text, nor prompt and completion, "
+                                         "nor messages, but conversations, id: jq -c '{messages: "
+                                         "[.conversations[] | {role: (.from | ({human: \"user\"") &&
+                 Catch::Matchers::EndsWith(", content: .value}]}' in.jsonl > out.jsonl"));
+  CHECK_THAT(
+      error(R"({"conversations": [{"role": "user", "content": "a"}]})"),
+      Catch::Matchers::EndsWith(": jq -c '{messages: .conversations}' in.jsonl > out.jsonl"));
+  CHECK_THAT(error(R"({"messages": [{"from": "human", "value": "a"}]})"),
+             Catch::Matchers::StartsWith("d.jsonl:7: messages[0] has from and value in place of "
+                                         "role and content: jq -c '{messages: [.messages[] |"));
+  CHECK_THAT(error(R"({"instruction": "a", "input": "", "output": "b"})"),
+             Catch::Matchers::ContainsSubstring("jq -c '{prompt: (\"### Instruction:\\n\" + "
+                                                ".instruction +"));
+  CHECK_THAT(error(R"({"a": 1, "b": 2})"), Catch::Matchers::EndsWith("messages, but a, b"));
 }
 
 TEST_CASE("JsonRecord: broken JSON is named with its column", "[data][json]") {

@@ -64,8 +64,9 @@ TEST_CASE("TokenFile: a broken llm.c file is refused", "[data][tokens]") {
     return files.error("t.bin", token_bytes(header, ids), 100);
   };
   CHECK(error({.count = 2}, {1, 2}) == "");
-  CHECK(error({.magic = 7, .count = 2}, {1, 2}) ==
-        "t.bin: unknown magic 7; a .bin token file starts with 20240520 (u16 ids) or 20240801 (u32 "
+  CHECK(error({.magic = 1'000'000'007, .count = 2}, {1, 2}) ==
+        "t.bin: unknown magic 1000000007; a .bin token file starts with 20240520 (u16 ids) or "
+        "20240801 (u32 "
         "ids)");
   CHECK(error({.magic = 20240326, .count = 2}, {1, 2}) ==
         "t.bin: this is a model of llm.c, not a token file");
@@ -87,6 +88,17 @@ TEST_CASE("TokenFile: a broken llm.c file is refused", "[data][tokens]") {
   CHECK(files.error("t.bin", "", 100) == "t.bin: the file is empty");
   CHECK_THAT(files.error("t.bin", "abc", 100),
              Catch::Matchers::StartsWith("t.bin: unknown magic 0"));
+}
+
+TEST_CASE("TokenFile: raw ids are told with the way to a header", "[data][tokens]") {
+  Files files;
+  std::string raw;
+  for (const char id : {'\5', '\143', '\7'}) raw += {id, '\0'};
+  CHECK_THAT(files.error("train.bin", raw, 100),
+             Catch::Matchers::StartsWith("train.bin: has no header; if it holds u16 ids, as "
+                                         "nanoGPT's does") &&
+                 Catch::Matchers::ContainsSubstring("h[:3] = 20240520, 1, len(a)"));
+  CHECK_THAT(files.error("train.bin", raw, 99), Catch::Matchers::StartsWith("train.bin: unknown"));
 }
 
 TEST_CASE("TokenFile: an id beyond the vocabulary is named with its position", "[data][tokens]") {
