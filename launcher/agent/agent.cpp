@@ -28,6 +28,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
+#include "runtime/base/exception_text.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/base/worker_env.h"
 
@@ -290,7 +291,7 @@ int run_guarded_agent(std::string_view version) {
   std::optional<SignalSource> signals(job_signals());
   const pid_t guard = getpid();
   const pid_t agent = fork();
-  if (agent < 0) fail_errno(errno, "fork");
+  if (agent < 0) fail(ErrorCode::io, "{}", why_no_process(errno));
   if (agent == 0) {
     if (prctl(PR_SET_PDEATHSIG, SIGCONT) != 0) fail_errno(errno, "ask for the parent's death");
     signals.reset();

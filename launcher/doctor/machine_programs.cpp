@@ -1,5 +1,6 @@
 // The part of MachineProbe that runs programs and loads libraries.
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <optional>
 
@@ -14,6 +15,7 @@
 #include "launcher/process/process.h"
 #include "launcher/process/program_output.h"
 #include "launcher/process/program_path.h"
+#include "runtime/base/exception_text.h"
 
 namespace dstrain::launcher::doctor {
 namespace {
@@ -45,7 +47,7 @@ ProgramRun MachineProbe::run(const std::vector<std::string>& words) const {
 Result<std::string> MachineProbe::load(const std::string& library) const {
   PipeEnds pipe = make_pipe();
   const pid_t pid = ::fork();
-  if (pid < 0) return Failure{"cannot fork"};
+  if (pid < 0) return Failure{why_no_process(errno)};
   if (pid == 0) {
     const std::string said = load_here(library);
     const ssize_t put = ::write(pipe.write.get(), said.data(), said.size());

@@ -23,6 +23,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
+#include "runtime/base/exception_text.h"
 #include "runtime/base/socket.h"
 
 namespace dstrain::launcher {
@@ -253,7 +254,7 @@ Relay::Relay(const Settings& settings) {
   }
   SocketPair events = make_socket_pair(SOCK_SEQPACKET);
   pid_ = fork();
-  if (pid_ < 0) fail_errno(errno, "fork");
+  if (pid_ < 0) fail(ErrorCode::io, "{}", why_no_process(errno));
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGCONT);  // a stopped one would keep its ends open
     ends_.clear();

@@ -13,6 +13,7 @@
 
 #include "launcher/process/signals.h"
 #include "runtime/base/error.h"
+#include "runtime/base/exception_text.h"
 #include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
@@ -181,7 +182,7 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
   const UniqueFd report(pipe_fds[0]);
   UniqueFd child_report(pipe_fds[1]);
   const pid_t pid = fork();
-  if (pid < 0) return Failure{fmt::format("cannot fork: {}", std::strerror(errno))};
+  if (pid < 0) return Failure{why_no_process(errno)};
   if (pid == 0) execute(spec, prepared, child_report.get());
   child_report.reset();
   ChildFailure failure{};

@@ -1,5 +1,6 @@
 #include "runtime/base/exception_text.h"
 
+#include <cerrno>
 #include <new>
 #include <optional>
 #include <sstream>
@@ -43,6 +44,17 @@ Bytes stack_bytes() {
   return limited ? static_cast<Bytes>(limit.rlim_cur) : 8 * mebibyte;
 }
 
+/// Root is bound by the control group alone.
+std::string process_limit_remedy() {
+  rlimit limit{};
+  const bool limited = ::getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return limited ? fmt::format(
+                       "raise ulimit -u, which allows {} processes and threads of this "
+                       "user, or pids.max of the control group",
+                       limit.rlim_cur)
+                 : "raise pids.max of the control group, as no ulimit -u is set";
+}
+
 /// pthread_create() says EAGAIN for a stack, too, that has no room.
 std::string why_no_thread() {
   const auto limit = address_space_limit();
@@ -50,7 +62,7 @@ std::string why_no_thread() {
     return fmt::format("ulimit -v, {}, leaves no room for another thread's stack; raise it",
                        format_bytes(*limit));
   }
-  return "the system starts no more threads; raise ulimit -u, or pids.max of the control group";
+  return "the system starts no more threads; " + process_limit_remedy();
 }
 
 std::string why_no_memory() {
@@ -61,6 +73,12 @@ std::string why_no_memory() {
 }
 
 }  // namespace
+
+std::string why_no_process(int errno_value) {
+  const std::string text =
+      fmt::format("cannot fork: {}", std::generic_category().message(errno_value));
+  return errno_value == EAGAIN ? text + ": " + process_limit_remedy() : text;
+}
 
 std::string exception_text(const std::exception& exception) {
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) return why_no_memory();

@@ -9,4 +9,7 @@ namespace dstrain {
 /// name of its class.
 std::string exception_text(const std::exception& exception);
 
+/// Why fork() has failed, by its errno.
+std::string why_no_process(int errno_value);
+
 }  // namespace dstrain

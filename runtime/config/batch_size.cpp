@@ -93,6 +93,13 @@ Result<Batch> solve_batch(const BatchGiven& given, std::int64_t world_size) {
   return batch;
 }
 
+bool is_batch_mismatch(const BatchGiven& given, std::int64_t world_size) {
+  if (given_problem(given) || !given.train) return false;
+  const Batch batch = completed(given, world_size);
+  const auto whole = product(batch.micro, batch.accumulation, world_size);
+  return batch.micro > 0 && batch.accumulation > 0 && whole && *whole != batch.train;
+}
+
 std::string batch_problem_anywhere(const BatchGiven& given) {
   if (const auto problem = given_problem(given)) return problem->message;
   if (!given.train || (!given.micro && !given.accumulation)) return {};

@@ -24,6 +24,9 @@ struct Batch {
 /// and the numbers.
 Result<Batch> solve_batch(const BatchGiven& given, std::int64_t world_size);
 
+/// Whether each size can be, and train_batch_size is not the product of the others.
+bool is_batch_mismatch(const BatchGiven& given, std::int64_t world_size);
+
 /// What is wrong with the sizes for every world size; empty when some world size fits, or when the
 /// micro batch is not given at all (the command line may have it).
 std::string batch_problem_anywhere(const BatchGiven& given);

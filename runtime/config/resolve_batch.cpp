@@ -97,6 +97,35 @@ void resolve_kept(SettingsBuilder& builder, const KeptBatch& kept) {
   decide(builder, *batch);
 }
 
+/// Where those of the sizes come from that do not stand in the file.
+std::string describe_origins(const GivenBatch& given, std::int64_t ranks) {
+  const std::array<std::pair<std::string_view, const GivenSize&>, 3> sizes{
+      {{train_batch_key, given.train},
+       {micro_batch_key, given.micro},
+       {accumulation_key, given.accumulation}}};
+  std::string text;
+  for (const auto& [key, size] : sizes) {
+    if (!size.value) {
+      text += fmt::format("; {} follows from the others, rounded down", key);
+    } else if (size.origin == "default") {
+      text += fmt::format("; {} {} is the default", key, *size.value);
+    } else if (size.origin != "file") {
+      text += fmt::format("; {} {} is {}", key, *size.value,
+                          size.origin.substr(size.origin.find(' ') + 1));
+    }
+  }
+  return text + fmt::format("; the launch has {}", counted(ranks, "rank"));
+}
+
+/// What of them would do.
+std::string batch_advice(const GivenBatch& given, std::int64_t ranks) {
+  const std::int64_t each =
+      given.micro.value.value_or(1) * given.accumulation.value.value_or(1) * ranks;
+  const std::int64_t fewer = *given.train.value / each * each;
+  return fmt::format(": set {} to a multiple of {}, such as {}{}", train_batch_key, each,
+                     fewer > 0 ? fmt::format("{} or ", fewer) : "", fewer + each);
+}
+
 }  // namespace
 
 void resolve_batch(SettingsBuilder& builder) {
@@ -121,6 +150,10 @@ void resolve_batch(SettingsBuilder& builder) {
     culprit = builder.config().has(micro_batch_key) ? micro_batch_key : accumulation_key;
   }
   std::string message = known ? solved.error() : anywhere;
+  if (known && is_batch_mismatch(given.values(), builder.context().world_size)) {
+    message += describe_origins(given, builder.context().world_size) +
+               batch_advice(given, builder.context().world_size);
+  }
   if (!given.train.value && !given.micro.value) {
     message += ", here or with --per_device_train_batch_size";
   }

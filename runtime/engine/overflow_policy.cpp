@@ -25,17 +25,20 @@ void OverflowPolicy::settle(std::int64_t step, const ops::StepDecision& decision
     scaler_.update(false);
     return;
   }
-  if (!skips()) fail(ErrorCode::diverged, "{}. {}", describe(step, decision), advice());
-  if (scaler_.is_exhausted()) {
+  if (!skips()) fail(ErrorCode::diverged, "{}. {}", describe(step, decision), advice(decision));
+  if (scaler_.is_exhausted() && std::isfinite(decision.loss)) {
     fail(ErrorCode::diverged,
          "{}. The loss scale is at its minimum, {}, and cannot shrink any more. Use bf16, which "
          "needs none, lower the learning rate, or set fp16.min_loss_scale lower",
          describe(step, decision), scaler_.scale());
   }
+  if (scaler_.is_exhausted()) {
+    fail(ErrorCode::diverged, "{}. {}", describe(step, decision), advice(decision));
+  }
   if (state_.skipped_in_row == options_.most_in_row) {
     fail(ErrorCode::diverged,
          "{}, after {} others in a row. {}; --max_skipped_steps lets more go by",
-         describe(step, decision), state_.skipped_in_row, advice());
+         describe(step, decision), state_.skipped_in_row, advice(decision));
   }
   before_ = scaler_.state();
   scaler_.update(true);
@@ -43,7 +46,12 @@ void OverflowPolicy::settle(std::int64_t step, const ops::StepDecision& decision
   ++state_.skipped_steps;
 }
 
-std::string OverflowPolicy::advice() const {
+std::string OverflowPolicy::advice(const ops::StepDecision& decision) const {
+  if (options_.scales && !std::isfinite(decision.loss)) {
+    return "The loss is not finite before it is scaled, so no loss scale helps: values of the "
+           "forward pass exceed fp16's 65504. Use bf16 or fp32; if it was finite at first, lower "
+           "the learning rate";
+  }
   if (options_.scales) {
     return "Lower fp16.loss_scale or fp16.initial_scale_power; if it was small, the learning rate";
   }
@@ -63,7 +71,7 @@ std::string OverflowPolicy::describe_skip(std::int64_t step,
                                           const std::string& parameter) const {
   std::string text = fmt::format("step {}: OVERFLOW! ", step);
   if (!std::isfinite(decision.loss)) {
-    text += fmt::format("the loss is {}", decision.loss);
+    text += fmt::format("the loss is {} before it is scaled", decision.loss);
   } else {
     text += fmt::format("gradients{}{} are not finite", parameter.empty() ? "" : " of ", parameter);
   }

@@ -41,7 +41,7 @@ class OverflowPolicy {
                                           const std::string& parameter) const;
 
  private:
-  [[nodiscard]] std::string advice() const;
+  [[nodiscard]] std::string advice(const ops::StepDecision& decision) const;
 
   Options options_;
   optim::LossScaler scaler_;

@@ -225,7 +225,16 @@ TEST_CASE("Resolve: batch sizes that do not fit", "[config][resolve]") {
   CHECK(
       error_of("{\n\"train_batch_size\": 7}") ==
       "ds.json:2:21: Check batch related parameters. train_batch_size is not equal to "
-      "train_micro_batch_size_per_gpu * gradient_accumulation_steps * world size: 7 != 3 * 1 * 2");
+      "train_micro_batch_size_per_gpu * gradient_accumulation_steps * world size: 7 != 3 * 1 * 2; "
+      "train_micro_batch_size_per_gpu follows from the others, rounded down; "
+      "gradient_accumulation_steps follows from the others, rounded down; the launch has 2 ranks: "
+      "set train_batch_size to a multiple of 2, such as 6 or 8");
+  CHECK(
+      contains(error_of(R"({"train_batch_size": 9, "train_micro_batch_size_per_gpu": "auto"})",
+                        {"--per_device_train_batch_size", "2"}),
+               "9 != 2 * 2 * 2; train_micro_batch_size_per_gpu 2 is --per_device_train_batch_size; "
+               "gradient_accumulation_steps follows from the others, rounded down; the launch has "
+               "2 ranks: set train_batch_size to a multiple of 4, such as 8 or 12"));
   CHECK(contains(error_of("", {"--global-batch-size", "7"}), "Check batch"));
 }
 

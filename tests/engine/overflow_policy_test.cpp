@@ -58,8 +58,9 @@ TEST_CASE("OverflowPolicy: the loss is scaled less until it cannot be", "[engine
         "step 1: OVERFLOW! gradients are not finite: the step is left out; the loss scale stays 4, "
         "hysteresis is 1");
   constexpr ops::StepDecision lost{.loss = std::numeric_limits<double>::infinity(), .taken = 0};
-  CHECK_THAT(policy.describe_skip(1, lost, "w"),
-             Catch::Matchers::ContainsSubstring("OVERFLOW! the loss is inf: the"));
+  CHECK_THAT(
+      policy.describe_skip(1, lost, "w"),
+      Catch::Matchers::ContainsSubstring("OVERFLOW! the loss is inf before it is scaled: the"));
   policy.settle(2, refused);
   CHECK_THAT(policy.describe_skip(2, refused, "w"),
              Catch::Matchers::ContainsSubstring("the loss scale is 2 now, and was 4"));
@@ -67,6 +68,29 @@ TEST_CASE("OverflowPolicy: the loss is scaled less until it cannot be", "[engine
   CHECK(policy.loss_scale() == 1);
   CHECK_THAT(test::error_of([&] { policy.settle(4, refused); }),
              Catch::Matchers::ContainsSubstring("The loss scale is at its minimum, 1"));
+}
+
+TEST_CASE("OverflowPolicy: a loss that is not finite is no matter of its scale", "[engine]") {
+  constexpr ops::StepDecision lost{
+      .loss = std::numeric_limits<double>::quiet_NaN(), .gradient_norm = 1, .taken = 0};
+  OverflowPolicy::Options options{.scales = true};
+  const auto error = [&] {
+    OverflowPolicy policy(options, {});
+    return test::error_of([&] {
+      for (int step = 1; step < 9; ++step) policy.settle(step, lost);
+    });
+  };
+  const auto check = [&] {
+    CHECK_THAT(error(), Catch::Matchers::ContainsSubstring("no loss scale helps") &&
+                            Catch::Matchers::ContainsSubstring("Use bf16 or fp32") &&
+                            !Catch::Matchers::ContainsSubstring("loss_scale"));
+  };
+  check();
+  options.most_in_row = 3;
+  check();
+  options = scaled(4);
+  options.scales = true;
+  check();
 }
 
 TEST_CASE("OverflowPolicy: goes on where it was", "[engine]") {
