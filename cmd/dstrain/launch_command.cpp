@@ -266,7 +266,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   return run_with_restarts(
       [&](const std::vector<std::string>& absent) { return maker.launch_without(absent); },
       {.fruitless_max = options.max_restarts,
-       .output_directory = maker.output_directory,
+       .output_directory = training && config::trains(*training) ? maker.output_directory : "",
        .ignore_data_skip = training && training->ignore_data_skip.value});
 }
 

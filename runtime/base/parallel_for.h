@@ -8,6 +8,7 @@ namespace dstrain {
 /// Calls `body(i)` for every i in [0, count), shared out over the process's compute threads (the
 /// ones oneDNN uses). Results must not depend on which thread runs which i: sum into slots by i,
 /// then add the slots in order. An exception in `body` ends the process: check before the loop.
+/// The first call throws std::system_error where the system does not start the threads.
 void parallel_for(std::int64_t count, FunctionRef<void(std::int64_t)> body);
 
 /// How many threads parallel_for uses.
@@ -17,7 +18,7 @@ int compute_threads();
 void limit_compute_threads(int most);
 
 /// Makes the calling thread and the compute threads flush denormals to zero: Adam's second moment
-/// walks into them and would run ten times slower.
+/// walks into them and would run ten times slower. Throws likewise.
 void flush_denormals_in_compute_threads();
 
 /// Makes the calling thread one that helps the computing ones, by communicating or loading: what

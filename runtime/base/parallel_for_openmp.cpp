@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <thread>
 #include <vector>
 
 #include <immintrin.h>
@@ -28,9 +30,47 @@ void leave_own_place() {
   if (CPU_COUNT(&cores) > 0) ::sched_setaffinity(0, sizeof cores, &cores);
 }
 
+/// Threads that wait until all are there.
+class WaitingThreads {
+ public:
+  explicit WaitingThreads(int count) {
+    for (int i = 0; i < count; ++i) {
+      threads_.emplace_back([this] { flag_.wait(false); });
+    }
+  }
+
+ private:
+  /// Lets them go before they are joined, also when one of them could not be started.
+  struct Leave {
+    std::atomic<bool>& flag;
+    explicit Leave(std::atomic<bool>& own) : flag(own) {}
+    Leave(const Leave&) = delete;
+    Leave& operator=(const Leave&) = delete;
+    Leave(Leave&&) = delete;
+    Leave& operator=(Leave&&) = delete;
+    ~Leave() {
+      flag = true;
+      flag.notify_all();
+    }
+  };
+  std::atomic<bool> flag_ = false;
+  std::vector<std::jthread> threads_;
+  Leave leave_{flag_};
+};
+
+/// GNU's OpenMP ends the process, and does not say of which limit, where the system starts no more
+/// threads: as many are tried before. Throws std::system_error.
+void try_threads() {
+  [[maybe_unused]] static const bool tried = [] {
+    const WaitingThreads threads(omp_get_max_threads() - 1);
+    return true;
+  }();
+}
+
 }  // namespace
 
 void parallel_for(std::int64_t count, FunctionRef<void(std::int64_t)> body) {
+  if (count > 1) try_threads();
 #pragma omp parallel for schedule(static) if (count > 1)
   for (std::int64_t i = 0; i < count; ++i) body(i);
 }
@@ -44,6 +84,7 @@ void limit_compute_threads(int most) {
 }
 
 void flush_denormals_in_compute_threads() {
+  try_threads();
 #pragma omp parallel
   { _mm_setcsr(_mm_getcsr() | flush_denormals); }
 }

@@ -1,12 +1,15 @@
 // Runs whose output directory goes, or takes no more.
 #include <csignal>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/catalog.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -43,6 +46,29 @@ TEST_CASE("Lost output: a path that is too long for its checkpoints is refused a
   CHECK(run.status == 2);
   CHECK_THAT(run.err, ContainsSubstring("too many for the paths of checkpoints"));
   CHECK(fs::is_empty(folder.path()));
+}
+
+TEST_CASE("Lost output: a limit of threads is named and not OpenMP's word of it alone", "[e2e]") {
+  if (::geteuid() != 0) test::skip("only root can run a program as another user");
+  for (fs::path at = DSTRAIN_PROGRAM; at.has_relative_path(); at = at.parent_path()) {
+    if ((fs::status(at).permissions() & fs::perms::others_exec) == fs::perms::none) {
+      test::skip("another user cannot reach the program");
+    }
+  }
+  const test::TempDir folder;
+  std::vector<std::string> command = test::train_command(folder.path() / "out");
+  command.insert(command.begin(), {"--num_gpus", "1", "--device", "cpu"});
+  fs::permissions(folder.path(), fs::perms::all);
+  const test::Outcome run = test::run_command(
+      command,
+      {.env = {{"OMP_NUM_THREADS", "32"}},
+       .directory = test::golden_folder.string(),
+       .wrapper = {"prlimit", "--nproc=20", "setpriv", "--reuid=54321", "--clear-groups"}});
+  CAPTURE(run.err);
+  CHECK(run.status == 1);
+  CHECK_THAT(run.err, ContainsSubstring("the system starts no more threads; raise ulimit -u, which "
+                                        "allows 20 processes and threads of this user") &&
+                          !ContainsSubstring("libgomp"));
 }
 
 TEST_CASE("Lost output: files that may not grow fail the save and kill no rank", "[e2e]") {
