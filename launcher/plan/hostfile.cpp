@@ -82,6 +82,10 @@ int parse_count(const LineReader& line, std::string_view word, std::string_view 
   const bool digits = !port.empty() && port.find_first_not_of("0123456789") == port.npos;
   if (digits && is_host_name(name.substr(0, colon))) {
     const std::string host = shown(name.substr(0, colon));
+    constexpr std::size_t port_digits_min = 4;  // fewer, but for ssh's own, are slots, as in MPICH
+    if (port.size() < port_digits_min && port != "22") {
+      line.refuse(0, "a line is \"{} slots={}\"", host, shown(port));
+    }
     line.refuse(
         0,
         "a line is \"{} slots=N\"; give --ssh_port {}, or put \"Port {}\" under \"Host {}\" "

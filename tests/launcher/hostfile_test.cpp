@@ -78,6 +78,10 @@ TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
        {"a:22 slots=1",
         "hosts:1:1: a line is \"a slots=N\"; give --ssh_port 22, or put \"Port 22\" under \"Host "
         "a\" in ~/.ssh/config"},
+       {"a:8", "hosts:1:1: a line is \"a slots=8\""},
+       {"a:2222 slots=1",
+        "hosts:1:1: a line is \"a slots=N\"; give --ssh_port 2222, or put \"Port 2222\" under "
+        "\"Host a\" in ~/.ssh/config"},
        {"@h slots=1", "hosts:1:1: \"@h\" is not a host name or address"},
        {"a:x slots=1", "hosts:1:1: \"a:x\" is not a host name or address"},
        {"a$(x) slots=1", "hosts:1:1: \"a$(x)\" is not a host name or address"},
