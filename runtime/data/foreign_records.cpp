@@ -41,7 +41,7 @@ constexpr std::string_view dolly =
     "{prompt: ((if (.context // \"\") == \"\" then \"\" else .context + \"\\n\\n\" end) + "
     ".instruction + \"\\n\"), completion: .response}";
 
-constexpr std::array<ForeignRecord, 10> known{
+constexpr std::array<ForeignRecord, 12> known{
     {{{"instruction", "output"}, alpaca},
      {{"instruction", "response"}, dolly},
      {{"chosen", "rejected"},
@@ -52,7 +52,11 @@ constexpr std::array<ForeignRecord, 10> known{
      {{"query", "response"}, ""},
      {{"problem", "solution"}, ""},
      {{"input", "output"}, ""},
+     {{"input", "target"}, ""},
      {{"source", "target"}, ""},
+     {{"conversation", ""},
+      "{messages: [.conversation[] | {role: \"user\", content: .human}, {role: \"assistant\", "
+      "content: .assistant}]}"},
      {{"content", ""}, "{text: .content}"}}};
 
 using HasKey = std::function<bool(std::string_view)>;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -58,16 +59,19 @@ Checksum TokenFile::digest(std::int64_t blocks) const {
 /// them.
 void TokenFile::refuse_raw_ids() const {
   constexpr std::size_t looked_at_max = std::size_t{1} << 20;
+  constexpr std::int64_t most = 2 * std::int64_t{std::numeric_limits<std::int32_t>::max()};
   const auto begin = file_.bytes().first(std::min(file_.bytes().size(), looked_at_max));
   if (begin.empty() || file_.bytes().size() % 2 != 0) return;
   for (std::size_t at = 0; at < begin.size(); at += 2) {
     if (word_at<std::uint16_t>(begin, at) >= vocabulary_) return;
   }
   fail(ErrorCode::input,
-       "{}: has no header; if it holds u16 ids, as nanoGPT's does, give it llm.c's: python3 -c "
-       "\"import numpy as n; a = n.fromfile('in.bin', '<u2'); h = n.zeros(256, '<i4'); h[:3] = "
-       "{}, {}, len(a); open('out.bin', 'wb').write(h.tobytes() + a.tobytes())\"",
-       path(), llmc_u16.magic, llmc_u16.version);
+       "{}: has no header; if it holds u16 ids, as nanoGPT's does, give it llm.c's{}: (python3 -c "
+       "\"import os, struct, sys; sys.stdout.buffer.write(struct.pack('<3i', {}, {}, "
+       "os.path.getsize('in.bin') // 2).ljust({}, bytes(1)))\"; cat in.bin) > out.bin",
+       path(),
+       bytes() > most ? ", which counts less than 2^31: split -b 4GB it, then for each" : "",
+       llmc_u16.magic, llmc_u16.version, llmc_header_bytes);
 }
 
 void TokenFile::open_text() {

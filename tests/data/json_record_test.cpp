@@ -82,7 +82,7 @@ TEST_CASE("JsonRecord: numbers that Python writes do no harm where nobody reads 
       R"({"score": NaN, "text": "NaN \"Infinity\" ", "range": [-Infinity, Infinity]})", "p");
   CHECK(record.text == "NaN \"Infinity\" ");
   CHECK(data::parse_pair(R"({"loss":NaN,"input_ids":[1],"labels":[2]})", "p").labels.size() == 1);
-  CHECK_THAT(error(R"({"text": nan})"), Catch::Matchers::StartsWith("d.jsonl:7:10: not JSON: "));
+  CHECK_THAT(error(R"({"text": nan})"), Catch::Matchers::StartsWith("d.jsonl:7:11: not JSON: "));
 }
 
 TEST_CASE("JsonRecord: records of other programs are named with their conversion", "[data][json]") {
@@ -100,6 +100,8 @@ TEST_CASE("JsonRecord: records of other programs are named with their conversion
   CHECK_THAT(error(R"({"instruction": "a", "input": "", "output": "b"})"),
              Catch::Matchers::ContainsSubstring("jq -c '{prompt: (\"### Instruction:\\n\" + "
                                                 ".instruction +"));
+  CHECK_THAT(error(R"({"conversation": [{"human": "a", "assistant": "b"}]})"),
+             Catch::Matchers::ContainsSubstring("{messages: [.conversation[] | {role: \"user\""));
   CHECK_THAT(error(R"({"a": 1, "b": 2})"), Catch::Matchers::EndsWith("messages, but a, b"));
 }
 

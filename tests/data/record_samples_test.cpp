@@ -149,6 +149,9 @@ TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]
   CHECK(files.error("[\n" + text_line("a") + "]") ==
         "d.jsonl: is a JSON array; JSON lines are one object a line: jq -c '.[]' in.json > "
         "out.jsonl");
+  CHECK(files.error("[\n{\"question\": \"a\", \"answer\": \"b\"}]") ==
+        "d.jsonl: is a JSON array; JSON lines are one object a line: jq -c '.[] | {prompt: "
+        "(.question + \"\\n\"), completion: .answer}' in.json > out.jsonl");
   CHECK_THAT(files.error("{\n\"text\": \"a\"\n}", "d.json"),
              Catch::Matchers::EndsWith(
                  "has an object over several lines; JSON lines are one object a line: "

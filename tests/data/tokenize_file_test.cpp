@@ -56,6 +56,28 @@ class BadEncoder : public WordEncoder {
 
 }  // namespace
 
+TEST_CASE("TokenizeJsonLines: conversations without an answer are told with their roles",
+          "[data]") {
+  const auto chat = data::ChatTemplate::recognise(
+      "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
+      "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}",
+      {});
+  const WordEncoder encoder({.chat = std::make_unique<data::ChatTemplate>(chat.value())});
+  const TempDir folder;
+  const auto error = [&](std::string_view text) {
+    return error_of([&] {
+      data::tokenize_json_lines({"d.jsonl", std::as_bytes(std::span(text))}, encoder,
+                                folder.path() / "tokens");
+    });
+  };
+  const std::string question = R"({"messages": [{"role": "user", "content": "ab"}]})";
+  const std::string answer = R"({"messages": [{"role": "assistant", "content": "cd"}]})";
+  CHECK(error(question + "\n" + R"({"messages": [{"role": "narrator", "content": "ef"}]})") ==
+        "d.jsonl: no conversation has an answer, of the role assistant, which alone is learnt; the "
+        "roles are narrator, user");
+  CHECK(error(question + "\n" + answer) == "");
+}
+
 TEST_CASE("TokenizeText: pieces on all threads give the tokens of the whole", "[data]") {
   const std::string text = lines(std::size_t{5} << 20);
   const data::HuggingFaceEncoder encoder(DSTRAIN_SOURCE_DIR "/tests/golden/tokenizers/gpt2");
