@@ -17,8 +17,21 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
+/// "20_000", as Python takes it, is "20000".
+std::string without_separators(std::string_view text) {
+  const auto is_digit = [&](std::size_t at) {
+    return at < text.size() && text[at] >= '0' && text[at] <= '9';
+  };
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '_' && i > 0 && is_digit(i - 1) && is_digit(i + 1)) continue;
+    digits += text[i];
+  }
+  return digits;
+}
+
 bool is_number(std::string_view text, double& number) {
-  const std::optional<double> parsed = parse_number<double>(text);
+  const std::optional<double> parsed = parse_number<double>(without_separators(text));
   if (parsed) number = *parsed;
   return parsed && std::isfinite(*parsed);
 }

@@ -50,6 +50,11 @@ constexpr FlagRow one_of(FlagRow row, std::string_view choices) {
   return row;
 }
 
+constexpr FlagRow optional_value(FlagRow row) {
+  row.value_optional = true;
+  return row;
+}
+
 namespace reason {
 constexpr std::string_view unbuilt = "not implemented";
 constexpr std::string_view fp16 = "there is one fp16: weights and activations are fp16";
@@ -82,6 +87,13 @@ constexpr std::string_view dropout = "use --config_overrides \"attn_pdrop=X,resi
 constexpr std::string_view checkpointing =
     "use the section activation_checkpointing of the configuration";
 constexpr std::string_view parallel = "ZeRO over ranks is the one parallelism";
+constexpr std::string_view lora = "LoRA is not implemented; all parameters are trained";
+constexpr std::string_view quantized = "weights of fewer than 16 bits are not implemented";
+constexpr std::string_view attention = "attention never holds its T x T matrix";
+constexpr std::string_view layout =
+    "Megatron's options make a GPT-2; of another model give a preset or a config.json as "
+    "--config_name";
+constexpr std::string_view overlapped = "communication runs beside computing where it can";
 constexpr std::string_view tpu = "TPUs are not supported";
 }  // namespace reason
 
@@ -236,14 +248,20 @@ const std::array hugging_face{
 
 const std::array megatron{
     refused_flag("model_parallel_size", "N", reason::parallel, "1"),
-    refused_flag("tensor_model_parallel_size", "N", reason::parallel, "1"),
-    refused_flag("pipeline_model_parallel_size", "N", reason::parallel, "1"),
+    also(refused_flag("tensor_model_parallel_size", "N", reason::parallel, "1"),
+         "tensor_parallel_size"),
+    also(refused_flag("pipeline_model_parallel_size", "N", reason::parallel, "1"),
+         "pipeline_parallel_size|pipe_parallel_size"),
+    refused_flag("context_parallel_size", "N", reason::parallel, "1"),
+    refused_flag("expert_model_parallel_size", "N", reason::parallel, "1"),
+    refused_flag("sequence_parallel", no_value, reason::parallel),
     one_of(hint_flag("distributed_backend", "NAME", reason::transport), "nccl|gloo|mpi"),
     hint_flag("deepspeed_mpi", no_value, "ranks are found without MPI, or by the launcher"),
     one_of(hint_flag("DDP_impl", "NAME", reason::ddp), "local|torch"),
     also(refused_flag("test_data", "FILE", reason::unbuilt), "test_data_path"),
     refused_flag("tokenizer_type", "NAME", reason::tokenizers),
     refused_flag("tokenizer_model_type", "NAME", reason::tokenizers),
+    refused_flag("tokenizer_model", "FILE", reason::tokenizers),
     refused_flag("vocab_file", "FILE", reason::tokenizers),
     refused_flag("merge_file", "FILE", reason::tokenizers),
     refused_flag("data_args_path", "FILE", "give the words of that file to --train_file"),
@@ -282,10 +300,115 @@ const std::array megatron{
     hint_flag("zero_contigious_gradients", no_value, "gradients lie where the plan puts them"),
     hint_flag("zero_reduce_scatter", no_value, "stages 1 to 3 reduce-scatter"),
     hint_flag("contigious_checkpointing", no_value, "activations lie where the plan puts them"),
+    hint_flag("scattered_embeddings", no_value, "a block's inputs lie where the plan puts them"),
+    hint_flag("split_transformers", no_value, "every block is checkpointed by itself"),
     hint_flag("synchronize_each_layer", no_value, "computing waits where it must"),
     hint_flag("no_masked_softmax_fusion", no_value, reason::compiled),
     hint_flag("no_bias_gelu_fusion", no_value, reason::compiled),
     hint_flag("no_bias_dropout_fusion", no_value, reason::compiled),
+    hint_flag("no_rope_fusion", no_value, reason::compiled),
+    hint_flag("no_gradient_accumulation_fusion", no_value, reason::compiled),
+    hint_flag("no_query_key_layer_scaling", no_value, reason::compiled),
+    hint_flag("transformer_impl", "NAME", reason::compiled),
+    hint_flag("use_mcore_models", no_value, reason::compiled),
+    hint_flag("attention_backend", "NAME", reason::attention),
+    hint_flag("fp16_lm_cross_entropy", no_value, "the loss is fp32"),
+    hint_flag("attention_softmax_in_fp32", no_value, "softmax is fp32"),
+    hint_flag("accumulate_allreduce_grads_in_fp32", no_value, "gradients are added up in fp32"),
+    hint_flag("use_distributed_optimizer",
+              no_value,
+              "--zero_stage, or the configuration, shards the optimizer's states"),
+    hint_flag("overlap_grad_reduce", no_value, reason::overlapped),
+    hint_flag("overlap_param_gather", no_value, reason::overlapped),
+    hint_flag("no_async_tensor_model_parallel_allreduce", no_value, reason::overlapped),
+    hint_flag("recompute_activations", no_value, "what is cheap to rebuild is not kept anyway"),
+    refused_flag("recompute_granularity", "KIND", "use --gradient_checkpointing", "selective"),
+    hint_flag("recompute_method", "NAME", "every block is checkpointed by itself"),
+    hint_flag("recompute_num_layers", "N", "every block is checkpointed by itself"),
+    refused_flag("ffn_hidden_size", "N", reason::layout),
+    refused_flag("kv_channels", "N", reason::layout),
+    refused_flag("num_query_groups", "N", reason::layout),
+    refused_flag("group_query_attention", no_value, reason::layout),
+    refused_flag("swiglu", no_value, reason::layout),
+    refused_flag("normalization", "NAME", reason::layout, "LayerNorm"),
+    refused_flag("norm_epsilon", "X", reason::layout, "1e-5"),
+    refused_flag("layernorm_epsilon", "X", reason::layout, "1e-5"),
+    refused_flag("disable_bias_linear", no_value, reason::layout),
+    refused_flag("add_qkv_bias", no_value, reason::layout),
+    refused_flag("untie_embeddings_and_output_weights", no_value, reason::layout),
+    refused_flag("position_embedding_type", "NAME", reason::layout, "learned_absolute"),
+    refused_flag("use_rotary_position_embeddings", no_value, reason::layout),
+    refused_flag("no_position_embedding", no_value, reason::layout),
+    refused_flag("rotary_base", "N", reason::layout),
+    refused_flag("rotary_percent", "X", reason::layout),
+    refused_flag("num_experts", "N", reason::layout),
+    refused_flag("init_method_std", "X", "use --config_overrides \"initializer_range=X\"", "0.02"),
+    hint_flag("make_vocab_size_divisible_by", "N", "the vocabulary is the model's own"),
+    one_of(hint_flag("optimizer", "NAME", "AdamW is the default", "adam"), "adam"),
+    refused_flag("train_samples", "N", "give --max_steps"),
+    refused_flag("lr_warmup_samples", "N", reason::warmup, "0"),
+    refused_flag("lr_decay_samples", "N", reason::decay),
+    refused_flag("initial_loss_scale", "X", reason::loss_scale),
+    refused_flag("min_loss_scale", "X", reason::loss_scale),
+    refused_flag("hysteresis", "N", reason::loss_scale),
+    refused_flag(
+        "finetune", no_value, "give the weights alone as --model_name_or_path DIR/checkpoint-N"),
+    refused_flag("no_save_optim", no_value, "checkpoints are made to go on from"),
+    hint_flag("no_save_rng", no_value, "random numbers are functions of the seed and the step"),
+    hint_flag("async_save", no_value, "checkpoints are written beside training"),
+    hint_flag("ckpt_format", "NAME", "there is one format of checkpoints"),
+    hint_flag("use_checkpoint_args", no_value, "a checkpoint of another model is refused"),
+    hint_flag("override_opt_param_scheduler", no_value, "the schedule is this run's"),
+    hint_flag("data_cache_path", "DIR", reason::mapped),
+    hint_flag("no_create_attention_mask_in_dataloader", no_value, reason::attention),
+    hint_flag("use_mpi", no_value, "ranks are found without MPI, or by the launcher"),
+    hint_flag("distributed_timeout_minutes", "N", "the launch option --timeout is it"),
+    hint_flag("tensorboard_dir", "DIR", reason::quiet),
+    hint_flag("tensorboard_queue_size", "N", reason::quiet),
+    hint_flag("log_timers_to_tensorboard", no_value, reason::quiet),
+    hint_flag("log_batch_size_to_tensorboard", no_value, reason::quiet),
+    hint_flag("log_validation_ppl_to_tensorboard", no_value, reason::quiet),
+    hint_flag("log_memory_to_tensorboard", no_value, reason::quiet),
+    hint_flag("log_throughput", no_value, reason::quiet),
+    hint_flag("timing_log_level", "N", reason::quiet),
+    hint_flag("use_wandb", no_value, reason::no_hub),
+    hint_flag("wandb_project", "NAME", reason::no_hub),
+    also(hint_flag("wandb_name", "NAME", reason::no_hub), "wandb_exp_name"),
+    hint_flag("wandb_entity", "NAME", reason::no_hub),
+    hint_flag("wandb_save_dir", "DIR", reason::no_hub),
+};
+
+// Of TRL, FastChat, LLaMA-Factory and DeepSpeed-Chat.
+const std::array fine_tuning{
+    refused_flag("dataset", "NAME", reason::data_sets),
+    refused_flag("dataset_dir", "DIR", reason::data_sets),
+    refused_flag("data_split", "A,B,C", "give the file of this stage alone"),
+    hint_flag("dataset_num_proc", "N", "there is nothing to preprocess"),
+    refused_flag("eos_token", "TEXT", "the tokenizer's files say which token ends a text"),
+    refused_flag(
+        "assistant_only_loss", no_value, "of conversations answers alone are learnt", "true"),
+    refused_flag("completion_only_loss", no_value, "of prompts nothing is learnt", "true"),
+    hint_flag("use_deepspeed", no_value, "--deepspeed names the configuration"),
+    refused_flag("dataset_text_field", "KEY", "texts are under the key text", "text"),
+    one_of(hint_flag("stage", "NAME", "the records say what is learnt"), "pt|sft"),
+    hint_flag("template", "NAME", "the chat template is that of the model's directory"),
+    hint_flag("lazy_preprocess", no_value, "there is nothing to preprocess"),
+    optional_value(hint_flag("flash_attn", "NAME", reason::attention)),
+    also(hint_flag("use_flash_attn", no_value, reason::attention),
+         "use_flash_attention|use_flash_attention_2"),
+    hint_flag("attn_implementation", "NAME", reason::attention),
+    hint_flag("plot_loss", no_value, reason::quiet),
+    also(hint_flag("print_loss", no_value, reason::quiet), "enable_tensorboard"),
+    refused_flag("finetuning_type", "NAME", reason::lora, "full"),
+    also(refused_flag("use_peft", no_value, reason::lora), "use_lora|use_qlora|q_lora"),
+    also(refused_flag("lora_r", "N", reason::lora, "0"), "lora_rank|lora_dim"),
+    refused_flag("lora_alpha", "X", reason::lora),
+    refused_flag("lora_dropout", "X", reason::lora),
+    also(refused_flag("lora_target_modules", "NAME", reason::lora), "lora_target|lora_module_name"),
+    also(refused_flag("load_in_8bit", no_value, reason::quantized), "load_in_4bit"),
+    refused_flag("offload",
+                 no_value,
+                 "use zero_optimization.offload_optimizer and offload_param of the configuration"),
 };
 
 }  // namespace
@@ -294,6 +417,7 @@ std::span<const FlagRow> foreign_flags() {
   static const std::vector<FlagRow> flags = [] {
     std::vector<FlagRow> all(hugging_face.begin(), hugging_face.end());
     all.insert(all.end(), megatron.begin(), megatron.end());
+    all.insert(all.end(), fine_tuning.begin(), fine_tuning.end());
     return all;
   }();
   return flags;

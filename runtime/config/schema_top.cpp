@@ -75,6 +75,7 @@ constexpr std::array top_table{
     hint("data_types.keep_in_fp32_modules", list, "", "the built-in models have no buffers")
         .or_auto(),
     unread("seed", "DeepSpeed never reads it; use --seed"),
+    unread("max_grad_norm", "DeepSpeed never reads it here; use gradient_clipping"),
 };
 
 constexpr std::string_view not_threads =

@@ -23,10 +23,20 @@ constexpr std::string_view tail =
     "Gradients are clipped at the configuration's gradient_clipping, else at --max_grad_norm.\n"
     "`dstrain config show FILE` tells what a configuration and the options amount to.\n";
 
+constexpr std::size_t width = 98;
+
+/// With many aliases on several lines.
 std::string spelled(const FlagRow& row) {
   std::string text = fmt::format("--{}", row.name);
-  for (const std::string_view alias : split_choices(row.aliases))
-    text += fmt::format(", --{}", alias);
+  std::size_t line = 0;
+  for (const std::string_view alias : split_choices(row.aliases)) {
+    text += ",";
+    if (text.size() - line + alias.size() + row.value.size() + 4 > width) {
+      line = text.size();
+      text += "\n   ";
+    }
+    text += fmt::format(" --{}", alias);
+  }
   if (!row.value.empty()) {
     text += row.value_optional ? fmt::format(" [{}]", row.value) : fmt::format(" {}", row.value);
   }
@@ -35,7 +45,6 @@ std::string spelled(const FlagRow& row) {
 
 /// All names of a status, in lines.
 std::string name_list(FlagStatus status) {
-  constexpr std::size_t width = 98;
   std::string text;
   std::size_t column = width;
   for (const FlagRow& row : foreign_flags()) {

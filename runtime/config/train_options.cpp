@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/number.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/utf8.h"
 #include "runtime/config/flag_reader.h"
@@ -49,7 +50,8 @@ std::string unknown_option(const std::string& name) {
 void report_unknown(const std::vector<std::string>& extras, Lines& problems) {
   bool value_may_follow = false;
   for (const std::string& extra : extras) {
-    const bool option = extra.starts_with("-") && extra != "-" && extra != "--";
+    const bool number = parse_number<double>(extra).has_value();
+    const bool option = extra.starts_with("-") && extra != "-" && extra != "--" && !number;
     if (option) {
       problems.push_back(unknown_option(extra.substr(0, extra.find('='))));
     } else if (!value_may_follow) {
@@ -198,8 +200,9 @@ void check_configuration(const TrainOptions& options, Lines& problems) {
   const Flag<std::string>& first = options.deepspeed;
   const Flag<std::string>& second = options.deepspeed_config;
   const bool bare = first.typed() && first.value.empty();
-  if (bare && !second.typed()) {
-    problems.emplace_back("--deepspeed needs a file, after it or after --deepspeed_config");
+  if (bare && !second.typed() && !options.zero_stage.typed()) {
+    problems.emplace_back(
+        "--deepspeed needs a file, after it or after --deepspeed_config, or --zero_stage N");
   }
   if (!bare && first.typed() && second.typed() && first.value != second.value) {
     problems.push_back(fmt::format("--deepspeed {} and --deepspeed_config {} name two files",

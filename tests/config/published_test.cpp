@@ -14,7 +14,8 @@ TEST_CASE("Published: spellings that DeepSpeed ignores get a warning each", "[co
   "activation_checkpointing": {"enabled": true},
   "pipeline": {"micro_batch_size": 0},
   "scheduler": {"type": "WarmupLR", "last_batch_iteration": -1},
-  "last_batch_iteration": -1
+  "last_batch_iteration": -1,
+  "max_grad_norm": 0.5
 })",
                                           "ds.json");
   const std::vector<std::string> places = {"ds.json:2:11: seed: ",
@@ -24,7 +25,8 @@ TEST_CASE("Published: spellings that DeepSpeed ignores get a warning each", "[co
                                            "ds.json:5:43: activation_checkpointing.enabled: ",
                                            "ds.json:6:36: pipeline.micro_batch_size: ",
                                            "ds.json:7:61: scheduler.last_batch_iteration: ",
-                                           "ds.json:8:27: last_batch_iteration: "};
+                                           "ds.json:8:27: last_batch_iteration: ",
+                                           "ds.json:9:20: max_grad_norm: "};
   REQUIRE(config.warnings().size() == places.size());
   for (std::size_t i = 0; i < places.size(); ++i) {
     CAPTURE(config.warnings()[i]);

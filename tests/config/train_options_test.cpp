@@ -58,9 +58,22 @@ TEST_CASE("TrainOptions: values and spellings", "[config][options]") {
 }
 
 TEST_CASE("TrainOptions: the length of a sample under other programs' names", "[config][options]") {
-  const std::string name = GENERATE("--block_size", "--seq-length", "--max_length",
-                                    "--max_seq_length", "--model_max_length");
+  const std::string name =
+      GENERATE("--block_size", "--seq-length", "--max_length", "--max_seq_length", "--max_seq_len",
+               "--model_max_length", "--cutoff_len");
   CHECK(read_train_flags(Arguments{name, "512"}).block_size.value == 512);
+}
+
+TEST_CASE("TrainOptions: numbers may have Python's separators", "[config][options]") {
+  const TrainOptions options =
+      read_train_flags(Arguments{"--save_steps", "20_000", "--max_steps", "1_000_000"});
+  CHECK(options.save_steps.value == 20'000);
+  CHECK(options.max_steps.value == 1'000'000);
+}
+
+TEST_CASE("TrainOptions: a number behind an unknown option is its value", "[config][options]") {
+  CHECK(options_error({"--dataset_sample", "-1", "--max_steps", "2"}) ==
+        "--dataset_sample: unknown option; see dstrain train --help");
 }
 
 TEST_CASE("TrainOptions: a boolean before another option", "[config][options]") {
@@ -162,8 +175,8 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
 }
 
 TEST_CASE("TrainOptions: what is no number is refused by all that take one", "[config][options]") {
-  const std::string word =
-      GENERATE("", " 5", "5 ", "5x", "0x5", "+5", "nan", "inf", "-inf", "1e999");
+  const std::string word = GENERATE("", " 5", "5 ", "5x", "5_", "_5", "5__0", "0x5", "+5", "nan",
+                                    "inf", "-inf", "1e999");
   int numbers = 0;
   for (const FlagRow& row : implemented_flags()) {
     const bool whole = std::holds_alternative<Flag<std::int64_t> TrainOptions::*>(row.target);
@@ -194,7 +207,9 @@ TEST_CASE("TrainOptions: what a run needs is asked for at once", "[config][optio
         "--output_dir DIR is required\n"
         "--train_file FILE is required\n"
         "a model is required: --model_name_or_path DIR, or --config_name gpt2 for random weights\n"
-        "--deepspeed needs a file, after it or after --deepspeed_config");
+        "--deepspeed needs a file, after it or after --deepspeed_config, or --zero_stage N");
+  CHECK_NOTHROW(parse_train_options(Arguments{"--deepspeed", "--zero_stage", "2", "--output_dir",
+                                              "o", "--train_file", "t", "--config_name", "gpt2"}));
   const Arguments run = {"--output_dir", "o", "--train_file", "t", "--hidden-size", "8"};
   CHECK_NOTHROW(parse_train_options(run));
   Arguments two = run;
