@@ -75,7 +75,7 @@ void connect_to_launcher(const std::string& rank_variable) {
   const auto rank = parse_number<std::uint32_t>(taken_variable(rank_variable));
   if (!rank) fail(ErrorCode::usage, "{} is no rank", rank_variable);
   const UniqueFd socket = connect_to_any(launcher.endpoints);
-  const Deadline deadline = Deadline::after(proof_seconds);
+  Deadline deadline = Deadline::after(proof_seconds);
   const TokenProof proof{.magic = agents_magic, .token = launcher.secret, .number = *rank};
   if (prove_token(socket.get(), proof, deadline) != TokenAnswer::accepted) {
     fail(ErrorCode::remote, "what answers in the launcher's place is not the launcher");

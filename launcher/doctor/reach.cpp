@@ -24,7 +24,7 @@ constexpr std::size_t threads_max = 64;
 
 /// Why it is not reached; empty when it is.
 std::string try_peer(const Peer& peer) {
-  const Deadline deadline = Deadline::after(reach_seconds);
+  Deadline deadline = Deadline::after(reach_seconds);
   const Result<UniqueFd> socket = connect_tcp({peer.address, peer.port}, deadline);
   if (!socket.ok()) return socket.error();
   std::vector<std::uint8_t> nonce(peer.nonce.size());

@@ -112,7 +112,7 @@ class Examiner {
   void report_ports();
 
   const Examination& examination_;
-  SteadyClock clock_;
+  UnsuspendedClock clock_;
   std::vector<HostTask> tasks_;
   std::vector<HostReport> reports_;
   HostAgents agents_;
@@ -261,10 +261,13 @@ void Examiner::receive(HostProgress& host, std::span<const pollfd> fds) {
 void Examiner::poll_once(double deadline) {
   std::vector<pollfd> fds;
   for (const HostProgress& host : hosts_) host.agent.add_polls(fds);
-  const double seconds = std::max(deadline - clock_.now_seconds(), 0.0);
+  constexpr double slice_seconds = 1;
+  const double seconds = std::clamp(deadline - clock_.now_seconds(), 0.0, slice_seconds);
+  clock_.begin_slice();
   if (poll(fds.data(), fds.size(), static_cast<int>(seconds * 1000) + 1) < 0 && errno != EINTR) {
     fail_errno(errno, "poll");
   }
+  clock_.skip_standstill(slice_seconds);
   std::size_t at = 0;
   for (HostProgress& host : hosts_) {
     receive(host, std::span(fds).subspan(at, HostAgent::poll_count));

@@ -1,6 +1,8 @@
 #pragma once
 #include <chrono>
 
+#include "runtime/base/deadline.h"
+
 namespace dstrain {
 
 /// Where time comes from. Tests hand in their own.
@@ -18,6 +20,21 @@ class SteadyClock final : public Clock {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
   }
+};
+
+/// Monotonic time without the standstills of this process, which waits in slices and tells them
+/// (Deadline::skip_standstill): nobody is late because of a time in which nobody was looked at.
+class UnsuspendedClock final : public Clock {
+ public:
+  [[nodiscard]] double now_seconds() const override {
+    return steady_.now_seconds() - slices_.standstill_seconds();
+  }
+  void begin_slice() { slices_.begin_slice(); }
+  void skip_standstill(double slice_seconds) { slices_.skip_standstill(slice_seconds); }
+
+ private:
+  SteadyClock steady_;
+  Deadline slices_ = Deadline::after(0);  // which never ends anything
 };
 
 }  // namespace dstrain

@@ -72,7 +72,7 @@ bool is_own(const std::string& owner, const std::string& job) {
 
 /// Returns whether the lock was taken: false where there are none. Throws who has it.
 bool take(int file, Holder holder, const fs::path& path, const std::string& job) {
-  const Deadline deadline = Deadline::after(own_job_seconds);
+  Deadline deadline = Deadline::after(own_job_seconds);
   struct flock lock = byte_of(holder);
   while (::fcntl(file, F_OFD_SETLK, &lock) != 0) {
     if (errno == EINTR) continue;
@@ -80,7 +80,9 @@ bool take(int file, Holder holder, const fs::path& path, const std::string& job)
     const std::string owner = owner_of(file, path);
     const bool waits = holder == Holder::rank && is_own(owner, job) && !deadline.passed();
     if (!waits) refuse(path, owner);
+    deadline.begin_slice();
     std::this_thread::sleep_for(look_interval);
+    deadline.skip_standstill(0);
   }
   return true;
 }

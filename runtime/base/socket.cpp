@@ -86,7 +86,7 @@ bool is_joined_to_itself(int socket) {
 }
 
 /// 0, or why there is no connection.
-int connect_socket(int socket, const Address& address, Deadline deadline) {
+int connect_socket(int socket, const Address& address, Deadline& deadline) {
   if (::connect(socket, address.get(), address.length) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   if (!wait_until_ready(socket, POLLOUT, deadline)) return ETIMEDOUT;
@@ -173,7 +173,7 @@ int bound_port(int socket) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
-Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline) {
+Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline& deadline) {
   const auto addresses = resolve(endpoint);
   if (!addresses.ok()) return addresses.failure();
   int error = EADDRNOTAVAIL;
@@ -247,17 +247,20 @@ pid_t peer_process(int socket) {
   return peer_of(socket).value_or(ucred()).pid;
 }
 
-bool wait_until_ready(int socket, short events, Deadline deadline) {
+bool wait_until_ready(int socket, short events, Deadline& deadline) {
+  constexpr double slice_seconds = 1;
   pollfd entry{socket, events, 0};
+  deadline.begin_slice();
   while (true) {
-    const int ready = ::poll(&entry, 1, deadline.remaining_ms());
-    if (ready > 0) return true;
+    const int ready = ::poll(&entry, 1, deadline.at_most(slice_seconds).remaining_ms());
+    const bool failed = ready < 0 && errno != EINTR;
+    deadline.skip_standstill(slice_seconds);
+    if (ready > 0 || failed) return true;
     if (ready == 0 && deadline.passed()) return false;
-    if (ready < 0 && errno != EINTR) return true;
   }
 }
 
-Transfer send_all(int socket, std::span<const std::uint8_t> bytes, Deadline deadline) {
+Transfer send_all(int socket, std::span<const std::uint8_t> bytes, Deadline& deadline) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent > 0) {
@@ -271,7 +274,7 @@ Transfer send_all(int socket, std::span<const std::uint8_t> bytes, Deadline dead
   return Transfer::done;
 }
 
-Transfer receive_all(int socket, std::span<std::uint8_t> bytes, Deadline deadline) {
+Transfer receive_all(int socket, std::span<std::uint8_t> bytes, Deadline& deadline) {
   while (!bytes.empty()) {
     const ssize_t got = ::recv(socket, bytes.data(), bytes.size(), 0);
     if (got > 0) {

@@ -51,8 +51,14 @@ std::optional<ConnectedAddresses> connected_addresses(int socket);
 /// stays.
 Result<std::string> local_address_towards(const Endpoint& endpoint);
 
+// Standstills of this process do not count in the waits below (Deadline::skip_standstill): they put
+// off the caller's deadline, so that what follows such a wait has its time, too.
+
 /// A non-blocking, connected socket without Nagle's delay: one try over all addresses of the host.
-Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline deadline);
+Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline& deadline);
+inline Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline&& deadline) {
+  return connect_tcp(endpoint, deadline);
+}
 
 /// The user whose process is at the other end of a Unix socket; none when that cannot be told.
 std::optional<uid_t> peer_user(int socket);
@@ -63,14 +69,23 @@ pid_t peer_process(int socket);
 
 /// Waits for `events` of poll(2); false when the deadline passes first. Goes on after signals. True
 /// too when poll fails: the next call on the socket says what it is.
-bool wait_until_ready(int socket, short events, Deadline deadline);
+bool wait_until_ready(int socket, short events, Deadline& deadline);
+inline bool wait_until_ready(int socket, short events, Deadline&& deadline) {
+  return wait_until_ready(socket, events, deadline);
+}
 
 /// What became of moving bytes through a non-blocking socket.
 enum class Transfer { done, timed_out, closed };
 
 /// Sends or receives all of `bytes`.
-Transfer send_all(int socket, std::span<const std::uint8_t> bytes, Deadline deadline);
-Transfer receive_all(int socket, std::span<std::uint8_t> bytes, Deadline deadline);
+Transfer send_all(int socket, std::span<const std::uint8_t> bytes, Deadline& deadline);
+Transfer receive_all(int socket, std::span<std::uint8_t> bytes, Deadline& deadline);
+inline Transfer send_all(int socket, std::span<const std::uint8_t> bytes, Deadline&& deadline) {
+  return send_all(socket, bytes, deadline);
+}
+inline Transfer receive_all(int socket, std::span<std::uint8_t> bytes, Deadline&& deadline) {
+  return receive_all(socket, bytes, deadline);
+}
 
 /// The bytes of a message of plain data. A type with padding is refused: what lies there is
 /// unknown.

@@ -110,12 +110,14 @@ TokenFile TokenFile::create(const std::string& job) {
 TokenFile TokenFile::wait_for(const std::string& job, double timeout_seconds) {
   const fs::path path = token_path(job);
   make_directory(path.parent_path());
-  const Deadline deadline = Deadline::after(timeout_seconds);
+  Deadline deadline = Deadline::after(timeout_seconds);
   for (;;) {
     if (std::optional<std::string> token = read_token(path)) return {{}, std::move(*token)};
     if (deadline.passed()) break;
     // A network filesystem tells nobody when a file appears.
+    deadline.begin_slice();
     std::this_thread::sleep_for(look_interval);
+    deadline.skip_standstill(0);
   }
   fail(ErrorCode::timeout,
        "{} did not appear within {:g} s: rank 0 makes it; is the directory the same on all nodes? "

@@ -42,7 +42,7 @@ ServerHello answer_hello(const Greeting& greeting,
   return {1, proof_of(Role::server, token, greeting, hello)};
 }
 
-TokenAnswer prove_token(int socket, const TokenProof& proof, Deadline deadline) {
+TokenAnswer prove_token(int socket, const TokenProof& proof, Deadline& deadline) {
   Greeting greeting;
   if (receive_all(socket, bytes_of(greeting), deadline) != Transfer::done) {
     return TokenAnswer::broken;

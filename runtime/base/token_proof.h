@@ -56,6 +56,6 @@ enum class TokenAnswer {
 };
 
 /// The client's side, on a connected non-blocking socket.
-TokenAnswer prove_token(int socket, const TokenProof& proof, Deadline deadline);
+TokenAnswer prove_token(int socket, const TokenProof& proof, Deadline& deadline);
 
 }  // namespace dstrain

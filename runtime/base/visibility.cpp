@@ -13,10 +13,12 @@ namespace dstrain {
 bool await_visible(const std::filesystem::path& directory,
                    double seconds,
                    FunctionRef<bool()> is_there) {
-  const Deadline deadline = Deadline::after(seconds);
+  Deadline deadline = Deadline::after(seconds);
   while (!is_there()) {
     if (deadline.passed()) return false;
+    deadline.begin_slice();
     look_again(directory);
+    deadline.skip_standstill(0);
   }
   return true;
 }

@@ -106,6 +106,7 @@ std::optional<std::string> wait_for_arrivals(Store& store,
   for (std::string told;;) {
     const Deadline patience = deadline.at_most(silent_seconds);
     if (auto answer = find(store, all_arrived, patience.remaining_seconds())) return answer;
+    deadline.skip_standstill(silent_seconds);
     if (deadline.passed()) return std::nullopt;
     const std::string missing = tell_missing(store, rendezvous);
     if (missing.empty() || missing == told) continue;
@@ -117,7 +118,7 @@ std::optional<std::string> wait_for_arrivals(Store& store,
 }  // namespace
 
 void wait_for_route(const Endpoint& master, std::string_view variable, double timeout_seconds) {
-  const Deadline deadline = Deadline::after(timeout_seconds);
+  Deadline deadline = Deadline::after(timeout_seconds);
   for (bool told = false;;) {
     const Result<std::string> own = local_address_towards(master);
     if (own.ok()) return;
@@ -132,8 +133,10 @@ void wait_for_route(const Endpoint& master, std::string_view variable, double ti
                               timeout_seconds));
     }
     // Nothing tells when the answer changes.
+    deadline.begin_slice();
     std::this_thread::sleep_for(
         std::chrono::milliseconds(deadline.at_most(resolve_again_seconds).remaining_ms()));
+    deadline.skip_standstill(resolve_again_seconds);
   }
 }
 

@@ -121,7 +121,7 @@ std::string open_alike(Opened& opened,
   const bool shared = plan.files == checkpoint::Checkpoint::Files::all;
   const std::string digest =
       shared ? control.broadcast(decides ? digest_of(opened->manifest()) : "", 0) : "";
-  const Deadline deadline = Deadline::after(shared ? plan.visible_seconds : 0);
+  Deadline deadline = Deadline::after(shared ? plan.visible_seconds : 0);
   for (bool first = true;; first = false) {
     if (!opened) problem = try_to_open(opened, path, plan.files, digest);
     const std::string host = checkpoint::this_owner().host;
@@ -143,7 +143,9 @@ std::string open_alike(Opened& opened,
       log_info(fmt::format("waiting until all hosts see {}, at most {:.3g} s: {}", path.string(),
                            plan.visible_seconds, *found));
     }
+    deadline.begin_slice();
     look_again(path.parent_path());
+    deadline.skip_standstill(0);
   }
 }
 

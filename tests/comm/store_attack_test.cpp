@@ -110,7 +110,7 @@ TEST_CASE("TcpStore: a server that cannot prove the token is refused", "[comm]")
   Result<UniqueFd> listener = listen_tcp({"127.0.0.1", 0});
   const Endpoint endpoint{"127.0.0.1", bound_port(listener.value().get())};
   const std::jthread impostor([&] {
-    const Deadline deadline = Deadline::after(60);
+    Deadline deadline = Deadline::after(60);
     if (!wait_until_ready(listener.value().get(), POLLIN, deadline)) return;
     const UniqueFd client(::accept4(listener.value().get(), nullptr, nullptr, SOCK_NONBLOCK));
     const Greeting greeting{.magic = comm::store_magic, .nonce = random_bytes<32>()};

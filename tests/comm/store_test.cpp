@@ -1,10 +1,13 @@
 #include <functional>
 #include <thread>
 
+#include <sys/wait.h>
+
 #include "runtime/base/error.h"
 #include "runtime/comm/store/tcp_store.h"
 #include "tests/comm/memory_store.h"
 #include "tests/support/catch.h"
+#include "tests/support/process_end.h"
 
 using namespace dstrain;
 using Catch::Matchers::ContainsSubstring;
@@ -165,6 +168,24 @@ TEST_CASE("TcpStore: clients may start before the server", "[comm]") {
   server->set("a", "b");
   client.join();
   CHECK(got == "b");
+}
+
+TEST_CASE("TcpStore: a client that is suspended while it looks for the server has its time",
+          "[comm]") {
+  const int port = TcpStore::serve(options_at({"127.0.0.1", 0}))->endpoint().port;
+  const pid_t client = ::fork();
+  REQUIRE(client >= 0);
+  if (client == 0) {
+    TcpStore::Options options = options_at({"127.0.0.1", port});
+    options.timeout_seconds = 4;
+    const bool found = code_of([&] { TcpStore::connect(options); }) == ErrorCode::internal;
+    ::_exit(found ? 0 : 1);
+  }
+  test::suspend(client, 8);
+  const auto server = TcpStore::serve(options_at({"127.0.0.1", port}));
+  int status = -1;
+  CHECK(::waitpid(client, &status, 0) == client);
+  CHECK(status == 0);
 }
 
 TEST_CASE("TcpStore: the end of rank 0 is told to those who wait", "[comm]") {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cerrno>
+#include <csignal>
 #include <functional>
 #include <random>
 #include <vector>
@@ -45,6 +46,13 @@ inline bool look_until(pid_t pid,
     if (deadline.passed() || wait_for_end(pid, deadline.at_most(look_seconds))) return condition();
   }
   return true;
+}
+
+/// Suspends a process for so long.
+inline void suspend(pid_t pid, double seconds) {
+  ::kill(pid, SIGSTOP);
+  wait_for_end(pid, Deadline::after(seconds));
+  ::kill(pid, SIGCONT);
 }
 
 /// Lets a process live until a random moment: what a storm of kills is about. Nothing is waited for

@@ -20,6 +20,7 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr std::size_t stack_bytes = 1U << 20;  // untouched pages cost nothing
+constexpr double slice_seconds = 1;            // of a wait
 constexpr double last_chance_seconds = 0.3;    // for a thread that notices by itself
 
 /// What run_apart's two threads share; the later one to go frees it.
@@ -49,10 +50,14 @@ void* run_thread(void* body) {
 }
 
 /// Waits for one of two descriptors; 0 when time is up, else which of them is ready.
-int wait_for_either(pollfd first, int second, Deadline deadline) {
+int wait_for_either(pollfd first, int second, Deadline& deadline) {
   std::array<pollfd, 2> fds{{first, {second, POLLIN, 0}}};
-  while (poll(fds.data(), fds.size(), deadline.remaining_ms()) < 0) {
-    if (errno != EINTR) fail_errno(errno, "poll");
+  deadline.begin_slice();
+  for (int ready = 0; ready <= 0;) {
+    ready = poll(fds.data(), fds.size(), deadline.at_most(slice_seconds).remaining_ms());
+    if (ready < 0 && errno != EINTR) fail_errno(errno, "poll");
+    deadline.skip_standstill(slice_seconds);
+    if (ready == 0 && deadline.passed()) return 0;
   }
   if (fds[0].revents != 0) return 1;
   return fds[1].revents != 0 ? 2 : 0;
@@ -79,8 +84,10 @@ void wait_for_session(ssh_session session, const ConnectTimeout& timeout, std::s
 }
 
 void rest(const ConnectTimeout& timeout, double seconds, std::string_view what) {
-  const Deadline end = timeout.deadline.at_most(seconds);
-  if (wait_for_either({-1, 0, 0}, timeout.stop_fd, end) == 2) give_up(2, timeout, what);
+  Deadline end = timeout.deadline.at_most(seconds);
+  const int ready = wait_for_either({-1, 0, 0}, timeout.stop_fd, end);
+  timeout.deadline.put_off(end.standstill_seconds());
+  if (ready == 2) give_up(2, timeout, what);
   if (timeout.deadline.passed()) give_up(0, timeout, what);
 }
 
@@ -90,7 +97,8 @@ void run_apart(const ConnectTimeout& timeout, std::string_view what, std::functi
   start_thread([apart] { apart->run(); });
   const pollfd done{apart->done.get(), POLLIN, 0};
   const int ready = wait_for_either(done, timeout.stop_fd, timeout.deadline);
-  if (ready != 1) wait_for_either(done, -1, Deadline::after(last_chance_seconds));
+  Deadline last_chance = Deadline::after(last_chance_seconds);
+  if (ready != 1) wait_for_either(done, -1, last_chance);
   if (!apart->has_run.load(std::memory_order_acquire)) give_up(ready, timeout, what);
   const std::exception_ptr failure = std::exchange(apart->failure, nullptr);
   if (failure) std::rethrow_exception(failure);

@@ -8,11 +8,11 @@
 
 namespace dstrain::launcher {
 
-/// How long connecting may take. Nothing waits any more once `stop_fd` has input.
+/// How long connecting may take. Nothing waits any more once `stop_fd` has input. Of one thread.
 struct ConnectTimeout {
   int stop_fd;
   double seconds;
-  Deadline deadline = Deadline::after(seconds);
+  mutable Deadline deadline = Deadline::after(seconds);  ///< put off by standstills in its waits
 };
 
 /// Waits until the session's socket is ready. Throws Error{timeout} that names what was waited for,

@@ -242,7 +242,7 @@ void TreeControlGroup::hear_all() {
 /// Takes what a neighbour says of itself, or of what it has heard.
 void TreeControlGroup::hear(Neighbour& from) {
   Word word;
-  const Deadline deadline = Deadline::after(last_word_seconds);
+  Deadline deadline = Deadline::after(last_word_seconds);
   if (receive_all(from.alarm.get(), memory_of(word), deadline) != Transfer::done ||
       word.bytes > word_bytes_max) {
     spread({ErrorCode::comm,

@@ -69,9 +69,13 @@ void Peers::finish(Batch& batch) {
 void Peers::begin_alone(const Call& call) {
   begin(call);
   check_not_failed();
-  const Deadline deadline = Deadline::after(timeout_seconds_);
-  or_fail_all(
-      [&] { transport_->connect_pair(call.peer, [&] { check_waits(deadline, call.peer); }); });
+  Deadline deadline = Deadline::after(timeout_seconds_);
+  or_fail_all([&] {
+    transport_->connect_pair(call.peer, [&] {
+      deadline.skip_standstill(message_look_seconds);
+      check_waits(deadline, call.peer);
+    });
+  });
 }
 
 void Peers::send_alone(const Call& call, const void* from, Bytes bytes) {

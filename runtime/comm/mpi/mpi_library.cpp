@@ -117,7 +117,7 @@ void MpiLibrary::check(int code, const char* attempted) const {
 /// Starts something by `call(request)` and waits until it is done.
 template <class Call>
 void MpiLibrary::complete(const char* what, const Call& call) {
-  const Deadline deadline = Deadline::after(start_.timeout_seconds);
+  Deadline deadline = Deadline::after(start_.timeout_seconds);
   void* request = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -134,7 +134,9 @@ void MpiLibrary::complete(const char* what, const Call& call) {
       fail(ErrorCode::timeout, "timed out after {:g} s in {}, {}: not all ranks came",
            start_.timeout_seconds, name_of(start_.kind), what);
     }
+    deadline.begin_slice();
     rest_between_looks(looks);
+    deadline.skip_standstill(0);
   }
 }
 

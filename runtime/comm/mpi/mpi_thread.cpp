@@ -1,6 +1,9 @@
 #include "runtime/comm/mpi/mpi_thread.h"
 
+#include <algorithm>
 #include <chrono>
+
+#include "runtime/base/deadline.h"
 
 namespace dstrain::comm {
 
@@ -18,8 +21,17 @@ MpiThread::~MpiThread() {
 }
 
 std::optional<int> MpiThread::wait_until_entered(double seconds) {
+  constexpr std::chrono::duration<double> slice{1};
   std::future<int> code = stay_->entered.get_future();
-  if (code.wait_for(std::chrono::duration<double>(seconds)) != std::future_status::ready) return {};
+  Deadline deadline = Deadline::after(seconds);
+  const auto has_entered = [&] {
+    const std::chrono::duration<double> left{deadline.remaining_seconds()};
+    return code.wait_for(std::min(slice, left)) == std::future_status::ready;
+  };
+  while (!has_entered()) {
+    deadline.skip_standstill(slice.count());
+    if (deadline.passed()) return {};
+  }
   return code.get();
 }
 

@@ -92,7 +92,7 @@ bool send_file(int socket, int file) {
 }
 
 /// Waits for a message of one byte.
-Transfer receive_message(int socket, msghdr& message, Deadline deadline) {
+Transfer receive_message(int socket, msghdr& message, Deadline& deadline) {
   ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   while (got < 0 && (errno == EAGAIN || errno == EINTR)) {
     if (!wait_until_ready(socket, POLLIN, deadline)) return Transfer::timed_out;
@@ -243,7 +243,6 @@ std::shared_ptr<const Segment> join_segment(Store& store,
                                             SegmentMember member,
                                             Bytes heap_bytes,
                                             double timeout_seconds) {
-  const Deadline deadline = Deadline::after(timeout_seconds);
   const std::string key = "shm/" + name;
   SegmentOffer offer;
   SegmentTicket ticket = offer.ticket();
@@ -254,7 +253,7 @@ std::shared_ptr<const Segment> join_segment(Store& store,
     DSTRAIN_CHECK(value.size() == sizeof(ticket), "{} bytes at {}", value.size(), key);
     std::memcpy(&ticket, value.data(), sizeof(ticket));
   }
-  return share_segment(offer, ticket, member, heap_bytes, deadline);
+  return share_segment(offer, ticket, member, heap_bytes, Deadline::after(timeout_seconds));
 }
 
 }  // namespace dstrain::comm

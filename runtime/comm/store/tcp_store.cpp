@@ -40,7 +40,7 @@ struct Attempt {
   bool other = false;   ///< somebody else's server is there
 };
 
-Attempt try_to_reach(const Endpoint& endpoint, const Search& search, Deadline deadline) {
+Attempt try_to_reach(const Endpoint& endpoint, const Search& search, Deadline& deadline) {
   Result<UniqueFd> socket = connect_tcp(endpoint, deadline);
   if (!socket.ok()) return {{}, socket.error()};
   const TokenProof proof{.magic = store_magic, .token = search.token};
@@ -86,7 +86,7 @@ struct Found {
 
 /// Tries again until the server is there or `deadline` passes, and proves the token. Throws
 /// Error{timeout}, or Error{comm} when the only port is somebody else's.
-Found find_server(const Search& search, Deadline deadline) {
+Found find_server(const Search& search, Deadline& deadline) {
   const double seconds = std::round(deadline.remaining_seconds() * 1e3) / 1e3;  // for the message
   double wait_seconds = retry_seconds_min;
   const Deadline silent = Deadline::after(silent_seconds);
@@ -96,7 +96,9 @@ Found find_server(const Search& search, Deadline deadline) {
     for (int i = 0; i < search.ports; ++i) {
       const Endpoint endpoint{search.first.host, search.first.port + i};
       const double most = search.ports > 1 ? port_seconds_max : handshake_seconds_max;
-      Attempt attempt = try_to_reach(endpoint, search, deadline.at_most(most));
+      Deadline patience = deadline.at_most(most);
+      Attempt attempt = try_to_reach(endpoint, search, patience);
+      deadline.put_off(patience.standstill_seconds());
       if (attempt.socket) return {endpoint.port, std::move(attempt.socket)};
       if (attempt.other && search.ports == 1) fail(ErrorCode::comm, "{}", attempt.failure);
       failure = std::move(attempt.failure);
@@ -112,8 +114,10 @@ Found find_server(const Search& search, Deadline deadline) {
                            failure));
     }
     // Nothing tells when somebody begins to listen.
+    deadline.begin_slice();
     std::this_thread::sleep_for(
         std::chrono::milliseconds(deadline.at_most(wait_seconds).remaining_ms()));
+    deadline.skip_standstill(wait_seconds);
     wait_seconds = std::min(2 * wait_seconds, retry_seconds_max);
   }
 }
@@ -162,15 +166,15 @@ std::unique_ptr<TcpStore> TcpStore::serve(Options options, UniqueFd listener) {
 std::unique_ptr<TcpStore> TcpStore::connect(Options options) {
   std::unique_ptr<TcpStore> store(new TcpStore(std::move(options)));
   Options& own = store->options_;
-  Found found = find_server({own.endpoint, own.ports, own.token, own.loopback_only},
-                            Deadline::after(own.timeout_seconds));
+  Deadline deadline = Deadline::after(own.timeout_seconds);
+  Found found = find_server({own.endpoint, own.ports, own.token, own.loopback_only}, deadline);
   own.endpoint.port = found.port;
   store->idle_.push_back(std::move(found.socket));
   return store;
 }
 
 /// A connection of an earlier call, or a new one, which is there by `deadline`.
-UniqueFd TcpStore::idle_connection(Deadline deadline) {
+UniqueFd TcpStore::idle_connection(Deadline& deadline) {
   {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
@@ -179,9 +183,11 @@ UniqueFd TcpStore::idle_connection(Deadline deadline) {
       return connection;
     }
   }
-  return find_server({options_.endpoint, 1, options_.token, options_.loopback_only},
-                     deadline.at_most(options_.timeout_seconds))
-      .socket;
+  Deadline patience = deadline.at_most(options_.timeout_seconds);
+  Found found =
+      find_server({options_.endpoint, 1, options_.token, options_.loopback_only}, patience);
+  deadline.put_off(patience.standstill_seconds());
+  return std::move(found.socket);
 }
 
 /// A connection that fails or times out is closed, which also ends its request at the server.

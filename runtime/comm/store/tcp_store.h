@@ -51,7 +51,7 @@ class TcpStore final : public Store {
 
  private:
   explicit TcpStore(Options options);
-  UniqueFd idle_connection(Deadline deadline);
+  UniqueFd idle_connection(Deadline& deadline);
   std::string exchange(const std::vector<std::uint8_t>& frame,
                        Deadline deadline,
                        const std::string& timeout_message);

@@ -61,10 +61,11 @@ std::string describe_way(const TcpOptions& options, int peer, const Endpoint& en
 UniqueFd connect_patiently(const TcpOptions& options,
                            int peer,
                            const Endpoint& endpoint,
-                           Deadline deadline) {
+                           Deadline& deadline) {
   for (bool told = false;;) {
-    const Deadline patience = deadline.at_most(silent_seconds);
+    Deadline patience = deadline.at_most(silent_seconds);
     Result<UniqueFd> socket = connect_tcp(endpoint, patience);
+    deadline.put_off(patience.standstill_seconds());
     if (socket.ok()) return std::move(socket.value());
     const std::string way = describe_way(options, peer, endpoint);
     if (!patience.passed() || deadline.passed()) {
@@ -81,11 +82,13 @@ UniqueFd connect_line(const TcpOptions& options,
                       int peer,
                       const Endpoint& endpoint,
                       std::uint32_t number,
-                      Deadline deadline) {
+                      Deadline& deadline) {
   const std::string token = token_of(options);
-  const Deadline reached = deadline.at_most(deadline.remaining_seconds() * 3 / 4);
+  Deadline reached = deadline.at_most(deadline.remaining_seconds() * 3 / 4);
   while (true) {
+    const double before = reached.standstill_seconds();
     UniqueFd socket = connect_patiently(options, peer, endpoint, reached);
+    deadline.put_off(reached.standstill_seconds() - before);
     const TokenProof proof{.magic = magic, .token = token, .number = number};
     const TokenAnswer answer = prove_token(socket.get(), proof, deadline);
     if (answer == TokenAnswer::accepted) return socket;
@@ -164,7 +167,9 @@ void accept_missing(TcpMesh& mesh,
     listener.add_polls(fds);
     const int most = listener.poll_ms();
     const int look_ms = end.at_most(mesh_look_seconds).remaining_ms();
+    end.begin_slice();
     ::poll(fds.data(), fds.size(), most < 0 ? look_ms : std::min(most, look_ms));
+    end.skip_standstill(mesh_look_seconds);
     for (TokenListener::Client& client : listener.advance(fds)) {
       take(mesh, waiting.lines, std::move(client));
     }
@@ -177,18 +182,18 @@ void accept_missing(TcpMesh& mesh,
 /// accepts at once, so that every rank comes to accept when all below it have. Before the first
 /// connection it is done with the store, which may go with rank 0 as soon as that has them all.
 TcpMesh connect_mesh(Store& store, const TcpOptions& options, const MeshShape& shape) {
-  const Deadline end = Deadline::after(std::max(options.timeout_seconds, join_seconds_min));
+  const double seconds = std::max(options.timeout_seconds, join_seconds_min);
   const auto lines = static_cast<std::uint32_t>(shape.lines);
   TcpMesh mesh(static_cast<std::size_t>(options.size));
   for (const int peer : shape.peers) mesh[static_cast<std::size_t>(peer)].resize(lines);
   UniqueFd listener = open_listener(options);
   const Endpoint own{options.address, bound_port(listener.get())};
   std::vector<Endpoint> endpoints;
-  for (const std::string& text :
-       store.gather("tcp/" + options.name, {options.rank, options.size},
-                    endpoint_text(options, listener), end.remaining_seconds())) {
+  for (const std::string& text : store.gather("tcp/" + options.name, {options.rank, options.size},
+                                              endpoint_text(options, listener), seconds)) {
     endpoints.push_back(parse_endpoint(text));
   }
+  Deadline end = Deadline::after(seconds);  // all have come this far
   for (const int peer : shape.peers) {
     if (peer > options.rank) continue;
     const Endpoint& endpoint = endpoints[static_cast<std::size_t>(peer)];
@@ -205,12 +210,13 @@ TcpMesh connect_mesh(Store& store, const TcpOptions& options, const MeshShape& s
 
 /// Who comes first says where it listens, so that nobody waits for an answer of the store.
 UniqueFd connect_pair(Store& store, const TcpOptions& options, int peer, FunctionRef<void()> look) {
-  const Deadline end = Deadline::after(std::max(options.timeout_seconds, join_seconds_min));
+  const double seconds = std::max(options.timeout_seconds, join_seconds_min);
   TcpOptions pair = options;
   pair.name += fmt::format("/{}-{}", std::min(options.rank, peer), std::max(options.rank, peer));
   const std::string key = "tcp/" + pair.name;
-  if (store.add(key + "/came", 1, end.remaining_seconds()) > 1) {
-    const Endpoint endpoint = parse_endpoint(store.get(key, end.remaining_seconds()));
+  if (store.add(key + "/came", 1, seconds) > 1) {
+    const Endpoint endpoint = parse_endpoint(store.get(key, seconds));
+    Deadline end = Deadline::after(seconds);
     return connect_line(pair, peer, endpoint, static_cast<std::uint32_t>(pair.rank), end);
   }
   UniqueFd listener = open_listener(pair);
@@ -219,7 +225,8 @@ UniqueFd connect_pair(Store& store, const TcpOptions& options, int peer, Functio
   std::vector<UniqueFd>& line = mesh[static_cast<std::size_t>(peer)];
   line.resize(1);
   const Endpoint own{pair.address, bound_port(listener.get())};
-  accept_missing(mesh, listen_to(std::move(listener), pair, 1), pair, {own, {}, 1}, end, look);
+  accept_missing(mesh, listen_to(std::move(listener), pair, 1), pair, {own, {}, 1},
+                 Deadline::after(seconds), look);
   return std::move(line.front());
 }
 
