@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "launcher/agent/rank_log.h"
+#include "launcher/plan/allocation.h"
 #include "runtime/base/error.h"
 #include "runtime/base/worker_env.h"
 
@@ -191,6 +192,7 @@ LaunchJob make_launch_job(const LaunchOptions& options,
     job.task_command = launcher::make_task_command(resources, options);
     job.supervision.failure_ends_agents = true;
   }
+  job.end_time = launcher::allocation_end();
   job.silence_seconds = launcher::read_silence_seconds();
   if (job.open) {
     job.supervision.kill_grace_seconds =

@@ -58,7 +58,8 @@ void JobEvents::stop_asked(const HostAgent& agent, int signal) {
   if (first || cleared) to_.report.host_stops(agent, signal);
 }
 
-/// What started the agents was killed before any rank failed: that is why they end.
+/// What started the agents was killed, or has killed them, before any rank failed: that is why they
+/// end.
 void JobEvents::note_starter_end() {
   if (to_.supervisor.stopping()) return;
   const std::string end = to_.agents.starter_kill(Deadline::after(starter_seconds));
@@ -67,9 +68,19 @@ void JobEvents::note_starter_end() {
   carry_out(to_.supervisor.starter_killed(to_.clock.now_seconds()));
 }
 
+/// By SLURM at its time limit, say, or for memory, after a stop had begun the save.
+void JobEvents::note_rank_killed_in_save(const Exit& exit) {
+  const bool killed = shell_status(exit.wait_status) == 128 + SIGKILL;
+  if (!killed || to_.supervisor.killing() || !to_.hangs.saves()) return;
+  if (to_.supervisor.note_killed_save()) {
+    to_.report.save_killed({exit.rank, exit.wait_status, exit.kill_cause});
+  }
+}
+
 void JobEvents::rank_ended(const Exit& exit) {
   const int ended_with = shell_status(exit.wait_status);
   if (ended_with == 128 + SIGKILL || ended_with == 128 + SIGTERM) note_starter_end();
+  note_rank_killed_in_save(exit);
   to_.console.ranks().finish(exit.rank);
   to_.status.ranks.at(exit.rank).wait_status = exit.wait_status;
   const bool failed_before = to_.supervisor.first_failure().has_value();
@@ -148,6 +159,9 @@ void JobEvents::host_lost(HostAgent& agent, const std::string& reason) {
   note_starter_end();
   const double now = to_.clock.now_seconds();
   for (const RankSpec& rank : agent.task().spec.ranks) to_.status.ranks.at(rank.rank).lost = true;
+  if (to_.hangs.saves() && !to_.supervisor.killing() && to_.supervisor.note_killed_save()) {
+    to_.report.save_lost(agent, reason);
+  }
   to_.hangs.host_lost(agent);
   const bool explained = to_.supervisor.failure_explains_losses();
   if (agent.pids.empty() && !explained && !to_.report.has_cause()) {

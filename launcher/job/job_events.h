@@ -42,6 +42,7 @@ class JobEvents {
   void stop_asked(const HostAgent& agent, int signal);
   void rank_ended(const Exit& exit);
   void note_starter_end();
+  void note_rank_killed_in_save(const Exit& exit);
 
   Parties to_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -30,6 +31,7 @@ namespace {
 using State = HostAgent::State;
 
 constexpr std::size_t queued_output_max = 1U << 20;
+constexpr double slice_seconds = 1;  // of a wait for a deadline: a standstill shows
 
 class Launch {
  public:
@@ -54,10 +56,13 @@ class Launch {
   void host_ended(HostAgent& agent, const std::string& reason);
   void take_losses(std::span<HostAgent* const> lost);
   void acknowledge();
+  void tell_end_of_time();
+  [[nodiscard]] double seconds_to_time_limit() const;
   [[nodiscard]] int poll_milliseconds() const;
+  void wait(std::vector<pollfd>& fds, int milliseconds);
 
   const LaunchJob& job_;
-  SteadyClock clock_;
+  UnsuspendedClock clock_;
   SignalSource& signals_;
   JobChildren children_;
   Console console_;
@@ -73,7 +78,8 @@ class Launch {
   };
   std::optional<AgentHandshake> handshake_;  ///< until the ranks are started
   bool given_up_ = false;                    ///< before they were
-  std::vector<HostAgent*> lost_;             ///< in this round of poll_once()
+  bool told_time_limit_ = false;
+  std::vector<HostAgent*> lost_;  ///< in this round of poll_once()
   LaunchResult result_;
 };
 
@@ -117,7 +123,7 @@ void Launch::pass_on_save_request(std::uint32_t number) {
 
 void Launch::serve(std::span<const pollfd> fds) {
   const bool stopping = status_.stopping = supervisor_.stopping();
-  const JobServer::Requests requests = server_.serve(fds, clock_.now_seconds());
+  const JobServer::Requests requests = server_.serve(fds, SteadyClock().now_seconds());
   // Who wants a stop while the job is stopping only waits for the end: to hurry it is for whoever
   // sees its output.
   if (requests.stop && !stopping) stop(std::nullopt);
@@ -203,6 +209,20 @@ void Launch::acknowledge() {
   for (const auto& agent : agents_) agent->acknowledge();
 }
 
+/// Until SLURM's time limit ends ranks that were asked to stop; infinite: nothing to tell.
+double Launch::seconds_to_time_limit() const {
+  const bool waits = supervisor_.asked_to_stop() && !supervisor_.all_ended();
+  if (!job_.end_time || !waits || told_time_limit_) return std::numeric_limits<double>::infinity();
+  return std::difftime(*job_.end_time, std::time(nullptr));
+}
+
+/// While there is somebody who can: SLURM kills this process with the ranks.
+void Launch::tell_end_of_time() {
+  if (seconds_to_time_limit() > 0) return;
+  told_time_limit_ = true;
+  report_.time_is_over();
+}
+
 int Launch::poll_milliseconds() const {
   double next = supervisor_.deadline().value_or(std::numeric_limits<double>::infinity());
   next = std::min(next, hangs_.deadline().value_or(next));
@@ -210,8 +230,15 @@ int Launch::poll_milliseconds() const {
   for (const auto& agent : agents_) {
     if (agent->state == State::finished) next = std::min(next, agent->finish_deadline);
   }
-  const double seconds = next - clock_.now_seconds();
-  return seconds > 1e6 ? -1 : static_cast<int>(std::max(seconds, 0.0) * 1000) + 1;
+  const double seconds = std::min(next - clock_.now_seconds(), seconds_to_time_limit());
+  if (seconds > 1e6) return -1;
+  return static_cast<int>(std::clamp(seconds, 0.0, slice_seconds) * 1000) + 1;
+}
+
+/// Waits for the next event or deadline. None of a time in which this process was stopped counts.
+void Launch::wait(std::vector<pollfd>& fds, int milliseconds) {
+  if (poll(fds.data(), fds.size(), milliseconds) < 0 && errno != EINTR) fail_errno(errno, "poll");
+  milliseconds < 0 ? clock_.begin_slice() : clock_.skip_standstill(slice_seconds);
 }
 
 void Launch::poll_once() {
@@ -224,9 +251,7 @@ void Launch::poll_once() {
   for (const auto& agent : agents_) agent->add_polls(fds);
   const std::size_t server_at = fds.size();
   server_.add_polls(fds);
-  if (poll(fds.data(), fds.size(), lost.empty() ? poll_milliseconds() : 0) < 0 && errno != EINTR) {
-    fail_errno(errno, "poll");
-  }
+  wait(fds, lost.empty() ? poll_milliseconds() : 0);
   for (const auto& agent : agents_) {
     receive(*agent, std::span(fds).subspan(at, HostAgent::poll_count));
     at += HostAgent::poll_count;
@@ -236,6 +261,7 @@ void Launch::poll_once() {
   if (fds[0].revents != 0) take_signals();
   serve(std::span(fds).subspan(server_at));
   events_.carry_out(supervisor_.tick(clock_.now_seconds()));
+  tell_end_of_time();
   acknowledge();
   for (const auto& agent : agents_) agent->flush();
 }

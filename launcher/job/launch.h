@@ -1,4 +1,5 @@
 #pragma once
+#include <ctime>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct LaunchJob {
   double connect_seconds = 30;              ///< for all hosts to say hello
   double silence_seconds = 30;              ///< see Relay::Settings
   double hang_seconds = 30;                 ///< as Watch
+  std::optional<std::time_t> end_time;      ///< of SLURM's allocation; none: not known
   OpenRemote open;                          ///< called in the relay, for each remote host
   std::optional<TaskCommand> task_command;  ///< starts all agents, of one rank each, instead
   std::string log_level = "info";

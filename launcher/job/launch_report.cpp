@@ -1,6 +1,7 @@
 #include "launcher/job/launch_report.h"
 
 #include <csignal>
+#include <ctime>
 
 #include <sys/wait.h>
 
@@ -27,6 +28,10 @@ std::string_view explain_kill(KillCause cause) {
   }
   return "";
 }
+
+constexpr const char* time_limit_passed = "SLURM's time limit (SLURM_JOB_END_TIME) has passed";
+constexpr const char* earlier_signal =
+    "have SLURM ask the ranks to stop earlier, as with #SBATCH --signal=TERM@300";
 
 std::string describe_loss(const HostAgent& agent, const std::string& reason) {
   return fmt::format("the agent on {} is lost, and its ranks with it: {}", agent.name(), reason);
@@ -70,21 +75,25 @@ void LaunchReport::note(const HostAgent& agent, std::string_view text) {
   console_.say("warning", fmt::format("{}: {}", agent.name(), text));
 }
 
+/// How long ranks have that were asked to stop, as far as it is ours to give.
+std::string LaunchReport::grace() const {
+  std::string text =
+      fmt::format("they have {} s, and more while they save", job_.supervision.stop_grace_seconds);
+  const std::time_t left = job_.end_time ? *job_.end_time - std::time(nullptr) : 0;
+  if (left > 0) text += fmt::format("; SLURM's time limit comes in {} s", left);
+  return text;
+}
+
 void LaunchReport::stops(std::optional<int> signal) {
   // Another `dstrain stop` only waits: what hurries is a signal.
   const std::string cause = signal ? signal_name(*signal) : "dstrain stop";
-  console_.say(
-      "info",
-      fmt::format(
-          "{}: asking the ranks to stop; they have {} s, and more while they save ({}: now)", cause,
-          job_.supervision.stop_grace_seconds, signal ? "again" : "Ctrl-C"));
+  console_.say("info", fmt::format("{}: asking the ranks to stop; {} ({}: now)", cause, grace(),
+                                   signal ? "again" : "Ctrl-C"));
 }
 
 void LaunchReport::host_stops(const HostAgent& agent, int signal) {
   host_stop_ = fmt::format("{} on {}", signal_name(signal), agent.name());
-  console_.say("info",
-               fmt::format("{}: asking the ranks to stop; they have {} s, and more while they save",
-                           host_stop_, job_.supervision.stop_grace_seconds));
+  console_.say("info", fmt::format("{}: asking the ranks to stop; {}", host_stop_, grace()));
 }
 
 void LaunchReport::rank_failed(const RankFailure& failure) {
@@ -94,6 +103,23 @@ void LaunchReport::rank_failed(const RankFailure& failure) {
 
 void LaunchReport::host_lost(const HostAgent& agent, const std::string& reason) {
   console_.say("warning", describe_loss(agent, reason));
+}
+
+void LaunchReport::save_killed(const RankFailure& failure) {
+  if (!save_killer_.empty()) return;
+  save_killer_ = fmt::format("rank {} on {} {}", failure.rank, agents_.of_rank(failure.rank).name(),
+                             describe_end(failure));
+}
+
+void LaunchReport::save_lost(const HostAgent& agent, const std::string& reason) {
+  if (save_killer_.empty()) save_killer_ = describe_loss(agent, reason);
+}
+
+void LaunchReport::time_is_over() {
+  console_.say("warning",
+               fmt::format("{}: SLURM kills the job KillWait seconds (30 by default) later, and a "
+                           "checkpoint that is not saved by then is lost; {}",
+                           time_limit_passed, earlier_signal));
 }
 
 void LaunchReport::starter_killed(const std::string& end) {
@@ -118,6 +144,22 @@ void LaunchReport::say_failure(const RankFailure& failure, const JobStatus& job_
                                              job_status.last_step(failure.rank), lines, log}));
 }
 
+void LaunchReport::say_killed_save() {
+  std::string text = "the ranks were killed while they saved, and that checkpoint is lost: ";
+  if (save_killer_.empty()) {
+    text += fmt::format(
+        "they had {} s without progress; --grace SECONDS gives more, as for a slow "
+        "disk",
+        job_.supervision.stop_grace_seconds);
+  } else {
+    text += save_killer_ + ", and not by dstrain";
+    if (job_.end_time && std::time(nullptr) >= *job_.end_time) {
+      text += fmt::format("; {}: {}", time_limit_passed, earlier_signal);
+    }
+  }
+  console_.say("error", text);
+}
+
 void LaunchReport::finish(const Supervisor& supervisor, const JobStatus& job_status) {
   for (const auto& agent : agents_) {
     for (const RankSpec& rank : agent->task().spec.ranks) console_.ranks().finish(rank.rank);
@@ -125,13 +167,7 @@ void LaunchReport::finish(const Supervisor& supervisor, const JobStatus& job_sta
   for (const std::string& cause : causes_) console_.say("error", cause);
   if (has_cause()) return;
   if (const auto& failure = supervisor.first_failure()) return say_failure(*failure, job_status);
-  if (supervisor.killed_a_save()) {
-    return console_.say(
-        "error", fmt::format("the ranks were killed while they saved, and that checkpoint is "
-                             "lost: they had {} s without progress; --grace SECONDS gives "
-                             "more, as for a slow disk",
-                             job_.supervision.stop_grace_seconds));
-  }
+  if (supervisor.killed_a_save()) return say_killed_save();
   const bool saved = supervisor.exit_status() == status::stopped_with_checkpoint;
   if (saved || host_stop_.empty() || !supervisor.only_a_host_asked()) return;
   console_.say("error", host_stop_ + " asked the job to stop, and not all ranks have saved");

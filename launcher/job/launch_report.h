@@ -50,7 +50,14 @@ class LaunchReport {
   /// The rank's end stops others that still run.
   void rank_failed(const RankFailure& failure);
   void host_lost(const HostAgent& agent, const std::string& reason);
-  /// So was what started all agents, which ends the job: "srun (pid 17) was killed by SIGKILL".
+  /// A save that a stop had begun has lost a rank, which we have not killed, or a host. The first
+  /// of them is told in the end.
+  void save_killed(const RankFailure& failure);
+  void save_lost(const HostAgent& agent, const std::string& reason);
+  /// SLURM's time limit has passed, and the ranks that were asked to stop have not ended.
+  void time_is_over();
+  /// What started all agents was killed, or kills them, which ends the job: "srun (pid 17) was
+  /// killed by SIGKILL".
   void starter_killed(const std::string& end);
   /// Its loss stops the other ranks, and is why the job fails.
   void host_ended_job(const HostAgent& agent, const std::string& reason);
@@ -64,12 +71,15 @@ class LaunchReport {
 
  private:
   void say_failure(const RankFailure& failure, const JobStatus& job_status);
+  void say_killed_save();
+  [[nodiscard]] std::string grace() const;
 
   const LaunchJob& job_;
   const HostAgents& agents_;
   Console& console_;
   std::vector<std::string> causes_;
-  std::string host_stop_;  ///< "SIGTERM on w1", which has asked the job to stop
+  std::string host_stop_;    ///< "SIGTERM on w1", which has asked the job to stop
+  std::string save_killer_;  ///< "rank 1 on w1 was killed by SIGKILL"; empty: we are
 };
 
 }  // namespace dstrain::launcher

@@ -49,7 +49,7 @@ void Supervisor::save_moved(double now) {
 }
 
 Order Supervisor::kill(double now) {
-  if (phase_ == Phase::killing || phase_ == Phase::abandoned) return Order::none;
+  if (killing()) return Order::none;
   phase_ = Phase::killing;
   deadline_ = now + settings_.kill_grace_seconds;
   return Order::kill;

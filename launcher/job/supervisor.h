@@ -45,7 +45,7 @@ class Supervisor {
   Order launch_failed(double now);
   /// A host was lost with its ranks: those from `first_rank` on.
   Order host_lost(int first_rank, int ranks, double now);
-  /// The program that started all agents was killed, and they end with it.
+  /// The program that started all agents was killed, or kills them, and they end with it.
   Order starter_killed(double now);
   /// SIGINT, SIGTERM, SIGHUP or SIGUSR1: the first asks, the second hurries, the third kills.
   Order stop_requested(int signal, double now);
@@ -55,8 +55,8 @@ class Supervisor {
   /// A rank that was asked to stop gets on with a save: its time begins anew, unless whoever wants
   /// the end has hurried.
   void save_moved(double now);
-  /// The ranks are killed in the middle of a save.
-  void note_killed_save() { killed_save_ = gets_time_; }
+  /// Ranks were killed in the middle of a save, by whoever. Whether a stop had begun it.
+  bool note_killed_save() { return killed_save_ |= gets_time_; }
   /// Call when deadline() has passed.
   Order tick(double now);
 
@@ -64,6 +64,10 @@ class Supervisor {
   [[nodiscard]] std::optional<double> deadline() const { return deadline_; }
   [[nodiscard]] bool all_ended() const { return ended_ == settings_.ranks; }
   [[nodiscard]] const std::optional<RankFailure>& first_failure() const { return failure_; }
+  /// Whether SIGKILL has been sent to all.
+  [[nodiscard]] bool killing() const {
+    return phase_ == Phase::killing || phase_ == Phase::abandoned;
+  }
   /// Whether the ranks were told to end, by whatever cause.
   [[nodiscard]] bool stopping() const { return phase_ != Phase::running; }
   /// Whether hosts that are lost from now on are the doing of the rank that has failed.

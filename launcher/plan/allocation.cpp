@@ -71,6 +71,11 @@ std::optional<Allocation> this_allocation() {
   return allocation;
 }
 
+std::optional<std::time_t> allocation_end() {
+  if (value_of("SLURM_JOB_ID").empty()) return std::nullopt;
+  return parse_number<std::time_t>(value_of("SLURM_JOB_END_TIME"));
+}
+
 void join_step(LaunchOptions& options) {
   const std::optional<StartedTask> task = find_started_task();
   if (!task || task->kind != StarterKind::slurm || task->size.value < 2) return;

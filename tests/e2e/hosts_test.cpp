@@ -293,6 +293,21 @@ TEST_CASE("Hosts: a job that was suspended for longer than a silence goes on", "
   CHECK(launch.nothing_left());
 }
 
+TEST_CASE("Hosts: a launcher that was suspended waits for its hosts as long as it would", "[e2e]") {
+  const FakeHosts hosts("n0 slots=1\n");
+  hosts.set("n0", "slow", true);
+  std::vector<std::string> words = hosts.shell("echo ready");
+  words.insert(words.begin(), {"--timeout", "4"});
+  Launch launch(words);
+  REQUIRE(launch.wait_until([&] { return launch.processes().size() > 2; }));
+  test::suspend(launch.pid(), 10);
+  hosts.set("n0", "slow", false);
+  CHECK(launch.wait() == 0);
+  CHECK(launch.out() == "ready\n");
+  CAPTURE(launch.err());
+  CHECK(launch.nothing_left());
+}
+
 TEST_CASE("Hosts: a lost agent is named and ends the job", "[e2e]") {
   const FakeHosts hosts("n0 slots=1\nlocalhost slots=1\nn1 slots=1\n");
   Launch told(hosts.shell("echo agent $RANK $PPID.; " + deaf));

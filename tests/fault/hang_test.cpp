@@ -2,6 +2,7 @@
 // without need.
 #include <algorithm>
 #include <csignal>
+#include <ctime>
 #include <fstream>
 #include <regex>
 
@@ -191,6 +192,29 @@ TEST_CASE("Stop: a save that is killed is an error", "[fault]") {
   CHECK(launch.wait() == status::unsaved);
   CHECK_THAT(launch.err(), ContainsSubstring("error: the ranks were killed while they saved") &&
                                ContainsSubstring("they had 2 s without progress; --grace"));
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Stop: a save that SLURM's time limit kills is an error of its own", "[fault]") {
+  const std::time_t end = std::time(nullptr) + 5;
+  const WatchedRun run("5", {{"DSTRAIN_FAULT", "flush:3:hang"},
+                             {"DSTRAIN_FAULT_RANK", "1"},
+                             {"SLURM_JOB_ID", "7"},
+                             {"SLURM_JOB_END_TIME", std::to_string(end)}});
+  Launch launch(run.command(wide_model), run.options());
+  REQUIRE(launch.wait_for_output("step 2/"));
+  launch.signal(SIGTERM);
+  REQUIRE(launch.wait_for_error("asking the ranks to stop; they have 30 s, and more while they"));
+  CHECK(launch.wait_for_error("warning: SLURM's time limit (SLURM_JOB_END_TIME) has passed: "));
+  CHECK(std::time(nullptr) >= end);
+  ::kill(run.status().at("ranks").at(1).at("pid").get<pid_t>(), SIGKILL);
+  CHECK(launch.wait() == status::unsaved);
+  CAPTURE(launch.err());
+  CHECK_THAT(launch.err(),
+             ContainsSubstring("error: the ranks were killed while they saved, and that checkpoint "
+                               "is lost: rank 1 on localhost was killed by SIGKILL") &&
+                 ContainsSubstring(", and not by dstrain; SLURM's time limit (SLURM_JOB_END_TIME) "
+                                   "has passed: have SLURM ask the ranks to stop earlier"));
   CHECK(launch.nothing_left());
 }
 

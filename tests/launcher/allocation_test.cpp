@@ -56,6 +56,14 @@ Resources resolve(const LaunchOptions& options,
 
 }  // namespace
 
+TEST_CASE("Allocation: its end is known where SLURM says it", "[launcher][slurm]") {
+  CHECK_FALSE(allocation_end());
+  const Variables end(std::map<std::string, std::string>{{"SLURM_JOB_END_TIME", "1764259200"}});
+  CHECK_FALSE(allocation_end());
+  const Variables inside(two_nodes("2,1"));
+  CHECK(allocation_end() == 1764259200);
+}
+
 TEST_CASE("Allocation: its nodes and tasks are hosts and slots", "[launcher][slurm]") {
   const Variables inside(two_nodes("2,1"));
   const Resources all = resolve(typed({}));
