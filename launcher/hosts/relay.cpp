@@ -92,6 +92,7 @@ class RelayProcess {
   void close_channel(std::size_t index);
   void advance_tasks(std::span<const pollfd> fds);
   void pass_on_starter_output();
+  void tell_starter_kill();
   void starter_ended();
   void tell(std::size_t index, const std::string& text, int flags) const;
 
@@ -101,6 +102,7 @@ class RelayProcess {
   std::optional<TaskLinks> tasks_;  ///< outlives the links in the channels
   std::size_t missing_agents_ = 0;
   std::string starter_output_;
+  bool told_starter_kill_ = false;
   std::optional<Deadline> starter_deadline_;  ///< set when it has ended
   std::vector<std::optional<RelayChannel>> channels_;
 };
@@ -160,7 +162,15 @@ void RelayProcess::advance_tasks(std::span<const pollfd> fds) {
     if (--missing_agents_ == 0) tasks_->close_listener();
   }
   if (missing_agents_ > 0) pass_on_starter_output();
+  tell_starter_kill();
   if (tasks_->starter().ended()) starter_ended();
+}
+
+void RelayProcess::tell_starter_kill() {
+  if (told_starter_kill_) return;
+  const std::string kill = tasks_->starter().kill_reason();
+  told_starter_kill_ = !kill.empty();
+  if (told_starter_kill_) tell(about_starter_kill, kill, 0);
 }
 
 void RelayProcess::pass_on_starter_output() {
@@ -172,11 +182,7 @@ void RelayProcess::pass_on_starter_output() {
 
 /// Who has not come will not; who has may have little left to say.
 void RelayProcess::starter_ended() {
-  if (!starter_deadline_) {
-    starter_deadline_ = Deadline::after(starter_grace_seconds);
-    const std::string kill = tasks_->starter().kill_reason();
-    if (!kill.empty()) tell(about_starter_kill, kill, 0);
-  }
+  if (!starter_deadline_) starter_deadline_ = Deadline::after(starter_grace_seconds);
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     if (!channels_[i] || (channels_[i]->has_link() && !starter_deadline_->passed())) continue;
     channels_[i]->give_up(tasks_->starter().end_reason());
@@ -192,7 +198,9 @@ void RelayProcess::poll_once() {
   if (tasks_) tasks_->add_polls(fds);
   int timeout = static_cast<int>(beat_seconds_ * 1000 / 2) + 1;
   if (starter_deadline_) timeout = std::min(timeout, starter_deadline_->remaining_ms() + 1);
+  if (starter_deadline_) starter_deadline_->begin_slice();
   if (poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR) fail_errno(errno, "poll");
+  if (starter_deadline_) starter_deadline_->skip_standstill(timeout / 1000.0);
   std::size_t at = 0;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     if (!channels_[i]) continue;

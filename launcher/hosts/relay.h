@@ -44,8 +44,7 @@ class Relay {
   std::string end_reason(std::size_t index);
   /// What the program that starts the agents has printed before they were all there.
   std::string starter_output();
-  /// "srun (pid 17) was killed by SIGKILL"; waits for the relay to see that until the deadline.
-  /// Empty: it was not.
+  /// As TaskStarter::kill_reason(); waits for the relay to see that until the deadline.
   [[nodiscard]] std::string starter_kill(Deadline deadline) const;
 
  private:

@@ -28,6 +28,13 @@ bool says_something(std::string_view line) {
                      [](unsigned char c) { return std::isalnum(c) != 0; });
 }
 
+/// What srun says at SIGTERM, and slurmstepd through it at `scancel`. Nothing else tells a task
+/// that SLURM kills from one that a lack of memory kills.
+bool tells_of_kill(std::string_view line) {
+  return line.find("srun: forcing job termination") != line.npos ||
+         line.find(" CANCELLED AT ") != line.npos;
+}
+
 std::vector<std::string> telling_lines(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {
@@ -108,8 +115,14 @@ std::string TaskStarter::end_reason() const {
 }
 
 std::string TaskStarter::kill_reason() const {
-  const bool killed = wait_status_ && WIFSIGNALED(*wait_status_);
-  return killed ? fmt::format("{} (pid {}) {}", name_, pid_, describe_end(*wait_status_)) : "";
+  if (wait_status_ && WIFSIGNALED(*wait_status_)) {
+    return fmt::format("{} (pid {}) {}", name_, pid_, describe_end(*wait_status_));
+  }
+  for (const std::string& line : telling_lines(first_output_ + last_output_)) {
+    if (tells_of_kill(line))
+      return fmt::format("{} (pid {}) kills its tasks ({})", name_, pid_, line);
+  }
+  return "";
 }
 
 void TaskStarter::ask_to_end() const {

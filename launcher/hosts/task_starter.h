@@ -32,7 +32,9 @@ class TaskStarter {
   [[nodiscard]] std::string output() const;
   /// Once it has ended: "srun (pid 12) ended with status 1: srun: error: ...".
   [[nodiscard]] std::string end_reason() const;
-  /// "srun (pid 12) was killed by SIGKILL", once it was; else empty.
+  /// Why its tasks are killed, where that is no task's doing: "srun (pid 12) was killed by
+  /// SIGKILL", once it was, or "srun (pid 12) kills its tasks (srun: forcing job termination)", as
+  /// it or SLURM says, when somebody wants the end. Else empty.
   [[nodiscard]] std::string kill_reason() const;
   void ask_to_end() const;
 

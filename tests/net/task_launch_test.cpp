@@ -74,12 +74,12 @@ void kill_rank(const Launch& launch, int rank) {
   }
 }
 
-/// Kills the srun, mpirun or mpiexec of the job; srun is two processes, of which the second helps.
-void kill_starter(const Launch& launch) {
+/// To the srun, mpirun or mpiexec of the job; srun is two processes, of which the second helps.
+void signal_starter(const Launch& launch, int signal) {
   for (const pid_t pid : launch.processes()) {
     const std::string name = test::read_bytes(fmt::format("/proc/{}/comm", pid));
     if (name.starts_with("srun") || name.starts_with("mpirun") || name.starts_with("mpiexec")) {
-      ::kill(pid, SIGKILL);
+      ::kill(pid, signal);
     }
   }
 }
@@ -199,13 +199,30 @@ TEST_CASE("Task launch: no rank is blamed when what started them is killed", "[n
   const TaskStarterUnderTest starter(launcher);
   Launch launch(starter.shell(run_until_killed), {.env = starter.environment(), .directory = ""});
   wait_for_ranks(launch);
-  kill_starter(launch);
+  signal_starter(launch, SIGKILL);
   CHECK(launch.wait() != 0);
   CAPTURE(launch.err());
   CHECK_THAT(launch.err(), !ContainsSubstring("error: rank "));
   const char* const name = launcher == "slurm" ? "srun" : "mpi";
   CHECK_THAT(launch.err(), ContainsSubstring(std::string("error: ") + name) &&
                                ContainsSubstring("was killed by SIGKILL, and the ranks"));
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Task launch: no rank is blamed when what started them is asked to end", "[net][tasks]") {
+  const std::string launcher = test::any_task_launcher();
+  CAPTURE(launcher);
+  const TaskStarterUnderTest starter(launcher);
+  Launch launch(starter.shell(run_until_killed), {.env = starter.environment(), .directory = ""});
+  wait_for_ranks(launch);
+  signal_starter(launch, SIGTERM);
+  CHECK(launch.wait() != 0);
+  CAPTURE(launch.err());
+  CHECK_THAT(launch.err(), !ContainsSubstring("error: rank "));
+  const char* const told = launcher == "slurm"
+                               ? "srun: forcing job termination"
+                               : "error: SIGTERM on localhost asked the job to stop";
+  CHECK_THAT(launch.err(), ContainsSubstring(told));
   CHECK(launch.nothing_left());
 }
 
@@ -297,16 +314,19 @@ TEST_CASE("Task launch: a training that SLURM signals saves and asks to be queue
 
 TEST_CASE("Task launch: what ends an allocation ends the job", "[net][tasks]") {
   const TaskStarterUnderTest starter("slurm");
-  const std::string cause = GENERATE("scancel", "a node that is down");
+  const std::string cause = GENERATE("scancel", "scancel --signal=KILL", "a node that is down");
   CAPTURE(cause);
   Launch launch(starter.shell("trap '' TERM; " + run_until_killed),
                 {.env = starter.environment(), .directory = ""});
   wait_for_ranks(launch);
-  test::output_of(cause == "scancel" ? Words{"/usr/bin/scancel", starter.job()}
-                                     : Words{"/usr/bin/scontrol", "update", "NodeName=n2",
-                                             "State=DOWN", "Reason=test"});
+  test::output_of(
+      cause == "scancel" ? Words{"/usr/bin/scancel", starter.job()}
+      : cause == "a node that is down"
+          ? Words{"/usr/bin/scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=test"}
+          : Words{"/usr/bin/scancel", "--signal=KILL", starter.job()});
   CHECK(launch.wait() != 0);
-  CHECK_THAT(launch.err(), ContainsSubstring("error: "));
+  CAPTURE(launch.err());
+  CHECK_THAT(launch.err(), ContainsSubstring("error: ") && !ContainsSubstring("error: rank "));
   CHECK(launch.nothing_left());
 }
 
