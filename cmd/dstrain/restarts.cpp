@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,6 +53,7 @@ class RestartedJob {
                                                   std::optional<std::int64_t> before);
   void tell_how_to_resume(const LaunchResult& result, int status) const;
   [[nodiscard]] bool ignored_data_skip() const;
+  void leave_out_one(const LaunchResult& result);
   void prepare(launcher::LaunchJob& job) const;
 
   const MakeLaunch& make_;
@@ -61,7 +63,10 @@ class RestartedJob {
   int fruitless_ = 0;
   bool resumes_ = false;
   std::optional<std::int64_t> first_checkpoint_;  ///< the newest one before the first launch
-  std::vector<std::string> told_;  ///< the notices that held for the last launch that started
+  bool elastic_ = false;
+  std::vector<std::string> told_;      ///< the notices that held for the last launch that started
+  std::vector<std::string> left_out_;  ///< for the rest of the job
+  std::vector<std::string> left_out_reasons_;  ///< that nobody has been told
 };
 
 /// Tells the ranks which time this is, and training to go on from what was saved.
@@ -78,6 +83,7 @@ void RestartedJob::prepare(launcher::LaunchJob& job) const {
 }
 
 LaunchResult RestartedJob::launch(NextLaunch next, const std::vector<std::string>& absent) {
+  elastic_ = next.job.elastic;
   prepare(next.job);
   if (!session_) {
     session_.emplace(next.job);
@@ -98,8 +104,8 @@ LaunchResult RestartedJob::launch(NextLaunch next, const std::vector<std::string
 /// Launches without the hosts that do not come up, until all do that are left. Only an elastic
 /// job's launch says that some have not. Why is told once: when it goes on without them, or cannot.
 RestartedJob::Outcome RestartedJob::launch_who_come() {
-  std::vector<std::string> absent;
-  std::vector<std::string> untold;
+  std::vector<std::string> absent = left_out_;
+  std::vector<std::string> untold = std::exchange(left_out_reasons_, {});
   for (;;) {
     Result<NextLaunch> next = make_(absent);
     if (!next.ok()) {
@@ -118,6 +124,20 @@ RestartedJob::Outcome RestartedJob::launch_who_come() {
   }
 }
 
+/// Of two hosts that cannot reach each other, for good: to find out again takes most of --timeout.
+void RestartedJob::leave_out_one(const LaunchResult& result) {
+  if (!elastic_ || result.apart.empty()) return;
+  const std::string host = launcher::host_to_leave_out(result.apart);
+  std::vector<std::string> others;
+  for (const launcher::HostPair& pair : result.apart) {
+    if (pair.first == host) others.push_back(pair.second);
+    if (pair.second == host) others.push_back(pair.first);
+  }
+  left_out_.push_back(host);
+  left_out_reasons_.push_back(
+      fmt::format("host {}: it and {} cannot reach each other", host, fmt::join(others, ", ")));
+}
+
 bool RestartedJob::is_worth_another(const Outcome& outcome) const {
   const LaunchResult& result = outcome.result;
   if (outcome.final || policy_.fruitless_max == 0 || result.stopped_by_user) return false;
@@ -128,7 +148,7 @@ bool RestartedJob::is_worth_another(const Outcome& outcome) const {
     case status::stopped_with_checkpoint:
       return false;
     case status::could_not_launch:
-      return restarts_ > 0 || result.lost_a_host;
+      return restarts_ > 0 || result.lost_a_host || (elastic_ && !result.apart.empty());
     default:
       return true;
   }
@@ -186,7 +206,10 @@ int RestartedJob::run() {
     int status = outcome.result.status;
     if (const auto pause = begin_again(outcome, before)) {
       const auto signal = launcher::pause_before_restart(*pause, *session_);
-      if (!signal) continue;
+      if (!signal) {
+        leave_out_one(outcome.result);
+        continue;
+      }
       status = launcher::status_of_stop(session_->status, 128 + *signal);
     }
     tell_how_to_resume(outcome.result, status);

@@ -39,8 +39,7 @@ int evaluate_model(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& pro
   const Streams streams = own_streams.views();
   progress.enter(RunPhase::meeting);
   const RankControl control_socket = RankControl::from_environment();
-  comm::World world = comm::join_world(
-      worker, setup.alike, [&](const std::string& ranks) { control_socket.tell_awaited(ranks); });
+  comm::World world = comm::join_world(worker, setup.alike, comm::news_for(control_socket));
   progress.enter(RunPhase::loading);
   engine::CollectiveRecords records(nullptr, &progress);
   engine::ObservedControlGroup control(*world.control, progress);

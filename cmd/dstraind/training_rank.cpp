@@ -88,8 +88,7 @@ double visible_within(const WorkerEnv& worker) {
 
 comm::World join(const TrainSetup& setup, const WorkerEnv& worker, const Watched& watched) {
   const InPhase meeting(&watched.progress, RunPhase::meeting);
-  return comm::join_world(worker, setup.alike,
-                          [&](const std::string& ranks) { watched.control.tell_awaited(ranks); });
+  return comm::join_world(worker, setup.alike, comm::news_for(watched.control));
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ void RankChannel::receive() {
     const std::string_view message(buffer.data(), static_cast<std::size_t>(got));
     if (decode_progress(message)) {
       progress_ = message;
-    } else if ((decode_save_answer(message) || decode_awaited(message)) &&
+    } else if ((decode_save_answer(message) || decode_awaited(message) ||
+                decode_unreachable(message)) &&
                answers_.size() < answers_max) {
       answers_.emplace_back(message);
     }

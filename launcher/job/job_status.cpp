@@ -128,10 +128,33 @@ std::optional<SaveAnswer> JobStatus::take(const RankMessage& message) {
     ranks.at(message.rank).awaits = std::move(*awaited);
     return std::nullopt;
   }
+  if (const auto unreachable = decode_unreachable(message.text)) {
+    const auto found = ranks.find(*unreachable);  // it may be another launcher's
+    RankStatus& rank = ranks.at(message.rank);
+    if (found != ranks.end() && found->second.host != rank.host) rank.unreachable = unreachable;
+    return std::nullopt;
+  }
   std::optional<SaveAnswer> answer = decode_save_answer(message.text);
   if (!answer || message.rank != ranks.begin()->first) return std::nullopt;
   if (!answer->checkpoint.empty()) saved_step = answer->step;
   return answer;
+}
+
+std::optional<int> JobStatus::cut_off_rank() const {
+  const auto found = std::ranges::find_if(
+      ranks, [](const auto& entry) { return entry.second.unreachable.has_value(); });
+  return found == ranks.end() ? std::nullopt : std::optional(found->first);
+}
+
+std::vector<HostPair> JobStatus::hosts_apart() const {
+  std::vector<HostPair> apart;
+  for (const auto& [number, rank] : ranks) {
+    if (!rank.unreachable) continue;
+    const auto [first, second] = std::minmax(number, *rank.unreachable);
+    HostPair pair{ranks.at(first).host, ranks.at(second).host};
+    if (std::ranges::find(apart, pair) == apart.end()) apart.push_back(std::move(pair));
+  }
+  return apart;
 }
 
 std::int64_t JobStatus::last_step(int rank) const {

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "launcher/job/launch.h"
+#include "launcher/plan/elastic_plan.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/rank_control.h"
 
@@ -21,7 +22,8 @@ struct RankStatus {
   std::optional<int> wait_status;  ///< once it has ended
   bool lost = false;               ///< with its host: nothing more is heard of it
   std::optional<Progress> progress;
-  std::string awaits;  ///< whom it waits for where all ranks meet, as it said last
+  std::string awaits;              ///< whom it waits for where all ranks meet, as it said last
+  std::optional<int> unreachable;  ///< the rank to whose host it has found no way
 };
 
 /// What the launcher knows of its job, as its ranks report it.
@@ -46,6 +48,10 @@ struct JobStatus {
   /// A message of rank_control.h from one of the ranks. Returns what the first one answers to a
   /// request for a checkpoint.
   std::optional<SaveAnswer> take(const RankMessage& message);
+  /// The first rank that cannot reach another one, on another host.
+  [[nodiscard]] std::optional<int> cut_off_rank() const;
+  /// The hosts of all such ranks and of those that they cannot reach.
+  [[nodiscard]] std::vector<HostPair> hosts_apart() const;
   /// Of the first rank here; none before its first step.
   [[nodiscard]] std::optional<Progress> progress() const;
   /// The last step that the rank reported; 0: none.

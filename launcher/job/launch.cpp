@@ -31,7 +31,7 @@ namespace {
 using State = HostAgent::State;
 
 constexpr std::size_t queued_output_max = 1U << 20;
-constexpr double slice_seconds = 1;  // of a wait for a deadline: a standstill shows
+constexpr double wait_slice_seconds = 1;  // of a wait for a deadline: a standstill shows
 
 class Launch {
  public:
@@ -232,13 +232,13 @@ int Launch::poll_milliseconds() const {
   }
   const double seconds = std::min(next - clock_.now_seconds(), seconds_to_time_limit());
   if (seconds > 1e6) return -1;
-  return static_cast<int>(std::clamp(seconds, 0.0, slice_seconds) * 1000) + 1;
+  return static_cast<int>(std::clamp(seconds, 0.0, wait_slice_seconds) * 1000) + 1;
 }
 
 /// Waits for the next event or deadline. None of a time in which this process was stopped counts.
 void Launch::wait(std::vector<pollfd>& fds, int milliseconds) {
   if (poll(fds.data(), fds.size(), milliseconds) < 0 && errno != EINTR) fail_errno(errno, "poll");
-  milliseconds < 0 ? clock_.begin_slice() : clock_.skip_standstill(slice_seconds);
+  milliseconds < 0 ? clock_.begin_slice() : clock_.skip_standstill(wait_slice_seconds);
 }
 
 void Launch::poll_once() {
@@ -308,6 +308,7 @@ LaunchResult Launch::run() {
   end_all();
   result_.stopped_by_user = supervisor_.asked_to_stop() || server_.stop_requested();
   result_.status = exit_status();
+  if (supervisor_.failed_by_itself()) result_.apart = status_.hosts_apart();
   // It does not begin again: who waits for its end need not wait for the readers of its output.
   if (result_.stopped_by_user && result_.started) server_.close(result_.status);
   console_.drain(signals_, supervisor_.stop_signal().has_value());

@@ -6,6 +6,7 @@
 
 #include "launcher/hosts/remote_link.h"
 #include "launcher/job/supervisor.h"
+#include "launcher/plan/elastic_plan.h"
 #include "launcher/plan/job_env.h"
 #include "launcher/protocol/protocol.h"
 
@@ -51,6 +52,7 @@ struct LaunchResult {
   bool started = false;            ///< the hosts were given their ranks
   bool lost_a_host = false;        ///< after that
   std::vector<AbsentHost> absent;  ///< of an elastic job, when not all hosts came up
+  std::vector<HostPair> apart{};   ///< that it failed of: they cannot reach each other
 };
 
 /// Brings up an agent on every host, gives each its job, passes output and signals on, and returns

@@ -44,8 +44,9 @@ std::string describe_end(const RankFailure& failure) {
 }
 
 std::string failure_report(const FailedRank& rank) {
-  std::string text = fmt::format("dstrain: error: rank {} on {} (pid {}) {}\n", rank.failure.rank,
-                                 rank.host, rank.pid, describe_end(rank.failure));
+  const std::string end = fmt::format("rank {} on {} (pid {}) {}", rank.failure.rank, rank.host,
+                                      rank.pid, describe_end(rank.failure));
+  std::string text = fmt::format("dstrain: error: {}\n", rank.cause.empty() ? end : rank.cause);
   if (rank.last_step > 0) text += fmt::format("  last step: {}\n", rank.last_step);
   if (!rank.last_lines.empty()) {
     text += fmt::format("  last lines of rank {}:\n", rank.failure.rank);
@@ -132,7 +133,18 @@ void LaunchReport::host_ended_job(const HostAgent& agent, const std::string& rea
   console_.say("info", fmt::format("lost {}; stopping the other ranks", agent.name()));
 }
 
-void LaunchReport::say_failure(const RankFailure& failure, const JobStatus& job_status) {
+/// Neither of the two ranks is at fault.
+std::string LaunchReport::cut_off(int rank, const JobStatus& job_status) const {
+  const int other = *job_status.ranks.at(rank).unreachable;
+  return fmt::format(
+      "host {} cannot reach host {}, and this launcher reaches both: rank {} could "
+      "not connect to rank {}",
+      agents_.of_rank(rank).name(), agents_.of_rank(other).name(), rank, other);
+}
+
+void LaunchReport::say_failure(const RankFailure& failure,
+                               const JobStatus& job_status,
+                               std::string cause) {
   if (shell_status(failure.wait_status) == status::stopped_with_checkpoint) return;
   HostAgent& agent = agents_.of_rank(failure.rank);
   const auto index = static_cast<std::size_t>(failure.rank - agent.first_rank());
@@ -140,8 +152,9 @@ void LaunchReport::say_failure(const RankFailure& failure, const JobStatus& job_
   const auto& logs = agent.task().spec.log_files;
   std::string log = logs.empty() ? "" : logs.at(index);
   if (!log.empty() && agent.task().remote) log = fmt::format("{}:{}", agent.name(), log);
-  console_.ranks().own_lines(failure_report({failure, agent.name(), agent.pids[failure.rank],
-                                             job_status.last_step(failure.rank), lines, log}));
+  console_.ranks().own_lines(
+      failure_report({failure, agent.name(), agent.pids[failure.rank],
+                      job_status.last_step(failure.rank), lines, log, std::move(cause)}));
 }
 
 void LaunchReport::say_killed_save() {
@@ -166,7 +179,11 @@ void LaunchReport::finish(const Supervisor& supervisor, const JobStatus& job_sta
   }
   for (const std::string& cause : causes_) console_.say("error", cause);
   if (has_cause()) return;
-  if (const auto& failure = supervisor.first_failure()) return say_failure(*failure, job_status);
+  if (const auto& failure = supervisor.first_failure()) {
+    const auto rank = supervisor.failed_by_itself() ? job_status.cut_off_rank() : std::nullopt;
+    if (!rank) return say_failure(*failure, job_status, "");
+    return say_failure({*rank, failure->wait_status}, job_status, cut_off(*rank, job_status));
+  }
   if (supervisor.killed_a_save()) return say_killed_save();
   const bool saved = supervisor.exit_status() == status::stopped_with_checkpoint;
   if (saved || host_stop_.empty() || !supervisor.only_a_host_asked()) return;

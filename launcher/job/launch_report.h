@@ -24,6 +24,7 @@ struct FailedRank {
   std::int64_t last_step = 0;  ///< 0: it took none, or does not say
   std::span<const std::string> last_lines;
   std::string log_file;  ///< empty: none
+  std::string cause{};   ///< in place of its end, where it is not the culprit
 };
 
 /// "ended with status 7", "was killed by SIGSEGV".
@@ -70,7 +71,8 @@ class LaunchReport {
   void finish(const Supervisor& supervisor, const JobStatus& job_status);
 
  private:
-  void say_failure(const RankFailure& failure, const JobStatus& job_status);
+  void say_failure(const RankFailure& failure, const JobStatus& job_status, std::string cause);
+  [[nodiscard]] std::string cut_off(int rank, const JobStatus& job_status) const;
   void say_killed_save();
   [[nodiscard]] std::string grace() const;
 

@@ -153,6 +153,13 @@ Order Supervisor::tick(double now) {
   return Order::abandon;
 }
 
+bool Supervisor::failed_by_itself() const {
+  if (!failure_) return false;
+  const int status = shell_status(failure_->wait_status);
+  return status == status::failed || status == status::could_not_launch ||
+         status == status::timed_out;
+}
+
 int Supervisor::exit_status() const {
   if (launch_failed_) return status::could_not_launch;
   if (failure_) return shell_status(failure_->wait_status);

@@ -68,6 +68,8 @@ class Supervisor {
   [[nodiscard]] bool killing() const {
     return phase_ == Phase::killing || phase_ == Phase::abandoned;
   }
+  /// Whether the first rank failed by what it said itself, as who cannot reach another does.
+  [[nodiscard]] bool failed_by_itself() const;
   /// Whether the ranks were told to end, by whatever cause.
   [[nodiscard]] bool stopping() const { return phase_ != Phase::running; }
   /// Whether hosts that are lost from now on are the doing of the rank that has failed.

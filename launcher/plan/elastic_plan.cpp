@@ -88,6 +88,20 @@ Result<ElasticPlan> plan_elastic(const Resources& all,
   return plan;
 }
 
+std::string host_to_leave_out(std::span<const HostPair> apart) {
+  const auto pairs_with = [&](const std::string& host) {
+    return std::ranges::count_if(
+        apart, [&](const HostPair& pair) { return pair.first == host || pair.second == host; });
+  };
+  std::string most = apart.front().second;
+  for (const HostPair& pair : apart) {
+    for (const std::string& host : {pair.second, pair.first}) {
+      if (pairs_with(host) > pairs_with(most)) most = host;
+    }
+  }
+  return most;
+}
+
 std::vector<std::string> describe_idle(const ElasticPlan& plan, const ElasticNodes& nodes) {
   std::vector<std::string> lines;
   if (!plan.idle.empty()) {

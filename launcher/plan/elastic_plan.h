@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,16 @@ Result<ElasticPlan> plan_elastic(const Resources& all,
                                  const ElasticNodes& nodes,
                                  const std::vector<std::string>& absent,
                                  const MostRanks& most_ranks);
+
+/// Two hosts of which one cannot reach the other, in the order of their ranks.
+struct HostPair {
+  std::string first;
+  std::string second;
+  bool operator==(const HostPair&) const = default;
+};
+
+/// The one without which the most of these pairs are gone; of equals the later. There are some.
+std::string host_to_leave_out(std::span<const HostPair> apart);
 
 /// Who of the plan does not work and why, a line for each cause.
 std::vector<std::string> describe_idle(const ElasticPlan& plan, const ElasticNodes& nodes);

@@ -68,6 +68,10 @@ std::string encode_awaited(std::string_view ranks) {
   return fmt::format("awaits {}", ranks).substr(0, control_message_bytes_max);
 }
 
+std::string encode_unreachable(int rank) {
+  return fmt::format("unreachable {}", rank);
+}
+
 std::optional<Progress> decode_progress(std::string_view message) {
   Words words(message);
   if (words.word() != "progress") return std::nullopt;
@@ -105,6 +109,14 @@ std::optional<std::string> decode_awaited(std::string_view message) {
   Words words(message);
   if (words.word() != "awaits" || words.rest().empty()) return std::nullopt;
   return std::string(words.rest());
+}
+
+std::optional<int> decode_unreachable(std::string_view message) {
+  Words words(message);
+  if (words.word() != "unreachable") return std::nullopt;
+  const auto rank = words.number<int>();
+  if (!words.good() || rank < 0) return std::nullopt;
+  return rank;
 }
 
 RankControl RankControl::from_environment() {

@@ -12,6 +12,7 @@
 ///   rank to agent   progress STEP STEPS LOSS TOKENS_PER_SECOND SAVED_STEP
 ///                   saved NUMBER STEP PATH | unsaved NUMBER STEP REASON
 ///                   awaits RANKS
+///                   unreachable RANK
 ///   agent to rank   save NUMBER
 namespace dstrain {
 
@@ -43,13 +44,17 @@ std::string encode_save_answer(const SaveAnswer& answer);
 std::string encode_save_request(std::uint32_t number);
 /// Whom a rank waits for where all meet, as messages name them.
 std::string encode_awaited(std::string_view ranks);
+/// The rank, to whose machine there is no connection from that of the sender, which fails for it.
+std::string encode_unreachable(int rank);
 /// None for any other message, or one that is malformed.
 std::optional<Progress> decode_progress(std::string_view message);
 std::optional<SaveAnswer> decode_save_answer(std::string_view message);
 std::optional<std::uint32_t> decode_save_request(std::string_view message);
 std::optional<std::string> decode_awaited(std::string_view message);
+std::optional<int> decode_unreachable(std::string_view message);
 
-/// The rank's end. Nothing here ever waits: what nobody takes is dropped. Not thread-safe.
+/// The rank's end. Nothing here ever waits: what nobody takes is dropped. Any thread may tell; else
+/// not thread-safe.
 class RankControl {
  public:
   RankControl() = default;  ///< nobody listens
@@ -59,6 +64,7 @@ class RankControl {
 
   void tell(const Progress& progress) const { send(encode_progress(progress)); }
   void tell_awaited(std::string_view ranks) const { send(encode_awaited(ranks)); }
+  void tell_unreachable(int rank) const { send(encode_unreachable(rank)); }
   /// False when it must be told again later.
   [[nodiscard]] bool tell(const SaveAnswer& answer) const {
     return send(encode_save_answer(answer));

@@ -186,7 +186,7 @@ Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline& deadline) {
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     return socket;
   }
-  return Failure{text_of(error)};
+  return Failure{text_of(error), error == ECONNREFUSED};
 }
 
 Result<std::string> local_address_towards(const Endpoint& endpoint) {

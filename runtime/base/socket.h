@@ -55,6 +55,7 @@ Result<std::string> local_address_towards(const Endpoint& endpoint);
 // off the caller's deadline, so that what follows such a wait has its time, too.
 
 /// A non-blocking, connected socket without Nagle's delay: one try over all addresses of the host.
+/// A failure passes where the host answers that nobody listens there, or its name is not known yet.
 Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline& deadline);
 inline Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline&& deadline) {
   return connect_tcp(endpoint, deadline);

@@ -26,6 +26,9 @@
 namespace dstrain::comm {
 namespace {
 
+/// What a machine of the job's network needs to answer.
+constexpr double answer_seconds_max = 0.3;
+
 /// The file that the token comes from, where it comes from one; to be kept until all have it.
 std::optional<TokenFile> share_token(WorkerEnv& worker) {
   if (worker.token_file.empty()) return std::nullopt;
@@ -64,14 +67,35 @@ UniqueFd rendezvous_over_mpi(MpiLibrary& mpi, WorkerEnv& worker) {
   return std::move(shared.listener);
 }
 
+/// Whether nothing answers there, not even that nobody listens.
+bool is_unreachable(const Endpoint& endpoint) {
+  const Result<UniqueFd> socket = connect_tcp(endpoint, Deadline::after(answer_seconds_max));
+  return !socket.ok() && !socket.failure().passing;
+}
+
 /// The store of rank 0, which is waited for.
 std::unique_ptr<TcpStore> reach_store(TcpStore::Options options,
                                       const RankNodes& nodes,
-                                      const TellAwaited& tell) {
+                                      const JoinNews& news) {
+  const Endpoint endpoint = options.endpoint;
   try {
     return TcpStore::connect(std::move(options));
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::timeout && tell) tell(locate_ranks(std::array{0}, nodes));
+    if (error.code() != ErrorCode::timeout) throw;
+    if (news.awaited) news.awaited(locate_ranks(std::array{0}, nodes));
+    if (news.unreachable && is_unreachable(endpoint)) news.unreachable(0);
+    throw;
+  }
+}
+
+/// A way to where rank 0 is, which is waited for.
+void find_route(const WorkerEnv& worker, const JoinNews& news) {
+  if (worker.loopback_only) return;  // the store is at loopback, whatever the address
+  try {
+    wait_for_route({worker.master_addr, worker.master_port}, worker.master_variable,
+                   worker.timeout_seconds);
+  } catch (const Error&) {
+    if (worker.rank != 0 && news.unreachable) news.unreachable(0);
     throw;
   }
 }
@@ -79,11 +103,8 @@ std::unique_ptr<TcpStore> reach_store(TcpStore::Options options,
 /// `listener`: rank 0's, where it listens already.
 std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker,
                                      UniqueFd listener,
-                                     const TellAwaited& tell) {
-  if (!worker.loopback_only) {  // else the store is at loopback, whatever the address
-    wait_for_route({worker.master_addr, worker.master_port}, worker.master_variable,
-                   worker.timeout_seconds);
-  }
+                                     const JoinNews& news) {
+  find_route(worker, news);
   TcpStore::Options options{.endpoint = {worker.master_addr, worker.master_port},
                             .ports = worker.master_ports,
                             .token = worker.token,
@@ -91,14 +112,14 @@ std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker,
                             .timeout_seconds = worker.timeout_seconds};
   std::unique_ptr<TcpStore> store = worker.rank == 0
                                         ? TcpStore::serve(std::move(options), std::move(listener))
-                                        : reach_store(std::move(options), worker.nodes, tell);
+                                        : reach_store(std::move(options), worker.nodes, news);
   wait_for_all(*store, {.rank = worker.rank,
                         .world_size = worker.world_size,
                         .world_claim = worker.world_claim,
                         .timeout_seconds = worker.timeout_seconds,
                         .place = to_string(store->endpoint()),
                         .nodes = worker.nodes,
-                        .tell = tell});
+                        .tell = news.awaited});
   return store;
 }
 
@@ -121,6 +142,7 @@ void agree_on_token(Store& store, WorkerEnv& worker) {
 struct Joining {
   std::unique_ptr<TcpStore> store;
   std::shared_ptr<MpiLibrary> mpi;  ///< once MPI is entered
+  TellUnreachable unreachable;
 };
 
 /// Changes with what the ranks say to each other.
@@ -142,15 +164,16 @@ void check_alike(Store& store, const WorkerEnv& worker) {
 }
 
 /// Of a group over TCP, of all ranks.
-TcpOptions tcp_options(const TcpStore& store, const WorkerEnv& worker) {
-  const Result<std::string> address = local_address_towards(store.endpoint());
+TcpOptions tcp_options(const Joining& joining, const WorkerEnv& worker) {
+  const Result<std::string> address = local_address_towards(joining.store->endpoint());
   if (!address.ok()) fail(ErrorCode::comm, "{} (MASTER_ADDR)", address.error());
   return {.rank = worker.rank,
           .size = worker.world_size,
           .timeout_seconds = worker.timeout_seconds,
           .address = address.value(),
           .token = worker.token,
-          .ports = read_port_range()};
+          .ports = read_port_range(),
+          .tell_unreachable = joining.unreachable};
 }
 
 /// Enters MPI unless that was done.
@@ -162,9 +185,8 @@ std::unique_ptr<Transport> make_mpi(Joining& joining, const WorkerEnv& worker) {
 }
 
 std::unique_ptr<Transport> make_between(Joining& joining, const WorkerEnv& worker) {
-  return under_mpi(worker)
-             ? make_mpi(joining, worker)
-             : make_tcp_transport(*joining.store, tcp_options(*joining.store, worker));
+  return under_mpi(worker) ? make_mpi(joining, worker)
+                           : make_tcp_transport(*joining.store, tcp_options(joining, worker));
 }
 
 /// The ranks of a node, of which this is one.
@@ -193,7 +215,7 @@ GroupBarrier::Options barrier_of(const OwnNode& own, const WorkerEnv& worker) {
 /// A group by that name, over all ranks. `segment` is shared by those of the node.
 std::unique_ptr<ControlGroup> make_control_group(const std::string& name,
                                                  std::shared_ptr<const Segment> segment,
-                                                 TcpStore& store,
+                                                 const Joining& joining,
                                                  const WorkerEnv& worker,
                                                  const NodeMap& map) {
   if (map.nodes.size() == 1) {
@@ -201,20 +223,20 @@ std::unique_ptr<ControlGroup> make_control_group(const std::string& name,
         std::move(segment),
         GroupBarrier::Options{.rank = worker.rank, .timeout_seconds = worker.timeout_seconds});
   }
-  TcpOptions tcp = tcp_options(store, worker);
+  TcpOptions tcp = tcp_options(joining, worker);
   tcp.name = name;
-  return std::make_unique<HierarchicalControlGroup>(store, tcp, map, std::move(segment));
+  return std::make_unique<HierarchicalControlGroup>(*joining.store, tcp, map, std::move(segment));
 }
 
 /// Of a communicator of messages, which nobody else uses.
-std::unique_ptr<ControlGroup> make_own_control_group(TcpStore& store,
+std::unique_ptr<ControlGroup> make_own_control_group(const Joining& joining,
                                                      const WorkerEnv& worker,
                                                      const NodeMap& map,
                                                      const OwnNode& own) {
   auto segment =
-      join_segment(store, fmt::format("control of node {}", own.number),
+      join_segment(*joining.store, fmt::format("control of node {}", own.number),
                    {own.local_rank, static_cast<int>(own.ranks.size())}, 0, worker.timeout_seconds);
-  return make_control_group("collectives", std::move(segment), store, worker, map);
+  return make_control_group("collectives", std::move(segment), joining, worker, map);
 }
 
 std::unique_ptr<Communicator> make_over_nodes(Joining& joining,
@@ -228,7 +250,7 @@ std::unique_ptr<Communicator> make_over_nodes(Joining& joining,
   }
   auto within = make_shm_communicator(own.segment, barrier_of(own, worker));
   auto between = make_between(joining, worker);
-  auto control = make_own_control_group(*joining.store, worker, map, own);
+  auto control = make_own_control_group(joining, worker, map, own);
   return make_hierarchical({std::move(between), std::move(control)}, std::move(within),
                            std::move(map), worker.timeout_seconds);
 }
@@ -239,14 +261,14 @@ std::unique_ptr<Communicator> make_communicator(Joining& joining,
                                                 const OwnNode& own) {
   const auto nodes = map.nodes.size();
   const auto make_flat = [&](std::unique_ptr<Transport> transport) {
-    auto control = make_own_control_group(*joining.store, worker, map, own);
+    auto control = make_own_control_group(joining, worker, map, own);
     return std::make_unique<MessageCommunicator>(
         MessageCommunicator::Lines{std::move(transport), std::move(control)},
         worker.timeout_seconds);
   };
   switch (worker.comm) {
     case CommKind::tcp:
-      return make_flat(make_tcp_transport(*joining.store, tcp_options(*joining.store, worker)));
+      return make_flat(make_tcp_transport(*joining.store, tcp_options(joining, worker)));
     case CommKind::mpi:
       return make_flat(make_mpi(joining, worker));
     case CommKind::shm:
@@ -272,32 +294,40 @@ std::vector<std::string> with_environment(std::span<const std::string> alike) {
 
 }  // namespace
 
+JoinNews news_for(const RankControl& control) {
+  return {.awaited = [&control](const std::string& ranks) { control.tell_awaited(ranks); },
+          .unreachable =
+              [&control](int rank) {
+                control.tell_unreachable(rank);
+              }};
+}
+
 std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker) {
   return std::make_shared<MpiLibrary>(MpiStart{
       .kind = worker.mpi, .size = worker.world_size, .timeout_seconds = worker.timeout_seconds});
 }
 
-World join_world(WorkerEnv worker, std::span<const std::string> alike, const TellAwaited& tell) {
+World join_world(WorkerEnv worker, std::span<const std::string> alike, const JoinNews& news) {
   UniqueFd listener = inherited_store_listener(worker);
   if (worker.world_size == 1) {
     return {std::move(worker), nullptr, make_self_control_group(), nullptr,
             make_self_communicator()};
   }
-  Joining joining;
+  Joining joining{.store = nullptr, .mpi = nullptr, .unreachable = news.unreachable};
   if (under_mpi(worker) && !given_to(worker).complete()) {
     joining.mpi = enter_mpi(worker);
     listener = rendezvous_over_mpi(*joining.mpi, worker);
   }
   {
     const std::optional<TokenFile> token = share_token(worker);
-    joining.store = rendezvous(worker, std::move(listener), tell);
+    joining.store = rendezvous(worker, std::move(listener), news);
     agree_on_token(*joining.store, worker);
   }
   try {
     check_alike(*joining.store, worker);
     const NodeMap map = exchange_nodes(*joining.store, worker);
     const OwnNode own = meet_node(*joining.store, worker, map);
-    auto control = make_control_group("control", own.segment, *joining.store, worker, map);
+    auto control = make_control_group("control", own.segment, joining, worker, map);
     require_alike_ranks(with_environment(alike), *control);
     auto communicator = make_communicator(joining, worker, map, own);
     return {std::move(worker), std::move(joining.store), std::move(control), std::move(joining.mpi),

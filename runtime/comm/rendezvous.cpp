@@ -20,8 +20,10 @@ namespace {
 /// How long to wait for the answer about a rank that may have arrived, once the time is over.
 constexpr double last_look_seconds = 0.2;
 
-/// The store is rank 0's, which therefore waits longer: the others ask it who is missing.
-constexpr double linger_seconds = 1;
+/// The store is rank 0's, which therefore waits longer, by a tenth: the others ask it who is
+/// missing, and those that cannot reach it have the time to say so.
+constexpr double linger_seconds_min = 1;
+constexpr double linger_seconds_max = 10;
 
 /// How often rank 0 looks who is waited for.
 constexpr double silent_seconds = 10;
@@ -141,7 +143,9 @@ void wait_for_route(const Endpoint& master, std::string_view variable, double ti
 }
 
 void wait_for_all(Store& store, const Rendezvous& rendezvous) {
-  const double linger = rendezvous.rank == 0 ? linger_seconds : 0;
+  const double linger = rendezvous.rank == 0 ? std::clamp(rendezvous.timeout_seconds / 10,
+                                                          linger_seconds_min, linger_seconds_max)
+                                             : 0;
   const Deadline deadline = Deadline::after(rendezvous.timeout_seconds + linger);
   if (store.add(key_of(rendezvous.rank), 1, rendezvous.timeout_seconds) != 1) {
     check_world_size(store, rendezvous, deadline.at_most(last_look_seconds));  // which explains it

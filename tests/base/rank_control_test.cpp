@@ -34,6 +34,7 @@ TEST_CASE("RankControl: messages come back as they were", "[base]") {
   CHECK(failed->failure == "no space left");
   CHECK(decode_save_request(encode_save_request(4'000'000'000)) == 4'000'000'000);
   CHECK(decode_awaited(encode_awaited("ranks 2 3 (host w1)")) == "ranks 2 3 (host w1)");
+  CHECK(decode_unreachable(encode_unreachable(17)) == 17);
 }
 
 TEST_CASE("RankControl: what is no message is none", "[base]") {
@@ -46,6 +47,9 @@ TEST_CASE("RankControl: what is no message is none", "[base]") {
                              "saved 1 ",
                              "saved x /a",
                              "saved -1 2 /",
+                             "unreachable",
+                             "unreachable -1",
+                             "unreachable w1",
                              "save",
                              "save 99999999999",
                              "save 1 2x",
@@ -56,6 +60,7 @@ TEST_CASE("RankControl: what is no message is none", "[base]") {
     CHECK(!decode_progress(text));
     CHECK(!decode_save_answer(text));
     CHECK(!decode_awaited(text));
+    CHECK(!decode_unreachable(text));
     if (std::string_view(text) != "save 1 2x") CHECK(!decode_save_request(text));
   }
   std::mt19937 random(1);

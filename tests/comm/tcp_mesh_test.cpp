@@ -268,11 +268,16 @@ TEST_CASE("TcpMesh: a rank that a firewall keeps from another fails before who w
   MisleadingStore store(port.endpoint());
   std::array<std::string, 2> errors;
   std::array<std::atomic<int>, 2> place{};
+  std::array<int, 2> unreachable{-1, -1};
   std::atomic<int> failed = 0;
   test::run_ranks(2, [&](int rank) {
     const auto own = static_cast<std::size_t>(rank);
     errors[own] = error_of([&] {
-      comm::connect_mesh(store, {.rank = rank, .size = 2, .timeout_seconds = 5}, {{1 - rank}, 1});
+      const comm::TcpOptions options{
+          .rank = rank, .size = 2, .timeout_seconds = 5, .tell_unreachable = [&](int to) {
+            unreachable[own] = to;
+          }};
+      comm::connect_mesh(store, options, {{1 - rank}, 1});
     });
     place[own] = ++failed;
   });
@@ -282,6 +287,7 @@ TEST_CASE("TcpMesh: a rank that a firewall keeps from another fails before who w
                  ContainsSubstring("--port_range says which ports it must let pass"));
   CHECK_THAT(errors[0], ContainsSubstring("for connections from rank 1 (127.0.0.1)"));
   CHECK(place[1] < place[0]);
+  CHECK(unreachable == std::array{-1, 0});
 }
 
 TEST_CASE("TcpMesh: ranks listen at ports of the range", "[comm]") {

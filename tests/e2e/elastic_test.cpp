@@ -3,12 +3,15 @@
 #include <csignal>
 #include <filesystem>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include "runtime/base/file.h"
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -115,6 +118,23 @@ TEST_CASE("Elastic: a lost host costs nothing and is taken back", "[e2e][elastic
       largest_difference(test::read_metrics(job.output()), undisturbed.metrics);
   CAPTURE(difference);
   CHECK(difference < 1e-6);
+  CHECK(launch.nothing_left());
+}
+
+TEST_CASE("Elastic: one of two hosts that cannot reach each other is left out", "[e2e][elastic]") {
+  if (::geteuid() != 0) test::skip("needs root for a network of its own");
+  const Job job("addressed0 slots=1\nalone1 slots=1\naddressed2 slots=1\n");
+  Launch launch(job.words({"--elastic_training", "--timeout", "20"}, 30), job.surroundings());
+  CHECK(launch.wait() == 0);
+  CAPTURE(launch.err());
+  CHECK_THAT(launch.err(),
+             ContainsSubstring("error: host alone1 cannot reach host addressed0, and this launcher "
+                               "reaches both: rank 1 could not connect to rank 0") &&
+                 ContainsSubstring("no route to 127.0.0.1") &&
+                 ContainsSubstring("host alone1: it and addressed0 cannot reach each other; left "
+                                   "out") &&
+                 ContainsSubstring("2 ranks on 2 hosts") && !ContainsSubstring("restart 2"));
+  CHECK(test::read_metrics(job.output()).size() == 30);
   CHECK(launch.nothing_left());
 }
 

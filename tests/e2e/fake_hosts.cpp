@@ -50,6 +50,8 @@ case $host in
   addressed*) # As sshd tells who is connected to whom; the process that is the host can be killed.
     echo $$ >"$folder/$host.pid"
     clean env SSH_CONNECTION="127.0.0.1 1 127.0.0.1 22" sh -c "$command" ;;
+  alone*) # No network leads to the other hosts, nor from them.
+    clean env SSH_CONNECTION="127.0.0.1 1 127.0.0.1 22" unshare --net sh -c "$command" ;;
   cut*) # What goes to the agent and what comes from it pass processes that can be killed.
     mkfifo "$folder/$host.to" "$folder/$host.from"
     exec 3<&0

@@ -125,3 +125,11 @@ TEST_CASE("ElasticPlan: says why there is none", "[launcher][elastic]") {
   REQUIRE_FALSE(odd.ok());
   CHECK_THAT(odd.error(), Catch::Matchers::ContainsSubstring("no number of ranks up to 3"));
 }
+
+TEST_CASE("Elastic plan: of hosts that are apart the one with the most pairs goes",
+          "[launcher][elastic]") {
+  CHECK(host_to_leave_out(std::vector<HostPair>{{"w0", "w1"}}) == "w1");
+  CHECK(host_to_leave_out(std::vector<HostPair>{{"w0", "w2"}, {"w1", "w2"}}) == "w2");
+  CHECK(host_to_leave_out(std::vector<HostPair>{{"w0", "w1"}, {"w0", "w2"}}) == "w0");
+  CHECK(host_to_leave_out(std::vector<HostPair>{{"w0", "w1"}, {"w2", "w3"}}) == "w1");
+}

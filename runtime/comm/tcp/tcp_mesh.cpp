@@ -69,6 +69,8 @@ UniqueFd connect_patiently(const TcpOptions& options,
     if (socket.ok()) return std::move(socket.value());
     const std::string way = describe_way(options, peer, endpoint);
     if (!patience.passed() || deadline.passed()) {
+      const bool answers = socket.failure().passing;
+      if (!answers && options.tell_unreachable) options.tell_unreachable(options.name_of(peer));
       fail(ErrorCode::comm, "{}: {}: {}", way, socket.error(), remedy);
     }
     if (!std::exchange(told, true)) log_warning(fmt::format("{} yet: {}", way, remedy));

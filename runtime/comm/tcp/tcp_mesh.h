@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,10 @@
 
 namespace dstrain::comm {
 
+/// Is told of a rank, as messages call it, to whose host there is no way from this one: nothing
+/// there answers, not even that nobody listens.
+using TellUnreachable = std::function<void(int rank)>;
+
 /// A rank of a group over TCP.
 struct TcpOptions {
   int rank = 0;
@@ -18,9 +23,10 @@ struct TcpOptions {
   std::string name = "world";    ///< keeps the groups that use one store apart
   /// The own address, at which the other ranks reach this one: local_address_towards(MASTER_ADDR).
   std::string address = "127.0.0.1";
-  std::string token{};               ///< of the job
-  std::optional<PortRange> ports{};  ///< to listen at; none: at any
-  std::vector<int> names{};          ///< what messages call the ranks; empty: 0, 1, ...
+  std::string token{};                 ///< of the job
+  std::optional<PortRange> ports{};    ///< to listen at; none: at any
+  std::vector<int> names{};            ///< what messages call the ranks; empty: 0, 1, ...
+  TellUnreachable tell_unreachable{};  ///< called before this rank fails for it
 
   [[nodiscard]] int name_of(int other) const {
     return names.empty() ? other : names[static_cast<std::size_t>(other)];
