@@ -1,4 +1,5 @@
 // What earlier jobs of this user have left.
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -29,7 +30,7 @@ std::string name_of_process(const Probe& probe, const std::string& pid) {
   return first_line_of(probe.text("/proc/" + pid + "/comm").value_or(""));
 }
 
-/// A launcher's: its rank, or its agent.
+/// A launcher's: its rank, its agent, or what a rank has started.
 bool was_launched(const Probe& probe, const std::string& pid) {
   const std::string environment = probe.text("/proc/" + pid + "/environ").value_or("");
   for (const std::string& entry : split(environment, '\0')) {
@@ -38,9 +39,24 @@ bool was_launched(const Probe& probe, const std::string& pid) {
   return false;
 }
 
-/// Whoever started it has gone: it was given to init, or to the user's systemd.
-bool is_orphan(const Probe& probe, const std::string& pid) {
-  const std::string parent = parent_of(probe.text("/proc/" + pid + "/status").value_or(""));
+/// This user's processes that were launched, and the parent of each.
+std::map<std::string, std::string> launched_processes(const Probe& probe) {
+  std::map<std::string, std::string> launched;
+  for (const std::string& pid : probe.names("/proc")) {
+    if (!parse_number<int>(pid) || probe.facts("/proc/" + pid).owner != probe.user()) continue;
+    if (!was_launched(probe, pid)) continue;
+    launched[pid] = parent_of(probe.text("/proc/" + pid + "/status").value_or(""));
+  }
+  return launched;
+}
+
+/// Whoever started it has gone, or has been left itself: the first of them was given to init, or to
+/// the user's systemd. While a launcher, an agent or a guard lives, it is given to that.
+bool is_left(const Probe& probe,
+             const std::map<std::string, std::string>& launched,
+             const std::string& parent) {
+  const auto grandparent = launched.find(parent);
+  if (grandparent != launched.end()) return is_left(probe, launched, grandparent->second);
   return parent == "1" || (!parent.empty() && name_of_process(probe, parent) == "systemd");
 }
 
@@ -108,15 +124,16 @@ void check_leftover_processes(const Probe& probe,
                               const Question& /*question*/,
                               Findings& findings) {
   std::vector<std::string> left;
-  for (const std::string& pid : probe.names("/proc")) {
-    if (!parse_number<int>(pid) || probe.facts("/proc/" + pid).owner != probe.user()) continue;
-    const std::string name = name_of_process(probe, pid);
-    if (name != "dstraind" && name != "dstrain") continue;
-    if (is_orphan(probe, pid) && was_launched(probe, pid)) left.push_back(pid);
+  std::vector<std::string> named;
+  const std::map<std::string, std::string> launched = launched_processes(probe);
+  for (const auto& [pid, parent] : launched) {
+    if (!is_left(probe, launched, parent)) continue;
+    left.push_back(pid);
+    named.push_back(fmt::format("{} ({})", pid, name_of_process(probe, pid)));
   }
   if (left.empty()) return findings.ok("no process of an earlier job");
   findings.problem(
-      fmt::format("ranks or agents without a launcher: {}", fmt::join(left, ", ")),
+      fmt::format("processes of jobs without a launcher: {}", fmt::join(named, ", ")),
       fmt::format("kill {0}; if that does not help: kill -9 {0}", fmt::join(left, " ")));
 }
 

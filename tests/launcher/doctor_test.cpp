@@ -324,6 +324,14 @@ const std::vector<Fault> shell_faults{
      [](FakeMachine& m, Question&) {
        m.put_process(4711, "dstraind", 1, std::string("A=b\0DSTRAIN_JOB=j\0", 18));
      }},
+    {"leftover_processes", "processes of jobs without a launcher: 4711 (sh), 4712 (sleep)",
+     [](FakeMachine& m, Question&) {
+       const std::string environment("DSTRAIN_JOB=j\0", 14);
+       m.put_process(4711, "sh", 1, environment);
+       m.put_process(4712, "sleep", 4711, environment);
+       m.put_process(4713, "dstrain", 1, "");  // a launcher that nobody has launched
+       m.put_process(4714, "dstraind", 4713, environment);
+     }},
     {"leftover_files", "dstrain-swap-abcdef",
      [](FakeMachine& m, Question&) {
        m.put_file("/home/user/run/dstrain-swap-abcdef", "");
