@@ -55,11 +55,14 @@ Order Supervisor::kill(double now) {
   return Order::kill;
 }
 
-/// A rank whose peer went away ends with status 1. Its end may be known before the peer's is, which
-/// was on another host; a signal that we did not send, or the loss of a host, is then the cause.
+/// A rank whose peer went away ends with status 1, or, where nothing tells it, with that of a
+/// timeout. Its end may be known before the peer's is, which was on another host; a signal that we
+/// did not send, or the loss of a host, is then the cause.
 bool Supervisor::may_be_a_consequence() const {
   const bool open = phase_ == Phase::stopping || phase_ == Phase::killing;
-  return open && failure_ && !stop_signal_ && shell_status(failure_->wait_status) == status::failed;
+  if (!open || !failure_ || stop_signal_) return false;
+  const int status = shell_status(failure_->wait_status);
+  return status == status::failed || status == status::timed_out;
 }
 
 /// mpirun asks all hosts to stop when a rank of MPI's is killed; that may come to hosts before the

@@ -112,6 +112,8 @@ TEST_CASE("Elastic: a lost host costs nothing and is taken back", "[e2e][elastic
                                ContainsSubstring("host addressed0: ") &&
                                ContainsSubstring("No route to host; left out") &&
                                ContainsSubstring("restart 2, from checkpoint-"));
+  CHECK_THAT(launch.err().substr(0, launch.err().find("restart 1")),
+             !ContainsSubstring("error: rank "));
   const std::size_t back = launch.err().find("restart 2");
   CHECK(launch.err().find("2 ranks on 2 hosts", back) != std::string::npos);
   const double difference =

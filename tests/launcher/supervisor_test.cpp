@@ -304,6 +304,16 @@ TEST_CASE("Supervisor: what a rank says of its peer is not the cause", "[launche
   CHECK(late.first_failure()->rank == 0);
 }
 
+TEST_CASE("Supervisor: a rank that waits in vain for a lost host is not the cause", "[launcher]") {
+  Supervisor supervisor({.ranks = 2, .kill_grace_seconds = 31});
+  CHECK(supervisor.rank_exited(end_of(0, exited(4)), 0) == Order::terminate);
+  CHECK(supervisor.failed_by_itself());
+  supervisor.host_lost(1, 1, 20);
+  CHECK_FALSE(supervisor.first_failure());
+  CHECK(supervisor.lost_a_host());
+  CHECK(supervisor.exit_status() == 1);
+}
+
 TEST_CASE("Supervisor: hosts that are killed are given up after the grace for it", "[launcher]") {
   Supervisor supervisor({.ranks = 2, .kill_grace_seconds = 31});
   supervisor.rank_exited(end_of(0, exited(1)), 0);
