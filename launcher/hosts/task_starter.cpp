@@ -28,11 +28,10 @@ bool says_something(std::string_view line) {
                      [](unsigned char c) { return std::isalnum(c) != 0; });
 }
 
-/// What srun says at SIGTERM, and slurmstepd through it at `scancel`. Nothing else tells a task
-/// that SLURM kills from one that a lack of memory kills.
+/// What srun says at SIGTERM, before it has its tasks killed. Nothing else tells them from tasks
+/// that a lack of memory kills: srun itself ends as they do.
 bool tells_of_kill(std::string_view line) {
-  return line.find("srun: forcing job termination") != line.npos ||
-         line.find(" CANCELLED AT ") != line.npos;
+  return line.find("srun: forcing job termination") != line.npos;
 }
 
 std::vector<std::string> telling_lines(std::string_view text) {

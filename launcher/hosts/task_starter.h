@@ -34,7 +34,7 @@ class TaskStarter {
   [[nodiscard]] std::string end_reason() const;
   /// Why its tasks are killed, where that is no task's doing: "srun (pid 12) was killed by
   /// SIGKILL", once it was, or "srun (pid 12) kills its tasks (srun: forcing job termination)", as
-  /// it or SLURM says, when somebody wants the end. Else empty.
+  /// it says when somebody has asked it to end. Else empty.
   [[nodiscard]] std::string kill_reason() const;
   void ask_to_end() const;
 
