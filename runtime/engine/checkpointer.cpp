@@ -102,6 +102,8 @@ void Checkpointer::rehearse(std::int64_t step) {
   }
   pending_.reset();
   if (!failure) return;
+  // The end of the first rank that fails ends the others: not while one still removes its files.
+  parts_.control.barrier();
   if (is_lasting(failure->errno_value())) {
     fail(ErrorCode::usage, "--output_dir {}: no checkpoint can be saved there: {}; choose another",
          options_.output.string(), failure->what());

@@ -72,8 +72,8 @@ TEST_CASE("TrainOptions: numbers may have Python's separators", "[config][option
 }
 
 TEST_CASE("TrainOptions: a number behind an unknown option is its value", "[config][options]") {
-  CHECK(options_error({"--dataset_sample", "-1", "--max_steps", "2"}) ==
-        "--dataset_sample: unknown option; see dstrain train --help");
+  CHECK(options_error({"--reward_mixing", "-1", "--max_steps", "2"}) ==
+        "--reward_mixing: unknown option; see dstrain train --help");
 }
 
 TEST_CASE("TrainOptions: a boolean before another option", "[config][options]") {
