@@ -26,15 +26,14 @@ namespace {
 
 void print_help() {
   std::string text =
-      "dstrain trains language models on many processes.\n\n"
+      "Train language models on many processes.\n\n"
       "  dstrain [launch options] train   [training options]\n"
       "  dstrain [launch options] PROGRAM [program arguments]\n"
       "  dstrain COMMAND ...\n\n"
-      "Launch options stand before the command or program; everything after it goes to it as it\n"
-      "is. PROGRAM is a path, or a name on PATH; a name ending in .py runs under python3 -u, and\n"
-      "then gets --local_rank=N as its first argument unless --no_local_rank is given. Each "
-      "rank's\n"
-      "environment says who it is: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT ...\n\n"
+      "Put launch options before the command or program; everything after it is passed on as it\n"
+      "is. PROGRAM is a path or a name on PATH. A name ending in .py runs under python3 -u with\n"
+      "--local_rank=N as its first argument. Ranks find RANK, WORLD_SIZE, LOCAL_RANK,\n"
+      "MASTER_ADDR, MASTER_PORT and so on in their environment.\n\n"
       "Commands:\n";
   for (const CommandInfo& command : all_commands()) {
     if (command.summary.empty()) continue;
@@ -42,17 +41,18 @@ void print_help() {
   }
   text += launcher::launch_options_help();
   text +=
-      "\n.deepspeed_env and .dstrain_env, in the home directory and then in this one, hold lines\n"
-      "NAME=VALUE for the ranks' environment; one that others may have written is refused.\n"
-      "--dry_run lists under \"commands\" what each rank "
-      "runs,\n"
-      "or the one srun, mpirun or mpiexec that starts them all (--launcher slurm, openmpi, "
-      "mpich).\n"
+      "\nThe files .deepspeed_env and .dstrain_env, in the home directory and in this one, set\n"
+      "variables of the ranks with lines NAME=VALUE; a file that others may write is refused.\n"
       "\n"
-      "Exit status: 0 done; 2 wrong usage or input; 3 could not launch; 4 timed out; 74 trained\n"
-      "to the end, but its last checkpoint, the model or metrics.jsonl could not be written; 75\n"
-      "the ranks saved and want to be queued again; 130 Ctrl-C; else the first failing rank's\n"
-      "own, 128 + signal.\n";
+      "Exit status:\n"
+      "  0    done\n"
+      "  2    wrong usage or input\n"
+      "  3    could not launch\n"
+      "  4    timed out\n"
+      "  74   trained, but the last checkpoint, the model or metrics.jsonl was not written\n"
+      "  75   stopped on request with a checkpoint; rerun with --resume_from_checkpoint latest\n"
+      "  130  Ctrl-C without a checkpoint\n"
+      "  else the status of the first rank that failed; 128 + N if signal N ended it\n";
   fmt::print("{}", text);
 }
 

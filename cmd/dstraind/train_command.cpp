@@ -63,8 +63,8 @@ void announce(const TrainSetup& setup, const WorkerEnv& worker) {
 
 void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint, bool new_data) {
   log_warning(
-      fmt::format("stopped on request after step {}, saved in {}; to go on: the same command with "
-                  "--resume_from_checkpoint latest{}",
+      fmt::format("stopped on request after step {}, saved in {}; to resume, rerun the same "
+                  "command with --resume_from_checkpoint latest{}",
                   step, checkpoint.string(), new_data ? " and without --ignore_data_skip" : ""));
 }
 

@@ -297,7 +297,7 @@ void TrainingRank::load_best(const engine::Trainer::Outcome& outcome) {
       std::filesystem::path(setup_.settings.output.directory) / outcome.best->directory;
   if (outcome.best->step != outcome.steps) load_checkpoint(path);
   if (worker_.rank == 0) {
-    say(fmt::format("the model is that of {} | held-out loss {:.4f}", path.string(),
+    say(fmt::format("best checkpoint: {} | held-out loss {:.4f}", path.string(),
                     outcome.best->metric));
   }
 }

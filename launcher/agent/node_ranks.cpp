@@ -87,8 +87,8 @@ std::string fit_job_to_node(JobSpec& job) {
   const bool gpus = job.use_gpus && usable_gpus(machine) > 0;
   const bool first_of_node = job.ranks.front().local_rank == 0;  // one agent says it
   if (gpus || job.oversubscribe || ranks <= machine.cores || !first_of_node) return "";
-  return fmt::format("{} CPU ranks share {} cores; --oversubscribe says that this is meant", ranks,
-                     machine.cores);
+  return fmt::format("{} CPU ranks share {} cores. Pass --oversubscribe to silence this warning",
+                     ranks, machine.cores);
 }
 
 }  // namespace

@@ -78,23 +78,23 @@ void LaunchReport::note(const HostAgent& agent, std::string_view text) {
 
 /// How long ranks have that were asked to stop, as far as it is ours to give.
 std::string LaunchReport::grace() const {
-  std::string text =
-      fmt::format("they have {} s, and more while they save", job_.supervision.stop_grace_seconds);
+  std::string text = fmt::format("up to {} s, longer while a save progresses",
+                                 job_.supervision.stop_grace_seconds);
   const std::time_t left = job_.end_time ? *job_.end_time - std::time(nullptr) : 0;
-  if (left > 0) text += fmt::format("; SLURM's time limit comes in {} s", left);
+  if (left > 0) text += fmt::format("; SLURM's time limit is in {} s", left);
   return text;
 }
 
 void LaunchReport::stops(std::optional<int> signal) {
   // Another `dstrain stop` only waits: what hurries is a signal.
   const std::string cause = signal ? signal_name(*signal) : "dstrain stop";
-  console_.say("info", fmt::format("{}: asking the ranks to stop; {} ({}: now)", cause, grace(),
-                                   signal ? "again" : "Ctrl-C"));
+  console_.say("info", fmt::format("{}: saving and stopping ({}). Press Ctrl-C{} to stop now",
+                                   cause, grace(), signal ? " again" : ""));
 }
 
 void LaunchReport::host_stops(const HostAgent& agent, int signal) {
   host_stop_ = fmt::format("{} on {}", signal_name(signal), agent.name());
-  console_.say("info", fmt::format("{}: asking the ranks to stop; {}", host_stop_, grace()));
+  console_.say("info", fmt::format("{}: saving and stopping ({})", host_stop_, grace()));
 }
 
 void LaunchReport::rank_failed(const RankFailure& failure) {

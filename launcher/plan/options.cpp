@@ -35,66 +35,66 @@ class Group {
 
 void add_placement(CLI::App& app, LaunchOptions& o, RawOptions& raw) {
   const Group group(app, "Where ranks run");
-  group.option("-H,--hostfile", o.hostfile, "lines \"NAME slots=N\" (default /job/hostfile)");
-  group.option("-i,--include", o.include, "NODE[:SLOT,SLOT...][@NODE...], nothing else");
-  group.option("-e,--exclude", o.exclude, "the same grammar: everything but these");
-  group.option("--num_nodes", raw.num_nodes, "the first N hosts of the hostfile");
-  group.option(
-      "--num_gpus,--num_accelerators", raw.num_gpus,
-      "slots 0..N-1 of every node: the GPUs of CUDA_VISIBLE_DEVICES there, else CPU ranks");
+  group.option("-H,--hostfile", o.hostfile,
+               "file with a line \"NAME slots=N\" for each host [/job/hostfile]");
+  group.option("-i,--include", o.include, "use only these: NODE[:SLOT,SLOT...][@NODE...]");
+  group.option("-e,--exclude", o.exclude, "use all but these; same syntax");
+  group.option("--num_nodes", raw.num_nodes, "use the first N hosts of the hostfile");
+  group.option("--num_gpus,--num_accelerators", raw.num_gpus,
+               "use slots 0..N-1 of each host: its visible GPUs, or CPU ranks if it has none");
   group.option("--master_addr", o.master_addr,
-               "where rank 0 listens (default: the address that the other hosts reach it by)");
-  group.option("--master_port", o.master_port,
-               "default 29500, or the next free port; with --port_range the first free one of it");
+               "address at which rank 0 listens [the one that the other hosts reach]");
+  group.option(
+      "--master_port", o.master_port,
+      "port of rank 0 [29500 or the next free one; with --port_range, the first free one]");
   group.option(
       "--port_range", raw.port_range,
-      "FIRST-LAST: the ports at which ranks and the launcher may listen, as a firewall lets "
-      "pass; MPI and NCCL have settings of their own (any)");
+      "listen only on ports FIRST-LAST, for firewalls; MPI and NCCL have their own settings [any]");
   group.option("--launcher", o.launcher,
-               "auto, local, ssh, openmpi, mpich or slurm; auto: slurm inside an allocation, else "
-               "ssh when other hosts are named");
+               "start ranks with auto, local, ssh, openmpi, mpich or slurm [auto: slurm inside an "
+               "allocation, ssh if other hosts are named, else local]");
   group.option("--launcher_args", raw.launcher_args,
-               "more options for mpirun, mpiexec or srun, as one word: \"-x A --verbose\"");
-  group.option("--ssh_port", o.ssh_port, "of sshd on all hosts (default: ssh_config's, else 22)");
+               "pass these options to mpirun, mpiexec or srun: \"-x A --verbose\"");
+  group.option("--ssh_port", o.ssh_port, "port of sshd on all hosts [from ssh_config, else 22]");
   group.option("--ssh_config", o.ssh_config,
-               "a file like ~/.ssh/config, in place of that and of the system's");
+               "read this file instead of ~/.ssh/config and the system's");
   group.flag("--accept_new_host_keys", o.accept_new_host_keys,
-             "note keys of hosts that known_hosts does not know; a changed key stays an error");
+             "add unknown host keys to known_hosts; a changed key is still an error");
   group.flag("--copy_binary", o.copy_binary,
-             "put these programs into ~/.cache/dstrain on each host, where they are not there yet");
+             "copy these programs to ~/.cache/dstrain on hosts that lack them");
   group.option("--ssh_command", raw.ssh_command,
-               "a program with options that runs commands on hosts, started as CMD HOST COMMAND");
-  group.flag("--no_ssh_check", raw.no_ssh_check, "accepted: there is no probe before connecting");
-  group.flag("--force_multi", o.force_multi, "reach also this machine as if it were another");
+               "connect with this client instead of libssh, started as CMD HOST COMMAND");
+  group.flag("--no_ssh_check", raw.no_ssh_check,
+             "accepted for compatibility; no probe precedes the connection");
+  group.flag("--force_multi", o.force_multi, "reach this machine over the network, too");
   group.flag(
       "--no_ssh", o.no_ssh,
-      "start this node's ranks only; the same command runs on every node, with its --node_rank");
-  group.option("--node_rank", raw.node_rank, "with --no_ssh: which of the nodes this is, from 0");
-  group.option("--device", o.device,
-               "auto, cuda or cpu: what train and generate compute on; auto is cuda where GPUs and "
-               "libdstrain_cuda.so are; cpu says that slots are CPU ranks");
-  group.option("--device_memory", raw.device_memory, "budget per rank, for example 2GiB");
+      "start only this node's ranks; run the same command on every node with its --node_rank");
+  group.option("--node_rank", raw.node_rank, "number of this node, from 0; with --no_ssh");
+  group.option(
+      "--device", o.device,
+      "compute on auto, cuda or cpu [auto: cuda if there are GPUs and libdstrain_cuda.so]");
+  group.option("--device_memory", raw.device_memory,
+               "limit the device memory of each rank, for example to 2GiB");
   group.option("--host_memory", raw.host_memory,
-               "what the ranks of a node may take together of its memory, for example 64GiB "
-               "(default: what is available there)");
-  group.flag("--oversubscribe", o.oversubscribe, "more ranks than devices or cores");
-  group.flag(
-      "--bind_cores_to_rank", o.bind_cores,
-      "each rank runs on cores of its own, and has its memory there; OMP_NUM_THREADS is their "
-      "number");
+               "limit the memory of all ranks of a node together, for example to 64GiB [what is "
+               "available]");
+  group.flag("--oversubscribe", o.oversubscribe, "allow more ranks than devices or cores");
+  group.flag("--bind_cores_to_rank", o.bind_cores,
+             "bind each rank to its own cores and to the memory beside them");
   group.option("--bind_core_list", raw.core_list,
-               "the same, sharing these cores of each node only: 0-3,8");
+               "bind ranks to these cores of each node only: 0-3,8");
 }
 
 void add_program(CLI::App& app, LaunchOptions& o) {
   const Group group(app, "What runs");
-  group.flag("--module", o.module, "PROGRAM is a Python module: python3 -u -m PROGRAM");
-  group.flag("--no_python", o.no_python, "start a name ending in .py directly, without python3");
+  group.flag("--module", o.module, "run PROGRAM as a Python module: python3 -u -m PROGRAM");
+  group.flag("--no_python", o.no_python, "run a name ending in .py directly, without python3");
   group.flag("--no_local_rank", o.no_local_rank,
-             "no --local_rank=N as first argument; only .py programs and modules get it");
+             "do not pass --local_rank=N to .py programs and modules");
   group.option("--venv_script", o.venv_script,
-               "a file that a shell sources on each node before it becomes the program");
-  group.option("--env", o.env, "NAME[=VALUE] for the ranks' environment; may be repeated");
+               "source this file in a shell on each node before the program starts");
+  group.option("--env", o.env, "set NAME[=VALUE] in the ranks' environment; may be repeated");
   app.get_option("--env")->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->expected(1);
 }
 
@@ -102,25 +102,28 @@ void add_job(CLI::App& app, CommandLine& line, RawOptions& raw) {
   LaunchOptions& o = line.options;
   const Group group(app, "The job");
   group.option("--enable_each_rank_log", o.each_rank_log_directory,
-               "directory for <YYYYmmddHHMMSS>_rank<R>.log with both streams of each rank");
+               "write the output of each rank to <YYYYmmddHHMMSS>_rank<R>.log in this directory");
   group.flag("--save_pid", o.save_pid, "write the launcher's pid to <tmp>/<pid>.deepspeed");
-  group.option("--log_level", o.log_level, "debug, info, warning, error or critical");
-  group.flag("-q,--quiet", raw.quiet, "the same as --log_level error");
-  group.option("--timeout", o.timeout_seconds, "seconds the ranks may take to meet (600)");
-  group.option("--grace", o.grace_seconds,
-               "seconds from asking ranks to stop to killing them, of which none pass while a save "
-               "moves (30; 1 after a crash)");
-  group.option("--max_restarts", raw.max_restarts,
-               "begin again after failures; so many times without a new checkpoint in between (0; "
-               "100 of an elastic job)");
+  group.option(
+      "--log_level", o.log_level,
+      "print messages of this level and above: debug, info, warning, error, critical [info]");
+  group.flag("-q,--quiet", raw.quiet, "same as --log_level error");
+  group.option("--timeout", o.timeout_seconds,
+               "wait this many seconds for all ranks to connect [600]");
+  group.option(
+      "--grace", o.grace_seconds,
+      "kill ranks this many seconds after a stop request, not counting the time in which a "
+      "save progresses [30; 1 after a crash]");
+  group.option(
+      "--max_restarts", raw.max_restarts,
+      "restart after a failure, at most N times without a new checkpoint [0; 100 if elastic]");
   group.flag("--elastic_training", raw.elastic_training,
-             "train goes on with the hosts that are left when one is lost, its global batch "
-             "unchanged");
+             "continue on the remaining hosts when one is lost, with the same global batch");
   group.option("--min_elastic_nodes", raw.min_elastic_nodes,
-               "the same, as long as so many hosts answer (1)");
+               "same, while at least N hosts answer [1]");
   group.option("--max_elastic_nodes", raw.max_elastic_nodes,
-               "the same, on so many hosts at most; further ones are spare (all)");
-  group.flag("--dry_run", o.dry_run, "start nothing; print what would be, as one JSON object");
+               "same, on at most N hosts; the others are spare [all]");
+  group.flag("--dry_run", o.dry_run, "start nothing; print what would start as one JSON object");
   group.flag("-h,--help", line.help, "print this text");
   group.flag("--version", line.version, "print the version");
 }

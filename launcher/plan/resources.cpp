@@ -218,7 +218,7 @@ void check_idle_gpus(const std::string& typed, int gpus, std::vector<std::string
   if (!typed.empty()) fail(ErrorCode::usage, "{}: {}", typed, unusable_gpus("this machine", gpus));
   warnings.push_back(fmt::format(
       "the GPUs of this machine ({}) are not used: libdstrain_cuda.so is not installed, "
-      "and one CPU rank runs (--device cpu says that this is meant)",
+      "and one CPU rank runs. Pass --device cpu to silence this warning",
       gpus));
 }
 

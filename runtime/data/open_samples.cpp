@@ -42,8 +42,7 @@ TokenSet tokens_of(const TextFile& file,
       fmt::format("{} {}", tokenize == tokenize_text ? "text" : "json lines", encoder.identity());
   return cached_tokens(
       directory, token_key(file.bytes, method), [&](const std::filesystem::path& target) {
-        log_info(
-            fmt::format("{}: making its tokens, to keep in {}", file.path, directory.string()));
+        log_info(fmt::format("tokenizing {} (cached in {})", file.path, directory.string()));
         tokenize(file, encoder, target);
       });
 }

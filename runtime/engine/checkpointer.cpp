@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "runtime/base/log.h"
+#include "runtime/base/units.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/shard_writer.h"
 #include "runtime/checkpoint/temporary_name.h"
@@ -46,8 +47,8 @@ std::string missing_space(const std::filesystem::path& directory, Bytes needed) 
   const std::filesystem::space_info space = std::filesystem::space(directory, error);
   const auto available = static_cast<Bytes>(space.available);
   if (error || available >= needed) return "";
-  return fmt::format("; it takes {} bytes and {} has {} left: {} bytes are missing", needed,
-                     directory.string(), available, needed - available);
+  return fmt::format("; it needs {}, and {} has only {} free", format_bytes(needed),
+                     directory.string(), format_bytes(available));
 }
 
 template <class Action>

@@ -307,7 +307,7 @@ TEST_CASE("Evaluation: the lowest loss is the best one", "[e2e][evaluation]") {
   CHECK(saved_steps(output) == better);
   const HeldOut best = best_of(held_out(run));
   CHECK(state_of(output, best.step).at("best_metric") == best.loss);
-  CHECK(run.out.find(fmt::format("the model is that of {}",
+  CHECK(run.out.find(fmt::format("best checkpoint: {}",
                                  (output / fmt::format("checkpoint-{}", best.step)).string())) !=
         std::string::npos);
 }

@@ -144,8 +144,8 @@ TEST_CASE("Job: a training is looked at and saved and stopped", "[e2e][job]") {
   CHECK(stopped.status == 0);
   CHECK_THAT(stopped.out, ContainsSubstring("ended with status 75"));
   CHECK(launch->wait() == 75);
-  CHECK_THAT(launch->err(), ContainsSubstring("dstrain stop: asking the ranks to stop") &&
-                                !ContainsSubstring("SIG"));
+  CHECK_THAT(launch->err(),
+             ContainsSubstring("dstrain stop: saving and stopping") && !ContainsSubstring("SIG"));
   CHECK(launch->nothing_left());
   CHECK(checkpoint::list_checkpoints(session.output()).size() == 2);
   CHECK(fs::is_empty(session.sockets()));

@@ -155,7 +155,7 @@ TEST_CASE("Hang: a job that is stopped does not move again", "[fault]") {
   ::kill(pid, SIGSTOP);
   REQUIRE(launch.wait_for_error("stacks of rank"));
   launch.signal(SIGTERM);
-  REQUIRE(launch.wait_for_error("asking the ranks to stop"));
+  REQUIRE(launch.wait_for_error("saving and stopping"));
   ::kill(pid, SIGCONT);
   CHECK(launch.wait_until([&] {
     const std::string where = run.status({"--stacks"}).value("where", nlohmann::json()).dump();
@@ -204,7 +204,7 @@ TEST_CASE("Stop: a save that SLURM's time limit kills is an error of its own", "
   Launch launch(run.command(wide_model), run.options());
   REQUIRE(launch.wait_for_output("step 2/"));
   launch.signal(SIGTERM);
-  REQUIRE(launch.wait_for_error("asking the ranks to stop; they have 30 s, and more while they"));
+  REQUIRE(launch.wait_for_error("saving and stopping (up to 30 s, longer while a save"));
   CHECK(launch.wait_for_error("warning: SLURM's time limit (SLURM_JOB_END_TIME) has passed: "));
   CHECK(std::time(nullptr) >= end);
   ::kill(run.status().at("ranks").at(1).at("pid").get<pid_t>(), SIGKILL);
