@@ -61,7 +61,7 @@ std::string text_without_space(const std::exception& exception) {
 
 TEST_CASE("Exception text: address space that is used up is not the number of threads", "[base]") {
 #ifdef __SANITIZE_ADDRESS__
-  test::skip("the address sanitizer needs address space without a limit");
+  dstrain::test::skip("the address sanitizer needs address space without a limit");
 #endif
   const std::system_error full(std::make_error_code(std::errc::resource_unavailable_try_again));
   const std::string thread = text_without_space(full);
