@@ -77,8 +77,10 @@ void check_in_allocation(const std::vector<HostSlots>& hosts, const Allocation& 
   for (const HostSlots& host : hosts) {
     if (std::ranges::find(allocation.hosts, host.host, &HostEntry::host) ==
         allocation.hosts.end()) {
-      fail(ErrorCode::usage, "host \"{}\" of the hostfile is not in the allocation {}", host.host,
-           allocation.node_list);
+      fail(ErrorCode::usage,
+           "host \"{}\" of the hostfile is not in the allocation {}: remove it, or "
+           "select hosts with --include",
+           host.host, allocation.node_list);
     }
   }
 }

@@ -224,6 +224,16 @@ void check_version(const Entry& entry, const FoundProgram& found) {
        found.path, version.text, entry.name, entry.oldest.first, entry.oldest.second);
 }
 
+/// mpirun refuses to be told twice how to bind: what the user says of it counts.
+void give_way(Words& argv, const Words& users) {
+  constexpr std::string_view option = "--bind-to";
+  const bool typed = std::ranges::any_of(users, [&](const std::string& word) {
+    return word == option || word.starts_with(std::string(option) + "=");
+  });
+  const auto ours = std::ranges::find(argv, option);
+  if (typed && ours != argv.end()) argv.erase(ours, ours + 2);
+}
+
 }  // namespace
 
 std::string_view name_of(TaskLauncher launcher) {
@@ -265,6 +275,7 @@ TaskCommand make_task_command(const Resources& resources, const LaunchOptions& o
   check_version(entry, found);
   Told told = entry.tell({found.path, resources.plan, options.oversubscribe});
   Words& argv = told.words;
+  give_way(argv, options.launcher_args);
   argv.insert(argv.end(), options.launcher_args.begin(), options.launcher_args.end());
   const Words agent{own_path(), "agent", std::string(connecting_agent), entry.rank_variable};
   argv.insert(argv.end(), agent.begin(), agent.end());

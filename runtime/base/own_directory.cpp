@@ -39,7 +39,7 @@ std::vector<fs::path> own_directories(const fs::path& directory, const std::stri
 }
 
 fs::path own_directory(const fs::path& directory, const std::string& name) {
-  const fs::path usual = directory / name;
+  fs::path usual = directory / name;
   if (::mkdir(usual.c_str(), S_IRWXU) == 0) return usual;
   if (errno != EEXIST) fail_errno(errno, "mkdir " + usual.string());
   if (const auto found = own_directories(directory, name); !found.empty()) return found.front();

@@ -131,8 +131,10 @@ void wait_for_route(const Endpoint& master, std::string_view variable, double ti
            variable, own.error(), env::master_addr);
     }
     if (!std::exchange(told, true)) {
-      log_warning(fmt::format("{}: {}; it is asked for again for {:g} s", variable, own.error(),
-                              timeout_seconds));
+      log_warning(fmt::format(
+          "{}: {}; trying again for {:g} s. If the name stays unknown, set {} to an address that "
+          "every node reaches",
+          variable, own.error(), timeout_seconds, env::master_addr));
     }
     // Nothing tells when the answer changes.
     deadline.begin_slice();

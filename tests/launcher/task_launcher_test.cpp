@@ -1,5 +1,6 @@
 #include "launcher/plan/task_launcher.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -119,6 +120,19 @@ TEST_CASE("Task launcher: mpirun of OpenMPI maps ranks in the order of a list", 
   CHECK(words_of(command) == expected);
   CHECK(command.host_list == "a\na\nb\n");
   CHECK(command.argv.back() == "OMPI_COMM_WORLD_RANK");
+}
+
+TEST_CASE("Task launcher: what the user says of binding takes the place of ours", "[launcher]") {
+  const Programs programs;
+  programs.add("mpirun", "mpirun (Open MPI) 5.0.7");
+  LaunchOptions options;
+  options.launcher_args = GENERATE(Words{"--bind-to", "core"}, Words{"--bind-to=core"});
+  const Words words = words_of(command_of(TaskLauncher::openmpi, options));
+  const auto binds = [](const std::string& word) {
+    return word.starts_with("--bind-to");
+  };
+  CHECK(std::ranges::count_if(words, binds) == 1);
+  CHECK(words.back().ends_with("core"));
 }
 
 TEST_CASE("Task launcher: mpiexec of MPICH reads nothing from stdin", "[launcher]") {

@@ -1,5 +1,6 @@
 // Launches through srun, mpirun and mpiexec: the real ones.
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <fstream>
 #include <sstream>
@@ -76,12 +77,16 @@ void kill_rank(const Launch& launch, int rank) {
 
 /// To the srun, mpirun or mpiexec of the job; srun is two processes, of which the second helps.
 void signal_starter(const Launch& launch, int signal) {
+  constexpr std::array<std::string_view, 4> starters{"srun", "mpirun", "mpiexec",
+                                                     "prterun"};  // OpenMPI 5
+  bool found = false;
   for (const pid_t pid : launch.processes()) {
     const std::string name = test::read_bytes(fmt::format("/proc/{}/comm", pid));
-    if (name.starts_with("srun") || name.starts_with("mpirun") || name.starts_with("mpiexec")) {
-      ::kill(pid, signal);
-    }
+    const bool starts = std::ranges::any_of(
+        starters, [&](std::string_view starter) { return name.starts_with(starter); });
+    found |= starts && ::kill(pid, signal) == 0;
   }
+  REQUIRE(found);
 }
 
 }  // namespace
