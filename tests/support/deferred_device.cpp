@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -97,10 +98,10 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   void wait_until(const Condition& condition) {
     std::unique_lock lock(mutex_);
     host_calls();
-    ++waiting_;
+    const auto blocked = blocked_.insert(std::this_thread::get_id());
     changed_.notify_all();
     changed_.wait(lock, condition);
-    --waiting_;
+    blocked_.erase(blocked);
   }
   void note_waits(const Wait& dropped, int late_ms) {
     const std::lock_guard lock(mutex_);
@@ -131,6 +132,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     const Wait& wait = waits_.back();
     if (wait.name == dropped_.name && wait.number + ring_slots == dropped_.number) {
       hold_for_host(wait.name);
+      if (waiting == nullptr) host_to_come_ = std::this_thread::get_id();
     }
     if (wait != dropped_) return false;
     goes_on_ = waiting;
@@ -177,6 +179,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   /// Who would have waited has come to the dropped wait.
   void go_on() {
     held_ = nullptr;
+    host_to_come_ = {};
     late_until_ = Clock::now() + late_;
     host_until_ = Clock::now() + std::chrono::seconds(1);
   }
@@ -197,13 +200,19 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     }
     return found;
   }
-  /// What is held takes a step once nothing else has been able to for a while.
+  /// Whether the thread that is to come to the dropped wait is known, and on its way.
+  [[nodiscard]] bool host_is_coming() const {
+    return host_to_come_ != std::thread::id() && !blocked_.contains(host_to_come_);
+  }
+  /// What is held takes a step once nothing else has been able to for a while: for a longer one
+  /// where the host may be on its way, which a busy machine delays.
   void take_held_step(std::unique_lock<std::mutex>& lock) {
-    const auto others = [this] {
-      return stopping_ || !runnable().empty();
+    const bool coming = host_is_coming();
+    const auto others = [&] {
+      return stopping_ || !runnable().empty() || host_is_coming() != coming;
     };
     const Queue* const held = held_;
-    if (changed_.wait_for(lock, late_ / 2, others) || held_ != held) return;
+    if (changed_.wait_for(lock, coming ? late_ * 2 : late_ / 8, others) || held_ != held) return;
     const auto queue = std::ranges::find(queues_, held, [](const Queue& one) { return &one; });
     if (queue != queues_.end() && queue->runnable()) take_step(*queue, lock);
   }
@@ -223,7 +232,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
       // A host that waits for another rank of the test does not tell: the device goes on by itself.
       if (random_() % 4 == 0) {
         changed_.wait_for(lock, std::chrono::microseconds(random_() % 500),
-                          [this] { return stopping_ || waiting_ > 0; });
+                          [this] { return stopping_ || !blocked_.empty(); });
       }
       const std::vector<Queue*> found = runnable();
       if (found.empty() && stopping_) return;
@@ -258,7 +267,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::list<Queue> queues_;
-  int waiting_ = 0;  ///< threads of the host
+  std::multiset<std::thread::id> blocked_;  ///< threads of the host that wait for the device
   bool stopping_ = false;
   bool notes_ = false;
   std::vector<Wait> waits_;
@@ -267,6 +276,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   Clock::time_point late_until_{};
   Clock::time_point host_until_{};
   std::thread::id host_ahead_{};
+  std::thread::id host_to_come_{};
   const Queue* goes_on_ = nullptr;
   const Queue* held_ = nullptr;
   std::mt19937_64 random_;
