@@ -3,18 +3,21 @@
 # runs from simple to rich, so that the first that fails is known, then tests, figures, and losses
 # beside PyTorch's where that is installed, most important first.
 #
-#   [OUT=FOLDER] [GPU_SECONDS=540] ./gpu.sh
+#   [OUT=FOLDER] [GPU_SECONDS=540] [GPU_STEPS=PATTERN] ./gpu.sh
 #
-# Goes on past failures, and ends what hangs. Prints a table last. In $OUT (./gpu_results) come
-# results.json, with all steps and figures, and logs.tar.gz, where hang.log says where each thread
-# was of the first step that had to be ended. Exit status: 0: all passed but what cannot run there;
-# 1: something failed, was ended or had no time left; 2: there is no GPU to use.
+# Tests run several at a time; whatever is timed has the machine to itself. Goes on past failures,
+# and ends what hangs. Prints a table last. In $OUT (./gpu_results) come results.json, with all
+# steps and figures, and logs.tar.gz, where hang.log says where each thread was of the first step
+# that had to be ended. GPU_STEPS is a pattern of the groups to run, "tests|speed|peers|losses|ncu";
+# all unless given. Exit status: 0: all passed but what cannot run there; 1: something failed, was
+# ended or had no time left; 2: there is no GPU to use.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=${OUT:-$PWD/gpu_results}
 budget=${GPU_SECONDS:-540}
+groups=${GPU_STEPS:-.}
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'kill "$(cat "$work/watch" 2> /dev/null)" 2> /dev/null; rm -rf "$work"' EXIT
 logs=$work/logs steps=$work/logs/steps.tsv figures=$work/logs/figures.tsv
 tree=$work/dstrain
 mkdir -p "$out" "$logs"
@@ -39,8 +42,9 @@ describe() {
     echo "${task##*/} $(cat "$task/comm") wchan $(cat "$task/wchan") syscall $(cat "$task/syscall")"
     cat "$task/stack"
   done
-  if command -v gdb; then
-    timeout 10 gdb -p "$1" -batch -ex 'thread apply all bt 25'
+  local debugger
+  if debugger=$(command -v gdb || command -v cuda-gdb || ls /usr/local/cuda/bin/cuda-gdb); then
+    timeout 15 "$debugger" -p "$1" -batch -ex 'thread apply all bt 25'
   elif command -v eu-stack; then
     timeout 10 eu-stack -p "$1"
   else
@@ -151,8 +155,11 @@ set_up() {
   local cublas driver reason
   cublas=$(folder_of libcublasLt.so.13)
   driver=$(folder_of libcuda.so.1)
+  # PyTorch's own libraries come first for it, and NCCL may be one of them.
+  export MACHINE_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
+  export VIRTUAL_ENV=${VIRTUAL_ENV:-$(python3 -c 'import sys; print(sys.prefix)')}
   export LD_LIBRARY_PATH="$tree/bin:$cublas:$driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-  export DSTRAIN_TEST_GPU=1 DSTRAIN_TEST_TREE="$tree" OMP_WAIT_POLICY=passive OMP_NUM_THREADS=4
+  export DSTRAIN_TEST_GPU=1 DSTRAIN_TEST_TREE="$tree"
   # An older glibc than the bundle's libstdc++ asks for: then the machine's own has to do.
   "$tree/bin/dstraind" --version > /dev/null 2>&1 || rm "$tree"/bin/lib{stdc++,gcc_s}.so*
   {
@@ -160,10 +167,19 @@ set_up() {
     uname -a
     getconf GNU_LIBC_VERSION
     ls -d /dev/nvidia*
-    echo "cublasLt: $cublas; driver: $driver"
+    nproc
+    free -g | head -2
+    ulimit -l
+    echo "cublasLt: $cublas; driver: $driver; Python: $VIRTUAL_ENV"
     ldd "$tree/bin/libdstrain_cuda.so" | grep -E 'not found|cublas|cuda'
   } > "$logs/machine.txt" 2>&1
   cat "$logs/machine.txt"
+  # No job of this shell, which waits for its jobs.
+  (
+    nvidia-smi --query-gpu=timestamp,memory.used,utilization.gpu,power.draw,clocks.sm \
+      --format=csv,noheader -lms 500 > "$logs/gpu.csv" 2>&1 &
+    echo $! > "$work/watch"
+  )
   if ! reason=$("$tree/bin/dstraind" --version 2>&1); then
     echo "gpu.sh: the programs do not start here: $reason" >&2
     return 1
@@ -190,7 +206,7 @@ toy() {
  "optimizer": {"type": "AdamW", "params": {"lr": 2e-3}}, "zero_optimization": $3}
 JSON
   ((ranks == 1)) || more=(--oversubscribe)
-  step "$name" 25 env -C "$golden" "${@:4}" "$tree/bin/dstrain" --device cuda --num_gpus "$ranks" \
+  step "$name" 40 env -C "$golden" "${@:4}" "$tree/bin/dstrain" --device cuda --num_gpus "$ranks" \
     "${more[@]}" train --model_name_or_path model --train_file tokens.bin --block_size 32 \
     --no_shuffle --max_steps 4 --deepspeed "$work/$name.json" --output_dir "$work/$name" \
     --logging_steps 1 --save_steps 0
@@ -201,14 +217,13 @@ median() {
   tail -n +6 | sort -g | awk '{v[NR] = $1} END {if (NR) print v[int((NR + 1) / 2)]}'
 }
 
-# train NAME SECONDS BATCH STEPS OPTION...: on bytes, 1024 a sequence, as decoder_torch.py has it.
+# train NAME SECONDS BATCH TOKENS STEPS OPTION...: with so many tokens a sample, as decoder_torch.py
+# does. NAME_first_step_seconds is how long after the command the first step had been logged.
 train() {
   local name=$1 status number
-  step "$name" "$2" "$tree/bin/dstrain" --device cuda --num_gpus 1 train \
-    --train_file "$work/bytes.txt" --tokenizer byte --no_shuffle --block_size 1024 \
-    --lr_scheduler_type constant --per_device_train_batch_size "$3" --max_steps "$4" \
-    --logging_steps 1 --save_steps 0 \
-    --output_dir "$work/$name" "${@:5}"
+  step "$name" "$2" bash -c 'train_and_time "$@"' train_and_time "$work/$name" \
+    --block_size "$4" --per_device_train_batch_size "$3" --max_steps "$5" \
+    --output_dir "$work/$name" "${@:6}"
   status=$?
   if [[ -s $work/$name/metrics.jsonl ]]; then
     cp "$work/$name/metrics.jsonl" "$logs/$name.metrics.jsonl"
@@ -216,20 +231,48 @@ train() {
       figure "${name}_$number" "$(grep -o "\"$number\":[0-9.e+]*" "$logs/$name.metrics.jsonl" |
         cut -d: -f2 | median)"
     done
+    figure "${name}_first_step_seconds" "$(sed -n 's/^first step after \(.*\) s$/\1/p' \
+      "$logs/$name.log")"
   fi
   return $status
 }
 
-# peer JSON BATCH OPTION...: the same in PyTorch.
-peer() {
-  python3 -c 'import torch, transformers' || return 77
-  python3 "$here/decoder_torch.py" --device cuda --tokens "$work/bytes.txt" --block_size 1024 \
-    --batch "${@:2}" > "$1" || return 1
-  sed 's/.*"step_seconds": \[\([^]]*\)\].*/\1/' "$1" | tr ',' '\n' | median |
-    awk -v tokens=$(($2 * 1024)) '{printf "%.0f tokens/s\n", tokens / $1}'
+# train_and_time FOLDER OPTION...: FOLDER gets metrics.jsonl.
+train_and_time() {
+  local begin=${EPOCHREALTIME/./} run status
+  "$tree/bin/dstrain" --device cuda --num_gpus 1 train --train_file "$words" --no_shuffle \
+    --lr_scheduler_type constant --logging_steps 1 --save_steps 0 "${@:2}" &
+  run=$!
+  while kill -0 $run 2> /dev/null && [[ ! -s $1/metrics.jsonl ]]; do sleep 0.02; done
+  awk -v us=$((${EPOCHREALTIME/./} - begin)) 'BEGIN {printf "first step after %.2f s\n", us / 1e6}'
+  wait $run
+  status=$?
+  grep -o '"tokens_per_second":[0-9.e+]*' "$1/metrics.jsonl" | cut -d: -f2 | median |
+    awk '{printf "%.0f tokens/s\n", $1}'
+  return $status
 }
 
-# torch NAME SECONDS BATCH OPTION...
+# python ARGUMENT...: with the libraries that it has without this script.
+python() {
+  env LD_LIBRARY_PATH="$MACHINE_LIBRARY_PATH" python3 "$@"
+}
+
+# has_torch: without the seconds that an import takes.
+has_torch() {
+  python -c 'import importlib.util as u, sys
+sys.exit(not all(u.find_spec(name) for name in ("torch", "transformers")))'
+}
+
+# peer JSON BATCH TOKENS OPTION...: the same in PyTorch.
+peer() {
+  has_torch || return 77
+  python "$here/decoder_torch.py" --device cuda --tokens "$words" --batch "$2" --block_size "$3" \
+    "${@:4}" > "$1" || return 1
+  sed 's/.*"step_seconds": \[\([^]]*\)\].*/\1/' "$1" | tr ',' '\n' | median |
+    awk -v tokens=$(($2 * $3)) '{printf "%.0f tokens/s\n", tokens / $1}'
+}
+
+# torch NAME SECONDS BATCH TOKENS OPTION...
 torch() {
   local name=$1
   step "$name" "$2" bash -c 'peer "$@"' peer "$logs/$name.json" "${@:3}" || return
@@ -254,9 +297,9 @@ beside() {
   local name=$1 limit=$2 precision=$3 own=()
   shift 3
   while (($#)) && [[ $1 != -- ]]; do own+=("$1") && shift; done
-  torch "torch_$name" 90 2 --steps 200 --precision "$precision" --save "$work/weights_$name" \
-    "${@:2}" || return
-  train "$name" 60 2 200 --model_name_or_path "$work/weights_$name" "${own[@]}" || return
+  torch "torch_$name" 120 2 1024 --steps 200 --precision "$precision" \
+    --save "$work/weights_$name" "${@:2}" || return
+  train "$name" 90 2 1024 200 --model_name_or_path "$work/weights_$name" "${own[@]}" || return
   step "losses_$name" 20 bash -c 'differences "$@"' differences "$logs/torch_$name.json" \
     "$logs/$name.metrics.jsonl" "$limit"
   local status=$?
@@ -265,10 +308,55 @@ beside() {
   return $status
 }
 
-# runs NAME CASES: in a process for each; small models leave the GPU idle, so that these go side by
-# side.
+# together COMMAND...: beside the others that are given so, at most six at a time.
+together() {
+  while (($(jobs -rp | wc -l) >= 6)); do wait -n; done
+  "$@" &
+}
+
+# all TEST SECONDS: all of its cases.
+all() {
+  step "$1" "$2" bash -c 'cases "$@"' cases "$tree/bin/$1"
+}
+
+# runs NAME CASES
 runs() {
-  step "$1" "$runs_limit" bash -c 'cases "$@"' cases "$tree/bin/cuda_run_test" "$2" &
+  step "$1" 150 bash -c 'cases "$@"' cases "$tree/bin/cuda_run_test" "$2"
+}
+
+# nccl MODE: a communicator of one rank.
+nccl() {
+  step "nccl_$1" 40 "$tree/bin/dstrain" --device cuda --num_gpus 1 "$tree/bin/comm_gpu_rank" "$1"
+}
+
+# sanitize TOOL SECONDS CASE: memory errors, or races, of the ops, which have kernels of their own.
+sanitize() {
+  step "$1" "$2" bash -c '[[ -x $0 ]] || exit 77; exec "$0" "$@"' "$sanitizer" --tool "$1" \
+    --error-exitcode 9 "$tree/bin/cuda_ops_test" "$3"
+}
+sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+
+# counters NAME OPTION...: for each kernel of about two steps, its time and what bounds it.
+counters() {
+  step "$1" 100 bash -c 'command -v ncu > /dev/null || exit 77; exec "$@"' ncu ncu \
+    --target-processes all --clock-control none --cache-control none --csv \
+    --log-file "$logs/$1.csv" --launch-skip 700 --launch-count 700 --metrics "$metrics" \
+    "$tree/bin/dstrain" --device cuda --num_gpus 1 train --train_file "$words" --no_shuffle \
+    --logging_steps 1 --save_steps 0 --max_steps 5 --output_dir "$work/$1" "${@:2}"
+}
+metrics=gpu__time_duration.sum,dram__bytes.sum
+metrics+=,gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed
+metrics+=,sm__throughput.avg.pct_of_peak_sustained_elapsed
+metrics+=,sm__warps_active.avg.pct_of_peak_sustained_active
+metrics+=,launch__registers_per_thread,launch__grid_size,launch__block_size
+
+# llama NAME SIZES: a config.json.
+llama() {
+  mkdir "$work/$1"
+  cat > "$work/$1/config.json" << JSON
+{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "rms_norm_eps": 1e-5,
+ "rope_theta": 10000.0, "hidden_act": "silu", "vocab_size": 32000, $2}
+JSON
 }
 
 # report: what failed and why, figures, and the table.
@@ -278,73 +366,103 @@ report() {
     [[ $result == failed* || $result == "timed out" ]] || continue
     log=$logs/$name.log
     echo "== $name"
-    grep -aE 'error|FAILED|:=|tensor |fatal|^step' "$log" | tail -25 | cut -c1-200
+    grep -aE 'rror|FAILED|:=|tensor |fatal|^step' "$log" | tail -12 | cut -c1-200
   done < "$steps"
   if [[ -e $logs/hang.log ]]; then
-    grep -aE '^==|^[0-9]+ |^Thread|^#' "$logs/hang.log" | cut -c1-150 | head -60
+    grep -aE '^==|^[0-9]+ |^Thread|^#' "$logs/hang.log" | cut -c1-150 | head -40
   fi
-  grep -ahE ' us' "$logs/bench.log"
+  grep -ahsE ' us' "$logs/bench.log" "$logs/torch_attention.log"
   echo "== $((SECONDS - begin)) s"
   column -t -s $'\t' "$steps" 2> /dev/null || cat "$steps"
   cat "$figures"
 }
 
+# group NAME: whether it is to run.
+group() {
+  [[ $1 =~ $groups ]]
+}
+
 export here work logs tree
-export -f cases median peer differences
+export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=4
+export -f cases median peer differences train_and_time python has_torch
 
 set_up || exit 2
+export words=$tree/tests/words.bin
 
-# sanitize TOOL: memory errors, or races, of the ops, which have kernels of their own.
-sanitize() {
-  step "$1" 60 bash -c '[[ -x $0 ]] || exit 77; exec "$0" "$@"' "$sanitizer" --tool "$1" \
-    --error-exitcode 9 "$tree/bin/cuda_ops_test" "CUDA ops: every op is close to the CPU's"
-}
-sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
-
-# all TEST: all of its cases.
-all() {
-  step "$1" "$2" bash -c 'cases "$@"' cases "$tree/bin/$1"
-}
-all cuda_events_test 40
-all cuda_products_test 40
-runs_limit=60
 on_host='"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}'
-toy toy_stage0 1 '{"stage": 0}' || runs_limit=25
-toy toy_overlap 1 '{"stage": 0, "overlap_comm": true}' || runs_limit=25
-toy toy_stage3 1 '{"stage": 3}' || runs_limit=25
-toy toy_ranks2 2 '{"stage": 2, "overlap_comm": true}' || runs_limit=25
-toy toy_offload 2 "{\"stage\": 3, \"overlap_comm\": true, $on_host}" || runs_limit=25
-# Whether it is the loading of kernels.
-((runs_limit == 60)) || toy toy_eager 1 '{"stage": 0}' CUDA_MODULE_LOADING=EAGER
+undropped="resid_pdrop=0,embd_pdrop=0,attn_pdrop=0"
+gpt2=(--config_name gpt2 --config_overrides "$undropped" --bf16)
+gpt2_xl=(--config_name gpt2-xl --config_overrides "$undropped" --bf16)
+llama small_llama '"hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": 12,
+  "num_attention_heads": 12, "num_key_value_heads": 4, "max_position_embeddings": 2048,
+  "tie_word_embeddings": true'
+llama llama_8b_layers '"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 8,
+  "num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 8192,
+  "tie_word_embeddings": false'
 
-seq 1 500000 > "$work/bytes.txt"
-gpt2=(--config_name gpt2 --config_overrides "resid_pdrop=0,embd_pdrop=0,attn_pdrop=0" --bf16)
-train gpt2 40 8 25 "${gpt2[@]}"
-train gpt2_profile 40 8 8 "${gpt2[@]}" --profile "$logs/gpt2_trace.json"
-all cuda_ops_test 80
-step bench 40 "$tree/bin/cuda_ops_bench"
-runs runs_fp32 "CUDA runs: every stage follows PyTorch in fp32"
-runs runs_bf16 "CUDA runs: every stage follows PyTorch in bf16"
-runs runs_fp16 "CUDA runs: every stage follows PyTorch in fp16"
-runs runs_stages "CUDA runs: stages*"
-runs runs_resume "CUDA runs: a run*,CUDA runs: what*,CUDA runs: a plan*"
-runs runs_other "CUDA runs: TF32*,CUDA runs: a timeline*,CUDA runs: copies*"
+toy toy_stage0 1 '{"stage": 0}' || toy toy_eager 1 '{"stage": 0}' CUDA_MODULE_LOADING=EAGER
+if group tests; then
+  toy toy_overlap 1 '{"stage": 0, "overlap_comm": true}'
+  toy toy_stage3 1 '{"stage": 3}'
+  toy toy_ranks2 2 '{"stage": 2, "overlap_comm": true}'
+  toy toy_offload 2 "{\"stage\": 3, \"overlap_comm\": true, $on_host}"
+  together all cuda_ops_test 150
+  together all cuda_events_test 60
+  together all cuda_products_test 60
+  for mode in results bits observer once; do together nccl $mode; done
+  together runs runs_fp32 "CUDA runs: every stage follows PyTorch in fp32"
+  together runs runs_bf16 "CUDA runs: every stage follows PyTorch in bf16"
+  together runs runs_fp16 "CUDA runs: every stage follows PyTorch in fp16"
+  together runs runs_stages "CUDA runs: stages*"
+  together runs runs_resume "CUDA runs: a run*,CUDA runs: what*,CUDA runs: a plan*"
+  together runs runs_other \
+    "CUDA runs: TF32*,CUDA runs: a timeline*,CUDA runs: copies*,CUDA runs: buffers*"
+  together all cuda_tuning_test 100
+  together sanitize memcheck 120 "CUDA ops: every op is close to the CPU's"
+  together sanitize racecheck 120 "CUDA ops: attention of all kinds is close to the CPU's"
+fi
+if group losses; then
+  together beside gpt2_fp32 0.01 fp32
+  together beside llama_fp32 0.01 fp32 -- --config "$work/small_llama"
+  together beside llama_bf16 0.05 autocast --bf16 -- --config "$work/small_llama"
+fi
+# What is compiled now need not be when it is timed.
+export TORCHINDUCTOR_CACHE_DIR=$work/inductor
+compiled=(--precision autocast --compile)
+if group peers; then
+  together step compile_gpt2 150 bash -c 'peer "$@"' peer "$logs/compile_gpt2.json" 8 1024 \
+    --steps 6 "${compiled[@]}"
+  together step compile_llama 150 bash -c 'peer "$@"' peer "$logs/compile_llama.json" 2 4096 \
+    --steps 6 "${compiled[@]}" --config "$work/llama_8b_layers"
+fi
 wait
+unset OMP_WAIT_POLICY OMP_NUM_THREADS
 
-sanitize memcheck
-torch torch_eager 60 8 --steps 25 --precision autocast
-torch torch_compiled 90 8 --steps 25 --precision autocast --compile
-beside gpt2_fp32 0.01 fp32
-mkdir "$work/llama"
-cat > "$work/llama/config.json" << 'JSON'
-{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 768,
- "intermediate_size": 2048, "num_hidden_layers": 12, "num_attention_heads": 12,
- "num_key_value_heads": 4, "vocab_size": 32000, "max_position_embeddings": 2048,
- "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": true}
-JSON
-beside llama_fp32 0.01 fp32 -- --config "$work/llama"
-beside llama_bf16 0.05 autocast --bf16 -- --config "$work/llama"
-all cuda_tuning_test 40
-sanitize racecheck
+if group speed; then
+  train gpt2 40 8 1024 25 "${gpt2[@]}"
+  train gpt2_tuned 40 8 1024 25 "${gpt2[@]}" --tune_matmuls
+  train gpt2_batch32 40 32 1024 25 "${gpt2[@]}" --tune_matmuls
+  step bench 60 "$tree/bin/cuda_ops_bench"
+  train llama_8b_layers 60 2 4096 16 --config_name "$work/llama_8b_layers" --bf16 --tune_matmuls
+  train gpt2_xl 60 8 1024 16 "${gpt2_xl[@]}" --tune_matmuls
+  echo "{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": true,
+    \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true}}}" > "$work/offload.json"
+  train gpt2_xl_offload 90 8 1024 10 "${gpt2_xl[@]}" --deepspeed "$work/offload.json" \
+    --gradient_accumulation_steps 8
+  train gpt2_profile 40 8 1024 8 "${gpt2[@]}" --profile "$logs/gpt2_trace.json"
+fi
+if group peers; then
+  torch torch_gpt2 60 8 1024 --steps 25 "${compiled[@]}"
+  torch torch_gpt2_batch32 90 32 1024 --steps 25 "${compiled[@]}"
+  torch torch_llama_8b_layers 90 2 4096 --steps 16 "${compiled[@]}" \
+    --config "$work/llama_8b_layers"
+  step torch_attention 60 bash -c 'has_torch || exit 77; python "$@"' python \
+    "$here/attention_torch.py"
+fi
+if group ncu; then
+  counters ncu_gpt2 --block_size 1024 --per_device_train_batch_size 8 "${gpt2[@]}"
+  counters ncu_llama --block_size 4096 --per_device_train_batch_size 2 --bf16 \
+    --config_name "$work/llama_8b_layers"
+fi
 report
 ! grep -qE $'\t(failed|timed out|no time)' "$steps"

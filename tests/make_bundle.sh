@@ -20,9 +20,34 @@ trap 'rm -rf "$work"' EXIT
 tree=$work/dstrain
 mkdir -p "$tree/bin" "$tree/tests" "$bundle"
 
+# write_words: a token file of llm.c's, in which each word of the sources, which come twice, is a
+# token below 32,000.
+write_words() {
+  git archive HEAD -- ':(glob)**/*.md' ':(glob)**/*.cpp' ':(glob)**/*.h' | tar -xO > "$work/text"
+  cat "$work/text" "$work/text" | awk '
+    function bytes(number, count) {
+      for (; count > 0; --count) {
+        printf "\\x%02x", number % 256
+        number = int(number / 256)
+      }
+    }
+    { for (i = 1; i <= NF; ++i) token[count++] = $i }
+    END {
+      bytes(20240520, 4)
+      bytes(1, 4)
+      bytes(count, 4)
+      bytes(0, 1012)
+      for (i = 0; i < count; ++i) {
+        if (!(token[i] in ids)) ids[token[i]] = n++ % 32000
+        bytes(ids[token[i]], 2)
+        if (i % 1000 == 999) printf "\n"
+      }
+    }' | while IFS= read -r line || [[ -n $line ]]; do printf '%b' "$line"; done
+}
+
 cp "$build"/bin/{dstrain,dstraind,libdstrain.so,libdstrain_cuda.so} "$tree/bin"
 cp "$build"/tests/ops/cuda_ops_{test,bench} "$build"/tests/backend/cuda_{events,products}_test \
-  "$build"/tests/e2e/cuda_{run,tuning}_test "$tree/bin"
+  "$build"/tests/e2e/cuda_{run,tuning}_test "$build"/tests/comm/comm_gpu_rank "$tree/bin"
 mpi=()
 if [[ $only_tests == no ]]; then
   for plug_in in "$build"/bin/libdstrain_*.so; do
@@ -40,6 +65,7 @@ if ldd "$tree"/bin/dstraind | grep 'not found'; then exit 1; fi
 if ((${#mpi[@]})); then cp "${mpi[@]}" "$tree/bin"; fi
 
 cp -r tests/golden "$tree/tests"
+write_words > "$tree/tests/words.bin"
 tar -czf "$bundle/dstrain.tar.gz" -C "$work" dstrain
-cp tests/gpu.sh tests/bench/peers/decoder_torch.py "$bundle"
+cp tests/gpu.sh tests/bench/peers/{attention,decoder}_torch.py "$bundle"
 du -h "$bundle"/*

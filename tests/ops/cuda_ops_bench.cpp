@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/device/cpu_stream.h"
+#include "runtime/ops/activation.h"
 #include "runtime/ops/adamw.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/attention.h"
@@ -76,6 +78,7 @@ TensorView fill(const TensorView& values, StreamView stream) {
 struct Bench {
   DeviceTensors tensors;
   StreamView stream;
+  Backend& gpu;
   double copy_rate = 0;     ///< bytes read and written, a second
   double product_rate = 0;  ///< bf16
 
@@ -215,6 +218,7 @@ void measure_attentions(Bench& b) {
   measure_attention(b, {"", {8, 1024, 1024, 12, 12, 64}});
   measure_attention(b, {", dropped", {8, 1024, 1024, 12, 12, 64}, 0, 0.1F});
   measure_attention(b, {"", {8, 1024, 1024, 8, 8, 128}});
+  measure_attention(b, {", 8 of keys, turned", {2, 4096, 4096, 32, 8, 128}, 128});
   measure_attention(b, {", 8 of keys, turned", {1, 8192, 8192, 32, 8, 128}, 128});
   measure_attention(b, {"", {8, 1024, 1024, 4, 4, 256}});
 }
@@ -244,6 +248,13 @@ void measure_rows(Bench& b) {
                                         .bias_gradient = b.f32({columns})};
   b.print("its gradients", seconds_of(b.stream, [&] { ops::layer_norm_backward(back, b.stream); }),
           0, 4 * half_bytes);
+  const ops::ActivationBackwardArgs active{.input = b.bf16({rows, 4 * columns}),
+                                           .output_gradient = b.bf16({rows, 4 * columns}),
+                                           .input_gradient = b.bf16({rows, 4 * columns}),
+                                           .output = b.bf16({rows, 4 * columns})};
+  b.print("gradients of GELU, and GELU, of 8192 x 3072",
+          seconds_of(b.stream, [&] { ops::activation_backward(active, b.stream); }), 0,
+          16 * half_bytes);
   const TensorView tokens = b.tensors.numbers({8, 1024}, 50257);
   const ops::EmbeddingBackwardArgs embedding{.tokens = tokens,
                                              .output_gradient = b.bf16({8, 1024, columns}),
@@ -269,6 +280,25 @@ void measure_classifier(Bench& b) {
       .workspace = b.tensors.workspace(ops::classifier_workspace(sizes, DeviceKind::cuda))};
   const double time = seconds_of(b.stream, [&] { ops::classifier_loss(loss, b.stream); });
   b.print("classifier of 8192 x 768 x 50257, gradients", time, 6.0 * 8192 * 768 * 50257, 0);
+}
+
+/// Between host and device, of memory that CUDA has pinned and of any.
+void measure_copies(Bench& b) {
+  constexpr std::int64_t numel = 1 << 26;
+  const TensorView there = b.f32({numel});
+  CpuStream inline_stream(CpuStream::Mode::inline_on_caller);
+  HostMemory pageable;
+  const auto pinned = b.gpu.pinned(pageable);
+  for (MemoryResource* const memory : {pinned.get(), static_cast<MemoryResource*>(&pageable)}) {
+    const HostBuffer block(4 * numel, *memory, inline_stream);
+    const HostView here(block.as<float>(), {numel});
+    const char* const kind = memory == &pageable ? "pageable" : "pinned";
+    const auto bytes = static_cast<double>(there.bytes());
+    b.print(fmt::format("copy of 256 MiB from {} memory", kind),
+            seconds_of(b.stream, [&] { ops::convert(here, there, b.stream); }), 0, bytes);
+    b.print(fmt::format("copy of 256 MiB to {} memory", kind),
+            seconds_of(b.stream, [&] { ops::convert(there, here, b.stream); }), 0, bytes);
+  }
 }
 
 void measure_flat(Bench& b) {
@@ -299,7 +329,8 @@ TEST_CASE("CUDA bench: ops of GPT-2 124M beside ceilings", "[cuda][bench]") {
   double copy_rate = 0;
   double product_rate = 0;
   const auto run = [&](const auto& measure) {
-    Bench b{DeviceTensors(DType::bf16, gpu->memory(), *stream), *stream, copy_rate, product_rate};
+    Bench b{DeviceTensors(DType::bf16, gpu->memory(), *stream), *stream, *gpu, copy_rate,
+            product_rate};
     measure(b);
     std::fflush(stdout);  // what there is comes back even if the rest is ended
     copy_rate = b.copy_rate;
@@ -312,6 +343,7 @@ TEST_CASE("CUDA bench: ops of GPT-2 124M beside ceilings", "[cuda][bench]") {
   run(measure_rows);
   run(measure_classifier);
   run(measure_flat);
+  run(measure_copies);
   run(measure_ceilings);
 }
 

@@ -2,9 +2,10 @@
 """Trains a decoder with PyTorch on the tokens that dstrain trains on; prints one JSON object.
 
 Hugging Face's AutoModelForCausalLM (GPT-2 124M without --config) with scaled dot-product attention and fused AdamW, global-norm
-clipping at 1, no shuffling: step s takes samples [s B, (s + 1) B) of T tokens, a token a byte of
-the file, as `dstrain train --no_shuffle` does. With --model, weights come from that directory;
---save writes them to one before the first step. Needs torch and transformers.
+clipping at 1, no shuffling: step s takes samples [s B, (s + 1) B) of T tokens, as
+`dstrain train --no_shuffle` does. A token is a byte of the file, or of an llm.c file (.bin) two.
+With --model, weights come from that directory; --save writes them to one before the first step.
+--compile compiles model and loss together. Needs torch and transformers.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tokens", required=True, help="a file of bytes")
+    parser.add_argument("--tokens", required=True, help="a file of bytes, or llm.c's .bin")
     parser.add_argument("--config", help="a config.json or its directory; GPT-2 124M without")
     parser.add_argument("--model", help="a Hugging Face directory; random weights without")
     parser.add_argument("--save", help="a directory for the weights that training begins with")
@@ -42,9 +43,10 @@ def make_model(options):
             config = AutoConfig.from_pretrained(options.config)
         else:
             config = GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
-        model = AutoModelForCausalLM.from_config(
-            config, attn_implementation="sdpa", dtype=torch.float32
-        )
+        with torch.device(options.device):
+            model = AutoModelForCausalLM.from_config(
+                config, attn_implementation="sdpa", dtype=torch.float32
+            )
     if options.save:
         model.save_pretrained(options.save)
     for module in model.modules():
@@ -56,9 +58,16 @@ def make_model(options):
     return model.to(options.device, dtype)
 
 
+def read_tokens(path):
+    with open(path, "rb") as file:
+        data = bytearray(file.read())
+    if path.endswith(".bin"):
+        return torch.frombuffer(data, dtype=torch.uint16, offset=1024).long()
+    return torch.frombuffer(data, dtype=torch.uint8).long()
+
+
 def batches(options):
-    with open(options.tokens, "rb") as file:
-        data = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).long()
+    data = read_tokens(options.tokens)
     size = options.block_size
     for step in range(options.steps):
         first = step * options.batch
@@ -75,7 +84,13 @@ def main():
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=options.learning_rate, weight_decay=0.0, fused=True
     )
-    forward = torch.compile(model) if options.compile else model
+
+    def loss_of(inputs, labels):
+        logits = model(inputs).logits.flatten(0, 1).float()
+        return torch.nn.functional.cross_entropy(logits, labels.flatten())
+
+    if options.compile:
+        loss_of = torch.compile(loss_of)
     autocast = torch.autocast(
         options.device, dtype=torch.bfloat16, enabled=options.precision == "autocast"
     )
@@ -83,9 +98,7 @@ def main():
     for inputs, labels in batches(options):
         begin = time.perf_counter()
         with autocast:
-            logits = forward(inputs).logits
-            logits = logits.flatten(0, 1).float()
-            loss = torch.nn.functional.cross_entropy(logits, labels.flatten())
+            loss = loss_of(inputs, labels)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
