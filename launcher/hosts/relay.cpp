@@ -198,9 +198,16 @@ void RelayProcess::poll_once() {
   if (tasks_) tasks_->add_polls(fds);
   int timeout = static_cast<int>(beat_seconds_ * 1000 / 2) + 1;
   if (starter_deadline_) timeout = std::min(timeout, starter_deadline_->remaining_ms() + 1);
-  if (starter_deadline_) starter_deadline_->begin_slice();
-  if (poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR) fail_errno(errno, "poll");
-  if (starter_deadline_) starter_deadline_->skip_standstill(timeout / 1000.0);
+  int ready = 0;
+  const auto wait = [&] {
+    ready = poll(fds.data(), fds.size(), timeout);
+  };
+  if (starter_deadline_) {
+    starter_deadline_->slice(timeout / 1000.0, wait);
+  } else {
+    wait();
+  }
+  if (ready < 0 && errno != EINTR) fail_errno(errno, "poll");
   std::size_t at = 0;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     if (!channels_[i]) continue;

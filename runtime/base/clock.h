@@ -22,19 +22,22 @@ class SteadyClock final : public Clock {
   }
 };
 
-/// Monotonic time without the standstills of this process, which waits in slices and tells them
-/// (Deadline::skip_standstill): nobody is late because of a time in which nobody was looked at.
+/// Monotonic time without the standstills of this process, which waits in slices and tells them:
+/// nobody is late because of a time in which nobody was looked at.
 class UnsuspendedClock final : public Clock {
  public:
   [[nodiscard]] double now_seconds() const override {
-    return steady_.now_seconds() - slices_.standstill_seconds();
+    return steady_.now_seconds() - standstill_seconds_;
   }
   void begin_slice() { slices_.begin_slice(); }
-  void skip_standstill(double slice_seconds) { slices_.skip_standstill(slice_seconds); }
+  void skip_standstill(double slice_seconds) {
+    standstill_seconds_ += slices_.end_slice(slice_seconds);
+  }
 
  private:
   SteadyClock steady_;
-  Deadline slices_ = Deadline::after(0);  // which never ends anything
+  Standstills slices_;
+  double standstill_seconds_ = 0;
 };
 
 }  // namespace dstrain

@@ -5,6 +5,26 @@
 
 namespace dstrain {
 
+/// Tells how long this process stood still, as in a suspended job or a frozen control group, while
+/// it waited in slices.
+class Standstills {
+ public:
+  void begin_slice() { began_ = Clock::now(); }
+  /// To be called after each slice of at most so long; the first one begins with this object, or
+  /// begin_slice(). Returns by how many seconds it took longer; a few count as none.
+  double end_slice(double seconds) {
+    constexpr double least = 5;  // a busy machine is late, too
+    const Clock::time_point now = Clock::now();
+    const double beyond = std::chrono::duration<double>(now - began_).count() - seconds;
+    began_ = now;
+    return beyond > least ? beyond : 0;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point began_ = Clock::now();
+};
+
 /// A moment on the monotonic clock after which a wait gives up.
 class Deadline {
  public:
@@ -18,24 +38,23 @@ class Deadline {
     return Deadline(std::min(moment_, after(seconds).moment_));
   }
   /// To be called after each slice of a wait in slices of at most so long; the first one begins
-  /// with the deadline, or begin_slice(). Of one that took seconds more the process was stopped, as
-  /// in a suspended job or a frozen control group: that time does not count, or all would give up
-  /// waiting the moment they go on.
-  void skip_standstill(double slice_seconds) {
-    constexpr double least = 5;  // seconds; a busy machine is late, too
-    const Clock::time_point now = Clock::now();
-    const std::chrono::duration<double> beyond = now - slice_began_ - seconds_of(slice_seconds);
-    if (beyond.count() > least) put_off(beyond.count());
-    slice_began_ = now;
+  /// with the deadline. A standstill of the process does not count, or all would give up waiting
+  /// the moment they go on.
+  void skip_standstill(double slice_seconds) { put_off(slices_.end_slice(slice_seconds)); }
+  /// Calls `wait`, which takes at most so long; as above.
+  template <class Wait>
+  void slice(double seconds, const Wait& wait) {
+    slices_.begin_slice();
+    wait();
+    skip_standstill(seconds);
   }
-  void begin_slice() { slice_began_ = Clock::now(); }
   /// Seconds by which all that has put it off.
   [[nodiscard]] double standstill_seconds() const { return standstill_seconds_; }
   /// By the standstill of a wait that had a deadline of its own.
   void put_off(double seconds) {
     standstill_seconds_ += seconds;
     moment_ += seconds_of(seconds);
-    slice_began_ = Clock::now();
+    slices_.begin_slice();
   }
   [[nodiscard]] bool passed() const { return Clock::now() >= moment_; }
   /// Seconds left; 0 once it has passed.
@@ -55,7 +74,7 @@ class Deadline {
   }
 
   Clock::time_point moment_;
-  Clock::time_point slice_began_ = Clock::now();
+  Standstills slices_;
   double standstill_seconds_ = 0;
 };
 

@@ -80,9 +80,7 @@ bool take(int file, Holder holder, const fs::path& path, const std::string& job)
     const std::string owner = owner_of(file, path);
     const bool waits = holder == Holder::rank && is_own(owner, job) && !deadline.passed();
     if (!waits) refuse(path, owner);
-    deadline.begin_slice();
-    std::this_thread::sleep_for(look_interval);
-    deadline.skip_standstill(0);
+    deadline.slice(0, [] { std::this_thread::sleep_for(look_interval); });
   }
   return true;
 }

@@ -250,12 +250,11 @@ pid_t peer_process(int socket) {
 bool wait_until_ready(int socket, short events, Deadline& deadline) {
   constexpr double slice_seconds = 1;
   pollfd entry{socket, events, 0};
-  deadline.begin_slice();
   while (true) {
-    const int ready = ::poll(&entry, 1, deadline.at_most(slice_seconds).remaining_ms());
-    const bool failed = ready < 0 && errno != EINTR;
-    deadline.skip_standstill(slice_seconds);
-    if (ready > 0 || failed) return true;
+    const int most_ms = deadline.at_most(slice_seconds).remaining_ms();
+    int ready = 0;
+    deadline.slice(slice_seconds, [&] { ready = ::poll(&entry, 1, most_ms); });
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
     if (ready == 0 && deadline.passed()) return false;
   }
 }

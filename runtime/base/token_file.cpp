@@ -115,9 +115,7 @@ TokenFile TokenFile::wait_for(const std::string& job, double timeout_seconds) {
     if (std::optional<std::string> token = read_token(path)) return {{}, std::move(*token)};
     if (deadline.passed()) break;
     // A network filesystem tells nobody when a file appears.
-    deadline.begin_slice();
-    std::this_thread::sleep_for(look_interval);
-    deadline.skip_standstill(0);
+    deadline.slice(0, [] { std::this_thread::sleep_for(look_interval); });
   }
   fail(ErrorCode::timeout,
        "{} did not appear within {:g} s: rank 0 makes it; is the directory the same on all nodes? "

@@ -16,9 +16,7 @@ bool await_visible(const std::filesystem::path& directory,
   Deadline deadline = Deadline::after(seconds);
   while (!is_there()) {
     if (deadline.passed()) return false;
-    deadline.begin_slice();
-    look_again(directory);
-    deadline.skip_standstill(0);
+    deadline.slice(0, [&] { look_again(directory); });
   }
   return true;
 }

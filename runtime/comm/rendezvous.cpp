@@ -137,10 +137,9 @@ void wait_for_route(const Endpoint& master, std::string_view variable, double ti
           variable, own.error(), timeout_seconds, env::master_addr));
     }
     // Nothing tells when the answer changes.
-    deadline.begin_slice();
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(deadline.at_most(resolve_again_seconds).remaining_ms()));
-    deadline.skip_standstill(resolve_again_seconds);
+    const int rest_ms = deadline.at_most(resolve_again_seconds).remaining_ms();
+    deadline.slice(resolve_again_seconds,
+                   [&] { std::this_thread::sleep_for(std::chrono::milliseconds(rest_ms)); });
   }
 }
 

@@ -143,9 +143,7 @@ std::string open_alike(Opened& opened,
       log_info(fmt::format("waiting until all hosts see {}, at most {:.3g} s: {}", path.string(),
                            plan.visible_seconds, *found));
     }
-    deadline.begin_slice();
-    look_again(path.parent_path());
-    deadline.skip_standstill(0);
+    deadline.slice(0, [&] { look_again(path.parent_path()); });
   }
 }
 

@@ -52,11 +52,10 @@ void* run_thread(void* body) {
 /// Waits for one of two descriptors; 0 when time is up, else which of them is ready.
 int wait_for_either(pollfd first, int second, Deadline& deadline) {
   std::array<pollfd, 2> fds{{first, {second, POLLIN, 0}}};
-  deadline.begin_slice();
   for (int ready = 0; ready <= 0;) {
-    ready = poll(fds.data(), fds.size(), deadline.at_most(slice_seconds).remaining_ms());
+    const int most_ms = deadline.at_most(slice_seconds).remaining_ms();
+    deadline.slice(slice_seconds, [&] { ready = poll(fds.data(), fds.size(), most_ms); });
     if (ready < 0 && errno != EINTR) fail_errno(errno, "poll");
-    deadline.skip_standstill(slice_seconds);
     if (ready == 0 && deadline.passed()) return 0;
   }
   if (fds[0].revents != 0) return 1;

@@ -28,9 +28,9 @@ LoginTurn::LoginTurn(std::string first_hop, const ConnectTimeout& timeout)
     : all_(Logins::of_process()), first_hop_(std::move(first_hop)) {
   std::unique_lock lock(all_->mutex);
   while (all_->at[first_hop_] >= logins_max) {
-    timeout.deadline.begin_slice();
-    all_->ended.wait_for(lock, std::chrono::duration<double>(look_seconds));
-    timeout.deadline.skip_standstill(look_seconds);
+    timeout.deadline.slice(look_seconds, [&] {
+      all_->ended.wait_for(lock, std::chrono::duration<double>(look_seconds));
+    });
     rest(timeout, 0, "others to log in");
   }
   ++all_->at[first_hop_];

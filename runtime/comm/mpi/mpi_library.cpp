@@ -134,9 +134,7 @@ void MpiLibrary::complete(const char* what, const Call& call) {
       fail(ErrorCode::timeout, "timed out after {:g} s in {}, {}: not all ranks came",
            start_.timeout_seconds, name_of(start_.kind), what);
     }
-    deadline.begin_slice();
-    rest_between_looks(looks);
-    deadline.skip_standstill(0);
+    deadline.slice(0, [&] { rest_between_looks(looks); });
   }
 }
 

@@ -114,10 +114,9 @@ Found find_server(const Search& search, Deadline& deadline) {
                            failure));
     }
     // Nothing tells when somebody begins to listen.
-    deadline.begin_slice();
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(deadline.at_most(wait_seconds).remaining_ms()));
-    deadline.skip_standstill(wait_seconds);
+    const int rest_ms = deadline.at_most(wait_seconds).remaining_ms();
+    deadline.slice(wait_seconds,
+                   [&] { std::this_thread::sleep_for(std::chrono::milliseconds(rest_ms)); });
     wait_seconds = std::min(2 * wait_seconds, retry_seconds_max);
   }
 }

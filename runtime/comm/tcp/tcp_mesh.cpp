@@ -169,9 +169,9 @@ void accept_missing(TcpMesh& mesh,
     listener.add_polls(fds);
     const int most = listener.poll_ms();
     const int look_ms = end.at_most(mesh_look_seconds).remaining_ms();
-    end.begin_slice();
-    ::poll(fds.data(), fds.size(), most < 0 ? look_ms : std::min(most, look_ms));
-    end.skip_standstill(mesh_look_seconds);
+    end.slice(mesh_look_seconds, [&] {
+      ::poll(fds.data(), fds.size(), most < 0 ? look_ms : std::min(most, look_ms));
+    });
     for (TokenListener::Client& client : listener.advance(fds)) {
       take(mesh, waiting.lines, std::move(client));
     }
