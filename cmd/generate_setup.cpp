@@ -263,10 +263,10 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
     defaults.end_tokens = {*setup.encoder->end_of_text()};
   }
   warn_of_end_tokens(defaults, setup);
-  const std::int64_t given = setup.model.pairs ? 1 : std::ssize(setup.prompt);
-  setup.sampling = choose_sampling(options, defaults, given);
+  setup.given = setup.model.pairs ? 1 : std::ssize(setup.prompt);
+  setup.sampling = choose_sampling(options, defaults, setup.given);
   setup.mode = describe_mode(setup.sampling);
-  if (given + setup.sampling.max_new_tokens - 1 > setup.model.positions) {
+  if (setup.given + setup.sampling.max_new_tokens - 1 > setup.model.positions) {
     setup.warnings.push_back(
         fmt::format("the model has {} positions: from there on it sees the last {} tokens only",
                     setup.model.positions, setup.model.positions));

@@ -17,6 +17,7 @@ namespace dstrain::cmd {
 struct GenerateSetup {
   std::unique_ptr<data::TextEncoder> encoder;
   std::vector<std::int32_t> prompt;  ///< its tokens, with what begins every text
+  std::int64_t given = 0;  ///< tokens that the text begins with: the prompt's; of a target one
   engine::SamplingOptions sampling;
   model::Model model;
   bool knows_tokens = false;  ///< the model is known to have learnt this tokenizer's

@@ -11,6 +11,7 @@
 #include "cmd/memory_setup.h"
 #include "cmd/model_loading.h"
 #include "cmd/offload_disks.h"
+#include "launcher/plan/option_checks.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
@@ -58,12 +59,6 @@ std::int64_t rank_count(const std::string& text) {
   fail(ErrorCode::usage, "--num_gpus: expected a number of ranks, got \"{}\"", text);
 }
 
-Bytes byte_count(const std::string& text) {
-  const Result<Bytes> bytes = parse_bytes(text);
-  if (!bytes.ok()) fail(ErrorCode::usage, "--host_memory: {}", bytes.error());
-  return bytes.value();
-}
-
 ConfigRequest parse_config_request(std::span<const std::string> arguments) {
   ConfigRequest request;
   request.action = arguments.empty() ? "" : arguments.front();
@@ -88,7 +83,7 @@ ConfigRequest parse_config_request(std::span<const std::string> arguments) {
     } else if (name == "--device") {
       request.device = value();
     } else if (name == "--host_memory" || name == "--host-memory") {
-      request.host_memory = byte_count(value());
+      request.host_memory = launcher::parse_budget("--host_memory", value());
     } else if (request.file.empty() && !argument.starts_with("-") && request.flags.empty()) {
       request.file = argument;
     } else {

@@ -2,7 +2,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <string>
 #include <vector>
@@ -49,7 +48,8 @@ void print_help() {
       "  2    wrong usage or input\n"
       "  3    could not launch\n"
       "  4    timed out\n"
-      "  74   trained, but the last checkpoint, the model or metrics.jsonl was not written\n"
+      "  74   the last checkpoint, the model or metrics.jsonl was not written, or a save was "
+      "killed\n"
       "  75   stopped on request with a checkpoint; rerun with --resume_from_checkpoint latest\n"
       "  130  Ctrl-C without a checkpoint\n"
       "  else the status of the first rank that failed; 128 + N if signal N ended it\n";
@@ -97,7 +97,7 @@ int run(std::span<const std::string> arguments) {
   }
   std::vector<std::string> both(words.begin() + 1, words.end());
   if (line.launch_options_given) both.insert(both.end(), in_front.begin(), in_front.end());
-  if (std::getenv(env::omp_num_threads) == nullptr) limit_compute_threads(usable_cores());
+  limit_compute_threads(usable_cores());
   return command->run(both);
 }
 

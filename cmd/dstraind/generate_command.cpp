@@ -4,12 +4,12 @@
 #include <fmt/core.h>
 
 #include "cmd/dstraind/commands.h"
-#include "cmd/dstraind/compute_threads.h"
 #include "cmd/generate_setup.h"
 #include "cmd/memory_setup.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/parallel_for.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/comm/self/self_communicator.h"
 #include "zero/sharded_store.h"
@@ -21,11 +21,9 @@ namespace {
 void check_memory(const GenerateSetup& setup, const zero::FlatLayout& layout, Bytes budget) {
   const model::Model& model = setup.model;
   if (!shares_host_memory(model.device)) return;
-  const std::int64_t prompt = std::ssize(setup.prompt);
-  const std::int64_t given = model.pairs ? 1 : prompt;
   const model::BatchShape longest{
-      1, std::min(given + setup.sampling.max_new_tokens - 1, model.positions),
-      model.pairs ? prompt : 0};
+      1, std::min(setup.given + setup.sampling.max_new_tokens - 1, model.positions),
+      model.pairs ? std::ssize(setup.prompt) : 0};
   const zero::MemoryPlan plan = zero::plan_memory(
       layout, {.device = model.device,
                .trains = false,
@@ -38,7 +36,8 @@ void check_memory(const GenerateSetup& setup, const zero::FlatLayout& layout, By
 
 int generate_command(std::span<const std::string> arguments) {
   const WorkerEnv worker = read_worker_env();
-  prepare_compute_threads(worker);
+  limit_compute_threads(core_share(worker));
+  flush_denormals_in_compute_threads();
   const DeviceKind device = resolve_device(worker.device);
   const GenerateSetup setup =
       set_up_generation(arguments, read_generate_input(arguments), worker.world_size, device);

@@ -158,13 +158,6 @@ void check_elastic(LaunchOptions& o, const RawOptions& raw) {
   o.elastic = nodes;
 }
 
-Bytes parse_budget(const char* option, const std::string& text) {
-  const Result<Bytes> bytes = parse_bytes(text);
-  if (!bytes.ok()) fail(ErrorCode::usage, "{}: {}", option, bytes.error());
-  if (bytes.value() < 1) fail(ErrorCode::usage, "{}: must be more than 0", option);
-  return bytes.value();
-}
-
 PortRange parse_ports(const std::string& text) {
   const Result<PortRange> range = parse_port_range(text);
   if (!range.ok()) fail(ErrorCode::usage, "--port_range: {}", range.error());
@@ -172,6 +165,13 @@ PortRange parse_ports(const std::string& text) {
 }
 
 }  // namespace
+
+Bytes parse_budget(const char* option, const std::string& text) {
+  const Result<Bytes> bytes = parse_bytes(text);
+  if (!bytes.ok()) fail(ErrorCode::usage, "{}: {}", option, bytes.error());
+  if (bytes.value() < 1) fail(ErrorCode::usage, "{}: must be more than 0", option);
+  return bytes.value();
+}
 
 void check_options(LaunchOptions& o, const RawOptions& raw) {
   check_nodes(o, raw);

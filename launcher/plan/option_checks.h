@@ -3,6 +3,7 @@
 #include <string>
 
 #include "launcher/plan/options.h"
+#include "runtime/base/units.h"
 
 namespace dstrain::launcher {
 
@@ -29,5 +30,8 @@ struct RawOptions {
 /// Whether the values and combinations of options can be; the raw ones find their way into
 /// `options`. Throws Error{usage} that names the option and what to do.
 void check_options(LaunchOptions& options, const RawOptions& raw);
+
+/// "2GiB", of an option for so much memory. Throws Error{usage} that names it.
+Bytes parse_budget(const char* option, const std::string& text);
 
 }  // namespace dstrain::launcher

@@ -26,12 +26,6 @@ void OverflowPolicy::settle(std::int64_t step, const ops::StepDecision& decision
     return;
   }
   if (!skips()) fail(ErrorCode::diverged, "{}. {}", describe(step, decision), advice(decision));
-  if (scaler_.is_exhausted() && std::isfinite(decision.loss)) {
-    fail(ErrorCode::diverged,
-         "{}. The loss scale is at its minimum, {}, and cannot shrink any more. Use bf16, which "
-         "needs none, lower the learning rate, or set fp16.min_loss_scale lower",
-         describe(step, decision), scaler_.scale());
-  }
   if (scaler_.is_exhausted()) {
     fail(ErrorCode::diverged, "{}. {}", describe(step, decision), advice(decision));
   }
@@ -51,6 +45,12 @@ std::string OverflowPolicy::advice(const ops::StepDecision& decision) const {
     return "The loss is not finite before it is scaled, so no loss scale helps: values of the "
            "forward pass exceed fp16's 65504. Use bf16 or fp32; if it was finite at first, lower "
            "the learning rate";
+  }
+  if (scaler_.is_exhausted()) {
+    return fmt::format(
+        "The loss scale is at its minimum, {}, and cannot shrink any more. Use bf16, which needs "
+        "none, lower the learning rate, or set fp16.min_loss_scale lower",
+        scaler_.scale());
   }
   if (options_.scales) {
     return "Lower fp16.loss_scale or fp16.initial_scale_power; if it was small, the learning rate";
