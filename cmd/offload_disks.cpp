@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "cmd/nearest_existing.h"
+#include "runtime/base/file.h"
 #include "runtime/base/units.h"
 
 namespace dstrain::cmd {

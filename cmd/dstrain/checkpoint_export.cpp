@@ -9,9 +9,9 @@
 #include <fmt/core.h>
 
 #include "cmd/dstrain/checkpoint_commands.h"
-#include "cmd/nearest_existing.h"
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
+#include "runtime/base/file.h"
 #include "runtime/base/units.h"
 #include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/export.h"

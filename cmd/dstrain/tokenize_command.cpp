@@ -10,7 +10,6 @@
 
 #include "cmd/dstrain/commands.h"
 #include "cmd/dstrain/tool_options.h"
-#include "cmd/nearest_existing.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"

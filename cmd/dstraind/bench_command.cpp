@@ -6,13 +6,14 @@
 #include "cmd/bench/gemm_bench.h"
 #include "cmd/bench/io_bench.h"
 #include "cmd/dstraind/commands.h"
-#include "cmd/dstraind/compute_threads.h"
+#include "runtime/base/parallel_for.h"
 
 namespace dstrain::cmd {
 
 int bench_command(std::span<const std::string> arguments) {
   const WorkerEnv worker = read_worker_env();
-  prepare_compute_threads(worker);
+  limit_compute_threads(core_share(worker));
+  flush_denormals_in_compute_threads();
   if (worker.device == DeviceChoice::cuda) {
     fail(ErrorCode::usage, "{}=cuda: bench measures CPUs; use cpu", env::device);
   }

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include "cmd/dstraind/commands.h"
-#include "cmd/dstraind/compute_threads.h"
 #include "cmd/dstraind/evaluate_model.h"
 #include "cmd/dstraind/rule_summary.h"
 #include "cmd/dstraind/stop_signals.h"
@@ -17,6 +16,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/output_lock.h"
+#include "runtime/base/parallel_for.h"
 #include "runtime/base/units.h"
 #include "runtime/config/kept_batch.h"
 #include "runtime/engine/name_collective.h"
@@ -171,7 +171,8 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
   StopSignals signals;
   progress.enter(RunPhase::starting);
   const WorkerEnv worker = read_worker_env();
-  prepare_compute_threads(worker);
+  limit_compute_threads(core_share(worker));
+  flush_denormals_in_compute_threads();
   const char* const checked = std::getenv(env::checked);
   const bool looks = worker.rank == 0 && (checked == nullptr || std::string_view(checked) != "1");
   const config::TrainOptions options = read_options(arguments);

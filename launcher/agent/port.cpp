@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/own_directory.h"
 #include "runtime/base/shared_place.h"
 #include "runtime/base/socket.h"
 

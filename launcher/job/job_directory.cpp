@@ -11,7 +11,6 @@
 #include <sys/un.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/own_directory.h"
 #include "runtime/base/shared_place.h"
 
 namespace dstrain::launcher {

@@ -9,7 +9,7 @@ namespace dstrain::launcher {
 
 /// Where the launchers of one user leave their sockets: $XDG_RUNTIME_DIR/dstrain, or
 /// /tmp/dstrain-UID. Only one that belongs to this user alone is used; where somebody else has the
-/// name, "-" and a random number follow it (own_directory.h).
+/// name, "-" and a random number follow it (own_directory()).
 class JobDirectory {
  public:
   /// The first that can be had, made when it is not there. Throws Error{io}.

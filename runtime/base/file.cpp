@@ -43,6 +43,17 @@ bool is_there(const std::filesystem::path& path) {
          std::filesystem::file_type::not_found;
 }
 
+std::filesystem::path nearest_existing(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path there = fs::absolute(path, ignored);
+  while (there.has_relative_path() &&
+         fs::status(there, ignored).type() == fs::file_type::not_found) {
+    there = there.parent_path();
+  }
+  return there;
+}
+
 UniqueFd open_regular(const std::filesystem::path& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
@@ -80,14 +91,19 @@ std::vector<std::string> paths_matching(const std::string& pattern) {
   if (pattern.find("**") != pattern.npos) {
     fail(ErrorCode::input, "{}: ** in a pattern is not known; one * stands for one name", pattern);
   }
+  std::vector<std::string> paths = any_paths_matching(pattern);
+  if (paths.empty()) fail(ErrorCode::input, "{}: no such file", pattern);
+  return paths;
+}
+
+std::vector<std::string> any_paths_matching(const std::string& pattern, int flags) {
   glob_t found{};
-  const int status = ::glob(pattern.c_str(), 0, nullptr, &found);
+  const int status = ::glob(pattern.c_str(), flags, nullptr, &found);
   std::vector<std::string> paths;
   for (std::size_t i = 0; status == 0 && i < found.gl_pathc; ++i) {
     paths.emplace_back(found.gl_pathv[i]);  // NOLINT(*-pointer-arithmetic)
   }
   ::globfree(&found);
-  if (paths.empty()) fail(ErrorCode::input, "{}: no such file", pattern);
   return paths;
 }
 

@@ -12,6 +12,9 @@ namespace dstrain {
 /// Whether something has the name, if only a symbolic link to nothing, which open_regular() names.
 bool is_there(const std::filesystem::path& path);
 
+/// `path`, absolute, or the nearest one above it that is there: where what is missing will be made.
+std::filesystem::path nearest_existing(const std::filesystem::path& path);
+
 /// Opens a regular file for reading. Throws Error{input} when it is missing, something else, or a
 /// pointer of Git LFS.
 UniqueFd open_regular(const std::filesystem::path& path);
@@ -27,6 +30,9 @@ void write_text_file(const std::filesystem::path& path, std::string_view text);
 /// The paths that a pattern of the shell's matches, "data/*.bin", sorted. Throws Error{input} when
 /// there is none.
 std::vector<std::string> paths_matching(const std::string& pattern);
+
+/// The same of any pattern, of which there may be none. `flags`: of glob(3).
+std::vector<std::string> any_paths_matching(const std::string& pattern, int flags = 0);
 
 /// Opens a directory for open_beneath. Throws Error{input}.
 UniqueFd open_directory(const std::filesystem::path& path);

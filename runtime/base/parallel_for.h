@@ -14,7 +14,8 @@ void parallel_for(std::int64_t count, FunctionRef<void(std::int64_t)> body);
 /// How many threads parallel_for uses.
 int compute_threads();
 
-/// Leaves the loops of the calling thread at most `most` of them, 1 or more.
+/// Leaves the loops of the calling thread at most `most` of them, 1 or more, unless
+/// OMP_NUM_THREADS says how many.
 void limit_compute_threads(int most);
 
 /// Makes the calling thread and the compute threads flush denormals to zero: Adam's second moment

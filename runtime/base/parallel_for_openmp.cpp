@@ -1,6 +1,9 @@
 #include <algorithm>
-#include <atomic>
+#include <condition_variable>
 #include <cstddef>
+#include <cstdlib>
+#include <mutex>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -9,6 +12,7 @@
 #include <sched.h>
 
 #include "runtime/base/parallel_for.h"
+#include "runtime/base/worker_env.h"
 
 namespace dstrain {
 namespace {
@@ -30,39 +34,19 @@ void leave_own_place() {
   if (CPU_COUNT(&cores) > 0) ::sched_setaffinity(0, sizeof cores, &cores);
 }
 
-/// Threads that wait until all are there.
-class WaitingThreads {
- public:
-  explicit WaitingThreads(int count) {
-    for (int i = 0; i < count; ++i) {
-      threads_.emplace_back([this] { flag_.wait(false); });
-    }
-  }
-
- private:
-  /// Lets them go before they are joined, also when one of them could not be started.
-  struct Leave {
-    std::atomic<bool>& flag;
-    explicit Leave(std::atomic<bool>& own) : flag(own) {}
-    Leave(const Leave&) = delete;
-    Leave& operator=(const Leave&) = delete;
-    Leave(Leave&&) = delete;
-    Leave& operator=(Leave&&) = delete;
-    ~Leave() {
-      flag = true;
-      flag.notify_all();
-    }
-  };
-  std::atomic<bool> flag_ = false;
-  std::vector<std::jthread> threads_;
-  Leave leave_{flag_};
-};
-
 /// GNU's OpenMP ends the process, and does not say of which limit, where the system starts no more
 /// threads: as many are tried before. Throws std::system_error.
 void try_threads() {
   [[maybe_unused]] static const bool tried = [] {
-    const WaitingThreads threads(omp_get_max_threads() - 1);
+    std::mutex mutex;
+    std::condition_variable_any never;
+    std::vector<std::jthread> threads;  // asked to stop before they are joined
+    for (int i = 1; i < omp_get_max_threads(); ++i) {
+      threads.emplace_back([&](const std::stop_token& stop) {
+        std::unique_lock lock(mutex);
+        never.wait(lock, stop, [] { return false; });
+      });
+    }
     return true;
   }();
 }
@@ -80,6 +64,7 @@ int compute_threads() {
 }
 
 void limit_compute_threads(int most) {
+  if (std::getenv(env::omp_num_threads) != nullptr) return;
   omp_set_num_threads(std::clamp(most, 1, omp_get_max_threads()));
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/base/shared_place.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <deque>
@@ -54,6 +55,15 @@ void check_trust(int fd, const std::string& path) {
   }
 }
 
+bool is_own(const std::filesystem::path& directory) {
+  try {
+    open_own_directory(directory);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 UniqueFd open_to_append(const std::filesystem::path& path, Content content) {
@@ -86,6 +96,31 @@ UniqueFd open_own_directory(const std::filesystem::path& path) {
          path.string());
   }
   return fd;
+}
+
+std::vector<std::filesystem::path> own_directories(const std::filesystem::path& directory,
+                                                   const std::string& name) {
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string other = entry.path().filename().string();
+    if (other != name && !other.starts_with(name + "-")) continue;
+    if (is_own(entry.path())) found.push_back(entry.path());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+std::filesystem::path own_directory(const std::filesystem::path& directory,
+                                    const std::string& name) {
+  std::filesystem::path usual = directory / name;
+  if (::mkdir(usual.c_str(), S_IRWXU) == 0) return usual;
+  if (errno != EEXIST) fail_errno(errno, "mkdir " + usual.string());
+  if (const auto found = own_directories(directory, name); !found.empty()) return found.front();
+  const std::filesystem::path other = usual.string() + "-" + to_hex(random_bytes<8>());
+  if (::mkdir(other.c_str(), S_IRWXU) != 0) fail_errno(errno, "mkdir " + other.string());
+  const auto found = own_directories(directory, name);  // the first may be another process's
+  return found.empty() ? other : found.front();
 }
 
 bool is_file_at(int fd, const std::filesystem::path& path) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "runtime/base/unique_handle.h"
 #include "runtime/base/units.h"
@@ -36,6 +37,15 @@ TemporaryFile make_temporary(const std::filesystem::path& path);
 /// Opens a directory in which nobody else could have put anything. Throws Error{io} for a symbolic
 /// link, which is not followed, and for one that is not this user's alone.
 UniqueFd open_own_directory(const std::filesystem::path& path);
+
+/// DIRECTORY/NAME and each DIRECTORY/NAME-ANYTHING of that kind, in order.
+std::vector<std::filesystem::path> own_directories(const std::filesystem::path& directory,
+                                                   const std::string& name);
+
+/// The first of them. Where there is none it makes NAME, or NAME-RANDOM if somebody else has that.
+/// Throws Error{io}.
+std::filesystem::path own_directory(const std::filesystem::path& directory,
+                                    const std::string& name);
 
 /// Throws Error{input} where a component of `path`, or of what a link in it leads to, is a symbolic
 /// link that somebody else but root has made: whose parent others may write, they could have this

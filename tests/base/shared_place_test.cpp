@@ -2,6 +2,7 @@
 #include "runtime/base/shared_place.h"
 
 #include <fstream>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -151,4 +152,30 @@ TEST_CASE("Shared place: what decides what runs is nobody else's", "[base][share
   fs::remove(path);
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   CHECK_THAT(error_of([&] { read_trusted_text(path, 3); }), ContainsSubstring(path.string()));
+}
+
+TEST_CASE("Own directory: the usual name where it is free or ours", "[base][shared]") {
+  const test::TempDir folder;
+  CHECK(own_directories(folder.path(), "d").empty());
+  CHECK(own_directory(folder.path(), "d") == folder.path() / "d");
+  CHECK(own_directory(folder.path(), "d") == folder.path() / "d");
+  struct stat info {};
+  REQUIRE(::stat((folder.path() / "d").c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777U) == 0700);
+  CHECK(own_directories(folder.path(), "d") == std::vector<fs::path>{folder.path() / "d"});
+}
+
+TEST_CASE("Own directory: another name where somebody else has the usual one", "[base][shared]") {
+  const test::TempDir folder;
+  const fs::path usual = folder.path() / "d";
+  fs::create_directory(usual);
+  if (!give_away(usual)) ::chmod(usual.c_str(), 0777);
+  fs::create_directory(folder.path() / "d-open");
+  ::chmod((folder.path() / "d-open").c_str(), 0777);
+  fs::create_directory_symlink("d", folder.path() / "d-link");
+  fs::create_directory(folder.path() / "do");
+  const fs::path made = own_directory(folder.path(), "d");
+  CHECK(made.string().starts_with(usual.string() + "-"));
+  CHECK(own_directory(folder.path(), "d") == made);
+  CHECK(own_directories(folder.path(), "d") == std::vector<fs::path>{made});
 }

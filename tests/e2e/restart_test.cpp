@@ -37,6 +37,14 @@ pid_t some_rank(const Launch& launch) {
   return 0;
 }
 
+/// Kills a rank once that file is there.
+void kill_a_rank_once(Launch& launch, const std::filesystem::path& file) {
+  REQUIRE(launch.wait_until([&] { return std::filesystem::exists(file); }));
+  pid_t rank = 0;
+  REQUIRE(launch.wait_until([&] { return (rank = some_rank(launch)) != 0; }));
+  kill(rank, SIGKILL);
+}
+
 }  // namespace
 
 TEST_CASE("Restarts: a program begins again and knows it", "[e2e]") {
@@ -102,10 +110,7 @@ TEST_CASE("Restarts: training goes on from its newest checkpoint", "[e2e]") {
   for (const std::string& word : run.arguments(300)) words.push_back(word);
   Launch launch(words, {.env = {}, .directory = test::golden_folder.string()});
   for (const char* name : {"checkpoint-20", "checkpoint-140"}) {
-    REQUIRE(launch.wait_until([&] { return std::filesystem::exists(output / name); }));
-    pid_t rank = 0;
-    REQUIRE(launch.wait_until([&] { return (rank = some_rank(launch)) != 0; }));
-    kill(rank, SIGKILL);
+    kill_a_rank_once(launch, output / name);
   }
   CHECK(launch.wait() == 0);
   CAPTURE(launch.err());
@@ -120,10 +125,7 @@ TEST_CASE("Restarts: without any the newest checkpoint and the way on are named"
   const std::filesystem::path output = folder.path() / "out";
   Launch launch(test::ResumableRun().endless(output, {"--save_steps", "20"}),
                 {.env = {}, .directory = test::golden_folder.string()});
-  REQUIRE(launch.wait_until([&] { return std::filesystem::exists(output / "checkpoint-20"); }));
-  const pid_t rank = some_rank(launch);
-  REQUIRE(rank != 0);
-  kill(rank, SIGKILL);
+  kill_a_rank_once(launch, output / "checkpoint-20");
   CHECK(launch.wait() == 128 + SIGKILL);
   CHECK_THAT(launch.err(),
              ContainsSubstring("the newest checkpoint is " + (output / "checkpoint-").string()) &&
@@ -156,10 +158,7 @@ TEST_CASE("Restarts: --ignore_data_skip is for the checkpoint that was there bef
               "1"};
   for (const std::string& word : run.arguments(300)) words.push_back(word);
   Launch launch(words, {.env = {}, .directory = test::golden_folder.string()});
-  REQUIRE(launch.wait_until([&] { return std::filesystem::exists(output / "checkpoint-40"); }));
-  const pid_t rank = some_rank(launch);
-  REQUIRE(rank != 0);
-  kill(rank, SIGKILL);
+  kill_a_rank_once(launch, output / "checkpoint-40");
   CHECK(launch.wait() == 0);
   CAPTURE(launch.err());
   test::TrainRun cut;
@@ -188,10 +187,7 @@ TEST_CASE("Restarts: a new checkpoint gives back those without one", "[e2e]") {
               (folder.path() / "config.json").string()};
   for (const std::string& word : run.arguments(200)) words.push_back(word);
   Launch launch(words, {.env = {}, .directory = test::golden_folder.string()});
-  REQUIRE(launch.wait_until([&] { return std::filesystem::exists(output / "checkpoint-20"); }));
-  const pid_t rank = some_rank(launch);
-  REQUIRE(rank != 0);
-  kill(rank, SIGKILL);
+  kill_a_rank_once(launch, output / "checkpoint-20");
   CHECK(launch.wait() == 0);
   CAPTURE(launch.err());
   CHECK_THAT(launch.err(),
@@ -215,10 +211,7 @@ TEST_CASE("Restarts: from the start over what was written before the first check
                              (folder.path() / "config.json").string()});
   for (const std::string& word : run.arguments(200)) words.push_back(word);
   Launch launch(words, {.env = {}, .directory = test::golden_folder.string()});
-  REQUIRE(launch.wait_until([&] { return std::filesystem::exists(output / "metrics.jsonl"); }));
-  const pid_t rank = some_rank(launch);
-  REQUIRE(rank != 0);
-  kill(rank, SIGKILL);
+  kill_a_rank_once(launch, output / "metrics.jsonl");
   CHECK(launch.wait() == 0);
   CAPTURE(launch.err());
   test::TrainRun cut;
@@ -242,10 +235,7 @@ TEST_CASE("Restarts: stopped before training goes on there is the checkpoint", "
               output.string(),  "--deepspeed", (folder.path() / "config.json").string()};
   for (const std::string& word : run.arguments(100'000)) words.push_back(word);
   Launch launch(words, {.env = {}, .directory = test::golden_folder.string()});
-  REQUIRE(launch.wait_until([&] { return std::filesystem::exists(output / "checkpoint-20"); }));
-  const pid_t rank = some_rank(launch);
-  REQUIRE(rank != 0);
-  kill(rank, SIGKILL);
+  kill_a_rank_once(launch, output / "checkpoint-20");
   REQUIRE(launch.wait_until([&] { return std::filesystem::exists(again); }));
   launch.signal(SIGTERM);
   CHECK(launch.wait() == 75);

@@ -89,6 +89,14 @@ void signal_starter(const Launch& launch, int signal) {
   REQUIRE(found);
 }
 
+/// Ranks of a shell that runs until it is killed, under any of the launchers.
+struct RunningTasks {
+  std::string launcher = test::any_task_launcher();
+  TaskStarterUnderTest starter{launcher};
+  Launch launch{starter.shell(run_until_killed), {.env = starter.environment(), .directory = ""}};
+  RunningTasks() { wait_for_ranks(launch); }
+};
+
 }  // namespace
 
 TEST_CASE("Task launch: each task is the rank that the plan says", "[net][tasks]") {
@@ -199,32 +207,28 @@ TEST_CASE("Task launch: agents that end with a killed rank of MPI are not report
 }
 
 TEST_CASE("Task launch: no rank is blamed when what started them is killed", "[net][tasks]") {
-  const std::string launcher = test::any_task_launcher();
-  CAPTURE(launcher);
-  const TaskStarterUnderTest starter(launcher);
-  Launch launch(starter.shell(run_until_killed), {.env = starter.environment(), .directory = ""});
-  wait_for_ranks(launch);
+  RunningTasks tasks;
+  Launch& launch = tasks.launch;
+  CAPTURE(tasks.launcher);
   signal_starter(launch, SIGKILL);
   CHECK(launch.wait() != 0);
   CAPTURE(launch.err());
   CHECK_THAT(launch.err(), !ContainsSubstring("error: rank "));
-  const char* const name = launcher == "slurm" ? "srun" : "mpi";
+  const char* const name = tasks.launcher == "slurm" ? "srun" : "mpi";
   CHECK_THAT(launch.err(), ContainsSubstring(std::string("error: ") + name) &&
                                ContainsSubstring("was killed by SIGKILL, and the ranks"));
   CHECK(launch.nothing_left());
 }
 
 TEST_CASE("Task launch: no rank is blamed when what started them is asked to end", "[net][tasks]") {
-  const std::string launcher = test::any_task_launcher();
-  CAPTURE(launcher);
-  const TaskStarterUnderTest starter(launcher);
-  Launch launch(starter.shell(run_until_killed), {.env = starter.environment(), .directory = ""});
-  wait_for_ranks(launch);
+  RunningTasks tasks;
+  Launch& launch = tasks.launch;
+  CAPTURE(tasks.launcher);
   signal_starter(launch, SIGTERM);
   CHECK(launch.wait() != 0);
   CAPTURE(launch.err());
   CHECK_THAT(launch.err(), !ContainsSubstring("error: rank "));
-  const char* const told = launcher == "slurm"
+  const char* const told = tasks.launcher == "slurm"
                                ? "kills its tasks (srun: forcing job termination)"
                                : "error: SIGTERM on localhost asked the job to stop";
   CHECK_THAT(launch.err(), ContainsSubstring(told));
@@ -232,11 +236,9 @@ TEST_CASE("Task launch: no rank is blamed when what started them is asked to end
 }
 
 TEST_CASE("Task launch: a Ctrl-C ends all", "[net][tasks]") {
-  const std::string launcher = test::any_task_launcher();
-  CAPTURE(launcher);
-  const TaskStarterUnderTest starter(launcher);
-  Launch launch(starter.shell(run_until_killed), {.env = starter.environment(), .directory = ""});
-  wait_for_ranks(launch);
+  RunningTasks tasks;
+  Launch& launch = tasks.launch;
+  CAPTURE(tasks.launcher);
   launch.signal(SIGINT);
   CHECK(launch.wait() == 130);
   CHECK(launch.nothing_left());

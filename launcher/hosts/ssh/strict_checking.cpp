@@ -11,6 +11,7 @@
 
 #include "launcher/process/pipes.h"
 #include "launcher/process/text.h"
+#include "runtime/base/file.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -33,16 +34,6 @@ ConfigLine split_line(std::string_view line) {
   if (value == line.npos) return found;
   found.value = line.substr(value, line.find_last_not_of(blanks) + 1 - value);
   return found;
-}
-
-std::vector<std::string> matching(const std::string& pattern) {
-  glob_t found{};
-  std::vector<std::string> paths;
-  if (::glob(pattern.c_str(), GLOB_TILDE, nullptr, &found) == 0) {
-    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);  // NOLINT(*-pointer-arithmetic)
-  }
-  ::globfree(&found);
-  return paths;
 }
 
 }  // namespace
@@ -75,7 +66,8 @@ std::string StrictCheckingConfig::rewrite_line(const std::string& line,
   if (!patterns.ok()) return text;
   for (const std::string& pattern : patterns.value()) {
     const bool relative = !pattern.starts_with('/') && !pattern.starts_with('~');
-    for (const std::string& path : matching(relative ? (beneath / pattern).string() : pattern)) {
+    const std::string whole = relative ? (beneath / pattern).string() : pattern;
+    for (const std::string& path : any_paths_matching(whole, GLOB_TILDE)) {
       const std::string own = rewrite(path, beneath, depth + 1);
       if (!own.empty()) text += "Include " + own + "\n";
     }

@@ -3,11 +3,12 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <dlfcn.h>
-#include <glob.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/plug_in.h"
 
 namespace dstrain::comm {
@@ -29,11 +30,7 @@ std::vector<std::string> find_pip_libraries() {
   std::vector<std::string> found;
   for (const std::string& prefix : prefixes) {
     const std::string pattern = prefix + "/lib/python3*/*-packages/nvidia/nccl/lib/" + library.file;
-    glob_t paths{};
-    if (::glob(pattern.c_str(), 0, nullptr, &paths) == 0) {
-      found.insert(found.end(), paths.gl_pathv, paths.gl_pathv + paths.gl_pathc);
-    }
-    ::globfree(&paths);
+    for (std::string& path : any_paths_matching(pattern)) found.push_back(std::move(path));
   }
   return found;
 }
