@@ -4,9 +4,13 @@
 
 namespace dstrain::ops {
 
-/// How a GPU works on a classifier: in chunks of rows, whose logits in f32 take up to 256 MiB, so
+/// How a GPU works on a classifier: in chunks of rows, whose logits in f32 take up to 512 MiB, so
 /// that few products fill the device and memory does not grow with the batch. Rows are padded to
-/// multiples of 16 bytes, which products read faster.
+/// multiples of 16 bytes, and chunks have whole tiles of products where there is more than one.
+///
+/// A product loads and stores 16 bytes at a time only where memory is a multiple of that, along
+/// rows too: it is several times slower for an odd number of classes. Those beyond the last
+/// multiple of 64 are therefore products of their own.
 class ClassifierChunks {
  public:
   /// Cuts from a workspace; measures, when it has none.
@@ -18,13 +22,19 @@ class ClassifierChunks {
   [[nodiscard]] const TensorView& logits() const { return logits_; }  ///< f32
   /// Of the logits, of the classifier's dtype: in f32 in their place.
   [[nodiscard]] const TensorView& gradient() const { return gradient_; }
+  /// Classes of the large products; the others follow.
+  [[nodiscard]] std::int64_t main_classes() const { return main_classes_; }
+  /// (rows, C) f32: where the gradient of the input is added up; empty: where it goes.
+  [[nodiscard]] const TensorView& sums() const { return sums_; }
   [[nodiscard]] const TensorView& losses() const { return losses_; }  ///< (R) f32
   /// What a product takes.
   [[nodiscard]] const TensorView& products() const { return products_; }
 
  private:
+  std::int64_t main_classes_;
   TensorView logits_;
   TensorView gradient_;
+  TensorView sums_;
   TensorView losses_;
   TensorView products_;
 };

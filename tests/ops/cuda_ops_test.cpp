@@ -758,7 +758,7 @@ TEST_CASE("CUDA ops: classifiers are close to the CPU's", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const DType dtype = any_dtype();
   const auto [rows, classes] =
-      GENERATE(table<std::int64_t, std::int64_t>({{1, 3}, {70, 999}, {33, 2048}}));
+      GENERATE(table<std::int64_t, std::int64_t>({{1, 3}, {70, 999}, {33, 2048}, {5, 65}}));
   const bool accumulate = GENERATE(true, false);
   CAPTURE(name_of(dtype), rows, classes, accumulate);
   CHECK(compare(*gpu, dtype, Promise::close,

@@ -144,6 +144,20 @@ add_losses_kernel(DSTRAIN_ARGUMENT AddLosses args) {
   if (thread() == 0) *args.sum = sum;
 }
 
+/// Some of the classes.
+struct Classes {
+  std::int64_t begin;
+  std::int64_t count;
+};
+
+/// Columns of a matrix of the workspace, or rows of a dense one, from a class on.
+ProductMatrix columns_from(const TensorView& rows, std::int64_t begin) {
+  return {elements<std::byte>(rows) + begin * size_of(rows.dtype()), rows.dtype(), rows.shape()[1]};
+}
+ProductMatrix rows_of_classes(const TensorView& matrix, const Classes& some) {
+  return product_matrix(matrix.rows(some.begin, some.count));
+}
+
 /// A classifier's work on some of its rows.
 struct Chunk {
   const ClassifierChunks& chunks;
@@ -152,11 +166,12 @@ struct Chunk {
   [[nodiscard]] std::int64_t rows() const { return input.shape()[0]; }
   [[nodiscard]] std::int64_t channels() const { return input.shape()[1]; }
   [[nodiscard]] std::int64_t classes() const { return weight.shape()[0]; }
-  [[nodiscard]] ProductMatrix logits() const {
-    return {elements<std::byte>(chunks.logits()), DType::f32, chunks.stride()};
-  }
-  [[nodiscard]] ProductMatrix gradient() const {
-    return {elements<std::byte>(chunks.gradient()), input.dtype(), chunks.stride()};
+  /// Calls `body(some)` for the classes that go into one product.
+  template <class Body>
+  void for_classes(const Body& body) const {
+    const std::int64_t main = chunks.main_classes();
+    body(Classes{0, main});
+    if (main < classes()) body(Classes{main, classes() - main});
   }
 };
 
@@ -176,13 +191,15 @@ void for_chunks(const Args& args, const Body& body) {
 }
 
 void compute_logits(const Chunk& c, StreamView stream) {
-  multiply({.op = "classifier",
-            .a = product_matrix(c.input),
-            .b = product_matrix(c.weight),
-            .out = c.logits(),
-            .shape = {c.rows(), c.classes(), c.channels()},
-            .b_transposed = true},
-           c.chunks.products(), stream);
+  c.for_classes([&](const Classes& some) {
+    multiply({.op = "classifier",
+              .a = product_matrix(c.input),
+              .b = rows_of_classes(c.weight, some),
+              .out = columns_from(c.chunks.logits(), some.begin),
+              .shape = {c.rows(), some.count, c.channels()},
+              .b_transposed = true},
+             c.chunks.products(), stream);
+  });
 }
 
 void compute_losses(const Chunk& c,
@@ -200,27 +217,46 @@ void compute_losses(const Chunk& c,
   });
 }
 
+void compute_weight_gradient(const Chunk& c,
+                             const TensorView& weight_gradient,
+                             bool accumulate,
+                             StreamView stream) {
+  c.for_classes([&](const Classes& some) {
+    multiply({.op = "classifier_loss",
+              .a = columns_from(c.chunks.gradient(), some.begin),
+              .b = product_matrix(c.input),
+              .out = rows_of_classes(weight_gradient, some),
+              .shape = {some.count, c.channels(), c.rows()},
+              .a_transposed = true,
+              .accumulate = accumulate},
+             c.chunks.products(), stream);
+  });
+}
+
+void compute_input_gradient(const Chunk& c, const TensorView& input_gradient, StreamView stream) {
+  const bool apart = !c.chunks.sums().empty();
+  const TensorView sums = apart ? c.chunks.sums().rows(0, c.rows()) : input_gradient;
+  c.for_classes([&](const Classes& some) {
+    multiply({.op = "classifier_loss",
+              .a = columns_from(c.chunks.gradient(), some.begin),
+              .b = rows_of_classes(c.weight, some),
+              .out = product_matrix(sums),
+              .shape = {c.rows(), c.channels(), some.count},
+              .accumulate = some.begin > 0},
+             c.chunks.products(), stream);
+  });
+  if (apart) gpu::convert(sums, input_gradient, stream);
+}
+
 /// The weight's first: the input's gradient may take the place of the input.
 void compute_gradients(const Chunk& c,
                        const ClassifierLossArgs& args,
                        std::int64_t first,
                        StreamView stream) {
   if (!args.weight_gradient.empty()) {
-    multiply({.op = "classifier_loss",
-              .a = c.gradient(),
-              .b = product_matrix(c.input),
-              .out = product_matrix(args.weight_gradient),
-              .shape = {c.classes(), c.channels(), c.rows()},
-              .a_transposed = true,
-              .accumulate = args.accumulate_weight || first > 0},
-             c.chunks.products(), stream);
+    compute_weight_gradient(c, args.weight_gradient, args.accumulate_weight || first > 0, stream);
   }
-  multiply({.op = "classifier_loss",
-            .a = c.gradient(),
-            .b = product_matrix(c.weight),
-            .out = product_matrix(args.input_gradient.rows(first, c.rows())),
-            .shape = {c.rows(), c.channels(), c.classes()}},
-           c.chunks.products(), stream);
+  compute_input_gradient(c, args.input_gradient.rows(first, c.rows()), stream);
 }
 
 }  // namespace
