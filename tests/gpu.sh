@@ -167,7 +167,7 @@ set_up() {
     uname -a
     getconf GNU_LIBC_VERSION
     ls -d /dev/nvidia*
-    nproc
+    lscpu | grep -E 'Model name|^CPU\(s\)|Thread|NUMA'
     free -g | head -2
     ulimit -l
     echo "cublasLt: $cublas; driver: $driver; Python: $VIRTUAL_ENV"
@@ -221,12 +221,12 @@ median() {
 # does. NAME_first_step_seconds is how long after the command the first step had been logged.
 train() {
   local name=$1 status number
-  step "$name" "$2" bash -c 'train_and_time "$@"' train_and_time "$work/$name" \
+  step "$name" "$2" bash -c 'train_and_time "$@"' train_and_time "$work/out_$name" \
     --block_size "$4" --per_device_train_batch_size "$3" --max_steps "$5" \
-    --output_dir "$work/$name" "${@:6}"
+    --output_dir "$work/out_$name" "${@:6}"
   status=$?
-  if [[ -s $work/$name/metrics.jsonl ]]; then
-    cp "$work/$name/metrics.jsonl" "$logs/$name.metrics.jsonl"
+  if [[ -s $work/out_$name/metrics.jsonl ]]; then
+    cp "$work/out_$name/metrics.jsonl" "$logs/$name.metrics.jsonl"
     for number in tokens_per_second model_tflops; do
       figure "${name}_$number" "$(grep -o "\"$number\":[0-9.e+]*" "$logs/$name.metrics.jsonl" |
         cut -d: -f2 | median)"
@@ -336,19 +336,33 @@ sanitize() {
 }
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 
-# counters NAME OPTION...: for each kernel of about two steps, its time and what bounds it.
-counters() {
-  step "$1" 100 bash -c 'command -v ncu > /dev/null || exit 77; exec "$@"' ncu ncu \
-    --target-processes all --clock-control none --cache-control none --csv \
-    --log-file "$logs/$1.csv" --launch-skip 700 --launch-count 700 --metrics "$metrics" \
-    "$tree/bin/dstrain" --device cuda --num_gpus 1 train --train_file "$words" --no_shuffle \
-    --logging_steps 1 --save_steps 0 --max_steps 5 --output_dir "$work/$1" "${@:2}"
+# kernels NAME SECONDS BATCH TOKENS STEPS OPTION...: as train, with the time of every kernel. A line
+# for each kernel of NAME.kernels: microseconds in all, times, blocks, threads, registers, name.
+kernels() {
+  [[ -e $tree/bin/libkernel_times.so ]] || return 0
+  CUDA_INJECTION64_PATH=$tree/bin/libkernel_times.so KERNEL_TIMES=$work/times train "$@"
+  local status=$? file
+  for file in "$work"/times.*; do
+    [[ -s $file ]] || continue
+    cp "$file" "$logs/$1.kernel_times"
+    awk -F '\t' '
+      { us[$8] += ($2 - $1) / 1e3; times[$8]++; how[$8] = $4 "\t" $5 "\t" $6 }
+      END { for (k in us) printf "%.0f\t%d\t%s\t%s\n", us[k], times[k], how[k], k }' "$file" |
+      sort -rn > "$logs/$1.kernels"
+  done
+  rm -f "$work"/times.*
+  return $status
 }
-metrics=gpu__time_duration.sum,dram__bytes.sum
-metrics+=,gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed
-metrics+=,sm__throughput.avg.pct_of_peak_sustained_elapsed
-metrics+=,sm__warps_active.avg.pct_of_peak_sustained_active
-metrics+=,launch__registers_per_thread,launch__grid_size,launch__block_size
+
+# counters NAME OPTION...: what bounds the kernels of its own in part of a step.
+counters() {
+  step "$1" 150 bash -c 'command -v ncu > /dev/null || exit 77; exec "$@"' ncu ncu \
+    --target-processes all --clock-control none --cache-control none \
+    --section SpeedOfLight --section Occupancy --kernel-name 'regex:_kernel' \
+    --launch-skip 300 --launch-count 60 --log-file "$logs/$1.ncu" \
+    "$tree/bin/dstrain" --device cuda --num_gpus 1 train --train_file "$words" --no_shuffle \
+    --logging_steps 1 --save_steps 0 --max_steps 3 --output_dir "$work/out_$1" "${@:2}"
+}
 
 # llama NAME SIZES: a config.json.
 llama() {
@@ -372,6 +386,11 @@ report() {
     grep -aE '^==|^[0-9]+ |^Thread|^#' "$logs/hang.log" | cut -c1-150 | head -40
   fi
   grep -ahsE ' us' "$logs/bench.log" "$logs/torch_attention.log"
+  for log in "$logs"/*.kernels; do
+    [[ -e $log ]] || continue
+    echo "== ${log##*/}: us, times, blocks, threads, registers"
+    head -20 "$log" | { c++filt 2> /dev/null || cat; } | cut -c1-150
+  done
   echo "== $((SECONDS - begin)) s"
   column -t -s $'\t' "$steps" 2> /dev/null || cat "$steps"
   cat "$figures"
@@ -400,13 +419,19 @@ llama llama_8b_layers '"hidden_size": 4096, "intermediate_size": 14336, "num_hid
   "num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 8192,
   "tie_word_embeddings": false'
 
+mkdir "$work/gpt2_xl"
+cat > "$work/gpt2_xl/config.json" << JSON
+{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 1600, "n_layer": 48,
+ "n_head": 25, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}
+JSON
+
 toy toy_stage0 1 '{"stage": 0}' || toy toy_eager 1 '{"stage": 0}' CUDA_MODULE_LOADING=EAGER
 if group tests; then
   toy toy_overlap 1 '{"stage": 0, "overlap_comm": true}'
   toy toy_stage3 1 '{"stage": 3}'
   toy toy_ranks2 2 '{"stage": 2, "overlap_comm": true}'
   toy toy_offload 2 "{\"stage\": 3, \"overlap_comm\": true, $on_host}"
-  together all cuda_ops_test 150
+  together all cuda_ops_test 300
   together all cuda_events_test 60
   together all cuda_products_test 60
   for mode in results bits observer once; do together nccl $mode; done
@@ -439,21 +464,29 @@ wait
 unset OMP_WAIT_POLICY OMP_NUM_THREADS
 
 if group speed; then
+  llama_8b=(--config_name "$work/llama_8b_layers" --bf16)
   train gpt2 40 8 1024 25 "${gpt2[@]}"
   train gpt2_tuned 40 8 1024 25 "${gpt2[@]}" --tune_matmuls
   train gpt2_batch32 40 32 1024 25 "${gpt2[@]}" --tune_matmuls
-  step bench 60 "$tree/bin/cuda_ops_bench"
-  train llama_8b_layers 60 2 4096 16 --config_name "$work/llama_8b_layers" --bf16 --tune_matmuls
+  train llama_8b_layers 60 2 4096 16 "${llama_8b[@]}" --tune_matmuls
   train gpt2_xl 60 8 1024 16 "${gpt2_xl[@]}" --tune_matmuls
+  step bench 60 "$tree/bin/cuda_ops_bench"
+  while IFS=$'\t' read -r name number; do
+    figure "$name, us" "$number"
+  done < <(sed -En 's/^(.*[^ ]) +([0-9.]+) us.*/\1\t\2/p' "$logs/bench.log")
+  kernels gpt2_kernels 40 8 1024 8 "${gpt2[@]}" --tune_matmuls
+  kernels llama_kernels 60 2 4096 8 "${llama_8b[@]}" --tune_matmuls
+  kernels gpt2_xl_kernels 60 8 1024 7 "${gpt2_xl[@]}" --tune_matmuls
   echo "{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": true,
     \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true}}}" > "$work/offload.json"
-  train gpt2_xl_offload 90 8 1024 10 "${gpt2_xl[@]}" --deepspeed "$work/offload.json" \
-    --gradient_accumulation_steps 8
+  train gpt2_xl_offload 90 8 1024 7 "${gpt2_xl[@]}" --deepspeed "$work/offload.json" \
+    --gradient_accumulation_steps 8 --profile "$logs/gpt2_xl_offload_trace.json"
   train gpt2_profile 40 8 1024 8 "${gpt2[@]}" --profile "$logs/gpt2_trace.json"
 fi
 if group peers; then
   torch torch_gpt2 60 8 1024 --steps 25 "${compiled[@]}"
   torch torch_gpt2_batch32 90 32 1024 --steps 25 "${compiled[@]}"
+  torch torch_gpt2_xl 90 8 1024 --steps 12 "${compiled[@]}" --config "$work/gpt2_xl"
   torch torch_llama_8b_layers 90 2 4096 --steps 16 "${compiled[@]}" \
     --config "$work/llama_8b_layers"
   step torch_attention 60 bash -c 'has_torch || exit 77; python "$@"' python \
@@ -461,8 +494,6 @@ if group peers; then
 fi
 if group ncu; then
   counters ncu_gpt2 --block_size 1024 --per_device_train_batch_size 8 "${gpt2[@]}"
-  counters ncu_llama --block_size 4096 --per_device_train_batch_size 2 --bf16 \
-    --config_name "$work/llama_8b_layers"
 fi
 report
 ! grep -qE $'\t(failed|timed out|no time)' "$steps"

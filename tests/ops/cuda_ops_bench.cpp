@@ -85,7 +85,7 @@ struct Bench {
   TensorView bf16(Shape shape) { return fill(tensors.zeros(DType::bf16, shape), stream); }
   TensorView f32(Shape shape) { return fill(tensors.zeros(DType::f32, shape), stream); }
   void print(const std::string& what, double seconds, double flops, double bytes) const {
-    fmt::print("{:<44} {:>9.1f} us", what, seconds * 1e6);
+    fmt::print("{:<56} {:>9.1f} us", what, seconds * 1e6);
     if (flops > 0) {
       fmt::print("  {:>7.1f} TFLOP/s, {:>5.1f} % of the product's", flops / seconds / 1e12,
                  100 * flops / seconds / product_rate);
@@ -192,9 +192,9 @@ void measure_attention(Bench& b, const AttentionRow& row) {
   const double flops =
       4.0 * static_cast<double>(s.sequences * s.tokens * s.keys * s.heads * s.head_size) / 2;
   const double there = seconds_of(b.stream, [&] { ops::attention_forward(forward, b.stream); });
-  b.print(fmt::format("attention of {} x {} x {} x {}{}", s.sequences, s.tokens, s.heads,
-                      s.head_size, row.what),
-          there, flops, 0);
+  const std::string name = fmt::format("attention of {} x {} x {} x {}{}", s.sequences, s.tokens,
+                                       s.heads, s.head_size, row.what);
+  b.print(name, there, flops, 0);
   const ops::AttentionBackwardArgs backward{
       .sizes = s,
       .rule = rule,
@@ -211,7 +211,7 @@ void measure_attention(Bench& b, const AttentionRow& row) {
           b.tensors.workspace(ops::attention_backward_workspace(s, rule, DeviceKind::cuda)),
       .dropout = forward.dropout};
   const double back = seconds_of(b.stream, [&] { ops::attention_backward(backward, b.stream); });
-  b.print("its gradients", back, 2.5 * flops, 0);
+  b.print(name + ", gradients", back, 2.5 * flops, 0);
 }
 
 void measure_attentions(Bench& b) {
@@ -246,8 +246,9 @@ void measure_rows(Bench& b) {
                                         .input_gradient = b.bf16({rows, columns}),
                                         .weight_gradient = b.f32({columns}),
                                         .bias_gradient = b.f32({columns})};
-  b.print("its gradients", seconds_of(b.stream, [&] { ops::layer_norm_backward(back, b.stream); }),
-          0, 4 * half_bytes);
+  b.print("gradients of layer norm of 8192 x 768",
+          seconds_of(b.stream, [&] { ops::layer_norm_backward(back, b.stream); }), 0,
+          4 * half_bytes);
   const ops::ActivationBackwardArgs active{.input = b.bf16({rows, 4 * columns}),
                                            .output_gradient = b.bf16({rows, 4 * columns}),
                                            .input_gradient = b.bf16({rows, 4 * columns}),
