@@ -177,7 +177,7 @@ set_up() {
   # No job of this shell, which waits for its jobs.
   (
     nvidia-smi --query-gpu=timestamp,memory.used,utilization.gpu,power.draw,clocks.sm \
-      --format=csv,noheader -lms 500 > "$logs/gpu.csv" 2>&1 &
+      --format=csv,noheader -lms 100 > "$logs/gpu.csv" 2>&1 &
     echo $! > "$work/watch"
   )
   if ! reason=$("$tree/bin/dstraind" --version 2>&1); then
