@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <limits>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -226,7 +227,10 @@ std::string read_generate_input(std::span<const std::string> arguments) {
   for (;;) {
     const ssize_t got = ::read(STDIN_FILENO, piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_errno(errno, "generate: --prompt -: read stdin");
+    if (got < 0) {
+      fail(ErrorCode::usage, "generate: --prompt -: cannot read stdin: {}",
+           std::generic_category().message(errno));
+    }
     if (got == 0) return text;
     text.append(piece.data(), static_cast<std::size_t>(got));
     if (std::ssize(text) <= input_bytes_max) continue;

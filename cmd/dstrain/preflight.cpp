@@ -1,7 +1,6 @@
 #include "cmd/dstrain/preflight.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include <fmt/core.h>
@@ -21,9 +20,13 @@
 namespace dstrain::cmd {
 
 bool print_help(std::span<const std::string> command) {
-  constexpr std::array<std::string_view, 2> names{"--help", "-h"};
-  if (std::ranges::find_first_of(command, names) == command.end()) return false;
-  fmt::print("{}", command.front() == "train"   ? config::help_text()
+  const auto has = [&](std::string_view word) {
+    return std::ranges::find(command, word) != command.end();
+  };
+  const bool all = has("--help-all") || has("--help_all");
+  if (!all && !has("--help") && !has("-h")) return false;
+  const auto scope = all ? config::HelpScope::all : config::HelpScope::everyday;
+  fmt::print("{}", command.front() == "train"   ? config::help_text(scope)
                    : command.front() == "bench" ? bench::help()
                                                 : generate_help());
   return true;

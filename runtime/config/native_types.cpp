@@ -179,6 +179,10 @@ void check_family(const Family& family, const CheckedValues& values, Problems& p
   const std::string path = fmt::format("{}.type", family.section);
   const auto given = values.find(path);
   if (given == values.end()) {
+    const std::string prefix = fmt::format("{}.", family.section);
+    const bool empty = std::ranges::none_of(
+        values, [&](const auto& value) { return value.first.starts_with(prefix); });
+    if (empty) return;  // DeepSpeed takes {} for "not set"
     problems.add(section->second.position, path,
                  fmt::format("is missing; set it to {}", built_names(family)));
     return;

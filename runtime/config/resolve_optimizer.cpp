@@ -37,7 +37,7 @@ void resolve_moments(SettingsBuilder& builder, Settings& settings, double defaul
   const Flag<double>& rate = builder.options().learning_rate;
   settings.learning_rate =
       builder.pick("optimizer.params.lr", rate,
-                   builder.config().has("optimizer") ? settings.learning_rate : rate.value);
+                   builder.config().has("optimizer.type") ? settings.learning_rate : rate.value);
   resolve_betas(builder, settings);
   settings.epsilon =
       builder.pick("optimizer.params.eps", builder.options().adam_epsilon, settings.epsilon);
@@ -55,7 +55,7 @@ AdamSettings resolve_adam(SettingsBuilder& builder, const std::string& type) {
     builder.add_warning("optimizer.params.adam_w_mode",
                         "has no effect: type AdamW always decouples the weight decay");
   }
-  adam.decays_all = builder.config().has("optimizer");
+  adam.decays_all = builder.config().has("optimizer.type");
   const Flag<std::string>& flag = builder.options().optim;
   if (flag.typed() && !adam.decoupled_decay) {
     builder.disagree("optimizer.params.adam_w_mode", "false", flag.typed_as, flag.value);
@@ -93,7 +93,7 @@ LambSettings resolve_lamb(SettingsBuilder& builder) {
 }  // namespace
 
 void resolve_optimizer(SettingsBuilder& builder) {
-  const bool section = builder.config().has("optimizer");
+  const bool section = builder.config().has("optimizer.type");
   const std::string type = builder.config().text_of("optimizer.type").value_or("AdamW");
   builder.decided_json("optimizer.type", fmt::format("\"{}\"", type), section ? "file" : "default");
   if (type == "Lamb") {

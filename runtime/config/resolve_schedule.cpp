@@ -256,7 +256,7 @@ void resolve_schedule(SettingsBuilder& builder) {
                             fmt::format("has no effect: {} counts", steps.typed_as));
   }
   if (builder.config().is_faulty("scheduler.type")) return;
-  if (builder.config().has("scheduler")) {
+  if (builder.config().has("scheduler.type")) {
     resolve_deepspeed_schedule(builder);
   } else {
     schedule.kind = resolve_hugging_face_schedule(builder);

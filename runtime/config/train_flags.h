@@ -44,6 +44,7 @@ struct FlagRow {
   /// "auto|-1": of what is not implemented, the values that ask for nothing.
   std::string_view off = {};
   bool negatable = false;  ///< --no_NAME says false
+  bool rare = false;       ///< shown by --help-all alone
 
   [[nodiscard]] bool boolean() const { return value.empty(); }
   /// Whether it takes several words: files, with or without weights.

@@ -9,27 +9,33 @@ namespace {
 constexpr std::string_view head =
     "Usage: dstrain [launch options] train [options]\n"
     "\n"
-    "Trains a language model. Options have the names and the defaults (in parentheses) of Hugging\n"
-    "Face's TrainingArguments; dashes and underscores are the same in them. A value given here\n"
-    "and in the configuration must agree, or be \"auto\" there.\n";
+    "Train a language model. Options have the names and defaults (in parentheses) of Hugging\n"
+    "Face's TrainingArguments; dashes and underscores are interchangeable. A value given here and\n"
+    "in the configuration must agree, or be \"auto\" there.\n";
 
 constexpr std::string_view tail =
     "\n"
     "Booleans may carry true, false, 1 or 0. The last of a repeated option counts. Several files\n"
-    "are a mixture: with weights, as in --train_file 0.7 A 0.3 B, or without, each sample once an\n"
+    "form a mixture: with weights, as in --train_file 0.7 A 0.3 B, or without, each sample once "
+    "an\n"
     "epoch. Schedules are constant, constant_with_warmup, linear, cosine, polynomial and\n"
-    "inverse_sqrt, as Hugging Face computes them; a scheduler in the configuration takes their\n"
-    "place. linear goes up in the warmup and down to 0 at the last step.\n"
-    "Gradients are clipped at the configuration's gradient_clipping, else at --max_grad_norm.\n"
-    "`dstrain config show FILE` tells what a configuration and the options amount to.\n";
+    "inverse_sqrt, as Hugging Face computes them; a scheduler in the configuration replaces them.\n"
+    "gradient_clipping in the configuration overrides --max_grad_norm.\n"
+    "`dstrain config show FILE` prints the settings that a configuration and options result in.\n";
+
+constexpr std::string_view more =
+    "\n"
+    "`dstrain train --help-all` shows every option, its other names, and the options of other\n"
+    "programs that are accepted or refused.\n";
 
 constexpr std::size_t width = 98;
 
-/// With many aliases on several lines.
-std::string spelled(const FlagRow& row) {
+/// The names of an option and its value; many names take several lines.
+std::string spelled(const FlagRow& row, HelpScope scope) {
   std::string text = fmt::format("--{}", row.name);
   std::size_t line = 0;
-  for (const std::string_view alias : split_choices(row.aliases)) {
+  const auto aliases = split_choices(scope == HelpScope::all ? row.aliases : std::string_view{});
+  for (const std::string_view alias : aliases) {
     text += ",";
     if (text.size() - line + alias.size() + row.value.size() + 4 > width) {
       line = text.size();
@@ -61,23 +67,27 @@ std::string name_list(FlagStatus status) {
 
 }  // namespace
 
-std::string help_text() {
+std::string help_text(HelpScope scope) {
   std::string text(head);
   std::string_view group;
   for (const FlagRow& row : implemented_flags()) {
+    if (row.rare && scope == HelpScope::everyday) continue;
     if (row.group != group) text += fmt::format("\n{}\n", row.group);
     group = row.group;
     constexpr std::size_t column = 34;
-    const std::string names = spelled(row);
+    const std::string names = spelled(row, scope);
     const std::string pad(names.size() < column ? column - names.size() : 0, ' ');
     const std::string gap = pad.empty() ? fmt::format("\n  {:{}}", "", column) : pad;
     text += fmt::format("  {}{} {}\n", names, gap, row.help);
   }
-  text += "\nAccepted from other programs' commands without effect; a warning says why\n";
-  text += name_list(FlagStatus::hint);
-  text += "\nRefused with the reason, unless their value turns them off\n";
-  text += name_list(FlagStatus::refused);
+  if (scope == HelpScope::all) {
+    text += "\nAccepted from other programs' commands without effect; a warning says why\n";
+    text += name_list(FlagStatus::hint);
+    text += "\nRefused with the reason, unless their value turns them off\n";
+    text += name_list(FlagStatus::refused);
+  }
   text += tail;
+  if (scope == HelpScope::everyday) text += more;
   return text;
 }
 

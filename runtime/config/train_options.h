@@ -150,7 +150,10 @@ void check_train_paths(const TrainOptions& options);
 /// checked.
 void prepare_output_directory(const TrainOptions& options);
 
-/// What `train --help` prints.
-std::string help_text();
+enum class HelpScope {
+  everyday,  ///< `train --help`: what most runs need
+  all,       ///< `train --help-all`: every option and name
+};
+std::string help_text(HelpScope scope);
 
 }  // namespace dstrain::config

@@ -169,7 +169,7 @@ TEST_CASE("DsConfig: what leaves a feature off is silent", "[config][ds_config]"
   "gradient_allreduce_op": "Mean", "prescale_gradients": false, "wall_clock_breakdown": false,
   "elasticity": {"enabled": false, "max_train_batch_size": 2000, "micro_batch_sizes": [2, 4]},
   "pipeline": {"stages": "auto"}, "tensor_parallel": {"autotp_size": 0},
-  "activation_checkpointing": {"number_checkpoints": false},
+  "activation_checkpointing": {"number_checkpoints": false}, "optimizer": {}, "scheduler": {},
   "flops_profiler": {"enabled": false, "output_file": false}
 })",
                                           "ds.json");

@@ -68,6 +68,14 @@ TEST_CASE("Schedule: without a scheduler section it is Hugging Face's", "[config
   CHECK(schedule_of("", flags) == row.schedule);
 }
 
+TEST_CASE("Schedule: empty sections are not set, as in DeepSpeed", "[config][schedule]") {
+  const TrainSettings settings =
+      settings_of(R"({"train_batch_size": 16, "optimizer": {}, "scheduler": {}})");
+  CHECK(schedule_json(settings.schedule) ==
+        R"({"type":"linear","warmup_steps":0,"total_steps":"auto"})");
+  CHECK_FALSE(dstrain::test::adam(settings).decays_all);
+}
+
 TEST_CASE("Schedule: the epochs of the data give its length", "[config][schedule]") {
   CHECK(schedule_of("", {"--lr_scheduler_type", "cosine", "--warmup_ratio", "0.5"}, known_data) ==
         R"({"type":"cosine","warmup_steps":11,"total_steps":21})");

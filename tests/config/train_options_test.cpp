@@ -8,6 +8,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain::config;
+using Catch::Matchers::ContainsSubstring;
 using dstrain::test::Arguments;
 using dstrain::test::contains;
 using dstrain::test::message_of;
@@ -278,8 +279,21 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
                                           ": no such file");
 }
 
+TEST_CASE("TrainOptions: the everyday help is short and names the full one", "[config][options]") {
+  const std::string help = help_text(HelpScope::everyday);
+  for (const std::string name :
+       {"--model_name_or_path", "--train_file", "--max_steps", "--learning_rate", "--bf16",
+        "--output_dir", "--resume_from_checkpoint", "--deepspeed", "--help-all"}) {
+    CHECK_THAT(help, ContainsSubstring(name));
+  }
+  for (const std::string name : {"--adam_beta1", "--seq_length", "--report_to"}) {
+    CHECK_THAT(help, !ContainsSubstring(name));
+  }
+  CHECK(std::ranges::count(help, '\n') < 75);
+}
+
 TEST_CASE("TrainOptions: the help has every option of the interface", "[config][options]") {
-  const std::string help = help_text();
+  const std::string help = help_text(HelpScope::all);
   for (const std::string name : {"--model_name_or_path",
                                  "--config_name",
                                  "--config_overrides",

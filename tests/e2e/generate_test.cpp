@@ -236,6 +236,11 @@ TEST_CASE("Generate: a prompt of - is what stdin holds", "[e2e][generate]") {
     const Outcome empty = piped(program, "\\n", model.command({"--prompt=-"}));
     CHECK(empty.status == 2);
     CHECK_THAT(empty.err, ContainsSubstring("generate: --prompt -: stdin holds no text"));
+    Words of_directory = model.command({"--prompt", "-"});
+    of_directory.insert(of_directory.begin(), {"sh", "-c", R"("$0" "$@" < /)", program});
+    const Outcome refused = test::run_command(of_directory);
+    CHECK(refused.status == 2);
+    CHECK_THAT(refused.err, ContainsSubstring("cannot read stdin: Is a directory"));
   }
   // All lines are one prompt. One that no command line could hold arrives, too.
   const Outcome two =
