@@ -713,9 +713,9 @@ TEST_CASE("CUDA ops: the bits of norms do not depend on where memory begins", "[
   const auto gpu = test::open_test_gpu();
   const auto stream = gpu->make_stream(Backend::StreamUse::computing);
   const DType dtype = any_dtype();
-  const std::int64_t rows = 3;
+  const std::int64_t rows = GENERATE(3, 300);
   const std::int64_t columns = GENERATE(8, 1160);
-  CAPTURE(name_of(dtype), columns);
+  CAPTURE(name_of(dtype), rows, columns);
   std::vector<TensorBytes> results;
   for (const std::int64_t first : {0, 1}) {
     DeviceTensors t(dtype, gpu->memory(), *stream);
@@ -752,6 +752,27 @@ TEST_CASE("CUDA ops: the bits of norms do not depend on where memory begins", "[
   }
   const std::size_t half = results.size() / 2;
   for (std::size_t i = 0; i < half; ++i) CHECK(results[i] == results[half + i]);
+}
+
+TEST_CASE("CUDA ops: sums of rows are close to the CPU's in one slab and in many", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const DType dtype = any_dtype();
+  const auto [rows, columns] = GENERATE(table<std::int64_t, std::int64_t>(
+      {{1, 520}, {13, 33}, {3000, 8}, {1300, 300}, {40, 35'000}}));
+  const bool accumulate = GENERATE(false, true);
+  CAPTURE(name_of(dtype), rows, columns, accumulate);
+  CHECK(compare(*gpu, dtype, Promise::close,
+                [&, rows = rows, columns = columns](DeviceTensors& t, StreamView stream) {
+                  for (const std::int64_t first : {0, 1}) {
+                    const TensorView gradient = range(t, dtype, first, rows * columns);
+                    for (int again = 0; again < 2; ++again) {
+                      ops::weight_gradient({.product = {.a = {}, .b = gradient.reshaped({rows, columns}), .out = {}},
+                                            .bias_gradient = t.f32({columns}),
+                                            .accumulate_bias = accumulate},
+                                           stream);
+                    }
+                  }
+                }) == "");
 }
 
 TEST_CASE("CUDA ops: classifiers are close to the CPU's", "[cuda]") {

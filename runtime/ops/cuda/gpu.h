@@ -66,6 +66,18 @@ DSTRAIN_DEVICE void atomic_add(std::uint64_t& target, std::uint64_t value) {
   atomicAdd(reinterpret_cast<unsigned long long*>(&target), static_cast<unsigned long long>(value));
 }
 
+/// Whether the calling block is the last of so many to arrive at a counter, which is zero before
+/// the first and after the last; that one sees what the others wrote before. All threads of the
+/// block call.
+DSTRAIN_DEVICE bool is_last_block(std::uint32_t& counter, std::uint32_t blocks) {
+  __threadfence();
+  __syncthreads();
+  const bool last = threadIdx.x == 0 && atomicInc(&counter, blocks - 1) == blocks - 1;
+  if (!sync_any(last)) return false;
+  __threadfence();
+  return true;
+}
+
 /// What the threads of a block share, Grid::shared_bytes of it; not initialised.
 template <class T>
 DSTRAIN_DEVICE T& shared() {

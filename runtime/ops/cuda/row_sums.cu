@@ -1,65 +1,196 @@
+#include <algorithm>
+
 #include "runtime/ops/cuda/launch.h"
+#include "runtime/ops/cuda/op_state.h"
+#include "runtime/ops/cuda/row_parts.h"
 #include "runtime/ops/cuda/row_sums.h"
 #include "runtime/ops/elements.h"
 
 namespace dstrain::ops::gpu {
 namespace {
 
-/// What a block of threads takes: few columns, so that there are many blocks, yet 32 bytes of a
-/// row at a time.
-constexpr int columns_at_once = 16;
-constexpr int rows_at_once = 32;
-constexpr int sum_threads = columns_at_once * rows_at_once;
+constexpr int sum_warps = 12;
+constexpr int sum_threads = sum_warps * warp_threads;
 
-struct Parts {
-  float plain[rows_at_once][columns_at_once];
-  float weighted[rows_at_once][columns_at_once];
+/// A block of threads has a slab of rows and the columns of a tile: each warp has rows of it, each
+/// thread neighbouring columns.
+template <class T>
+constexpr int tile_columns = warp_threads* pack_numel<T>;
+
+template <class T>
+struct Slabs {
+  RowSums<T> matrix;
+  std::int64_t slab_rows;
+  std::int64_t slabs;
+  float* partial;           ///< (tiles, sums, slabs, tile_columns)
+  std::uint32_t* arrivals;  ///< (tiles)
+  bool aligned;             ///< rows are, as for_parts() asks
 };
 
-DSTRAIN_DEVICE void store(const float (*parts)[columns_at_once],
-                          int column,
-                          const RowSumTarget& target,
-                          std::int64_t at) {
-  if (target.values == nullptr) return;
-  float sum = 0;
-  for (int row = 0; row < rows_at_once; ++row) sum += parts[row][column];
-  target.values[at] = target.accumulate ? target.values[at] + sum : sum;
+/// Sums of columns: plain ones and, in a matrix with an input, weighted ones.
+template <int sums, int columns>
+struct ColumnSums {
+  Pack<float, columns> of[sums];
+};
+
+/// Adds `count` rows, every sum_warps-th from `row` on, to sums of the columns of `part`. All are
+/// loaded before the first is added.
+template <int count, int sums, class T, class Part>
+DSTRAIN_DEVICE void add_some_rows(const RowSums<T>& matrix,
+                                  const Part& part,
+                                  std::int64_t row,
+                                  ColumnSums<sums, pack_numel<T>>& to) {
+  Pack<T, pack_numel<T>> values[count];
+  Pack<T, pack_numel<T>> inputs[count];
+  float mean[count];
+  float rstd[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t own = row + i * sum_warps;
+    values[i] = part.load(matrix.values + own * matrix.columns);
+    if constexpr (sums == 2) {
+      inputs[i] = part.load(matrix.input + own * matrix.columns);
+      mean[i] = matrix.mean == nullptr ? 0.0F : matrix.mean[own];
+      rstd[i] = matrix.rstd[own];
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    part.each([&](int j) {
+      const float value = to_float(values[i].at[j]);
+      to.of[0].at[j] += value;
+      if constexpr (sums == 2) {
+        to.of[1].at[j] += value * ((to_float(inputs[i].at[j]) - mean[i]) * rstd[i]);
+      }
+    });
+  }
+}
+
+/// Adds every sum_warps-th row of [first, end), in order.
+template <int sums, class T, class Part>
+DSTRAIN_DEVICE void add_rows(const RowSums<T>& matrix,
+                             const Part& part,
+                             std::int64_t first,
+                             std::int64_t end,
+                             ColumnSums<sums, pack_numel<T>>& to) {
+  constexpr int at_once = 4 / sums;
+  std::int64_t row = first;
+  for (; row + (at_once - 1) * sum_warps < end; row += at_once * sum_warps) {
+    add_some_rows<at_once>(matrix, part, row, to);
+  }
+  for (; row < end; row += sum_warps) add_some_rows<1>(matrix, part, row, to);
+}
+
+template <class T, int sums>
+struct Shared {
+  Pack<float, pack_numel<T>> of_warp[sums][sum_warps][warp_threads];
+};
+
+/// Adds up what warps have of each column of the tile, and calls `body(which, column, sum)`.
+template <class T, int sums, class Body>
+DSTRAIN_DEVICE void add_warps(const ColumnSums<sums, pack_numel<T>>& own, const Body& body) {
+  auto& s = shared<Shared<T, sums>>();
+  constexpr int numel = pack_numel<T>;
+  for (int which = 0; which < sums; ++which) {
+    s.of_warp[which][thread() / warp_threads][thread() % warp_threads] = own.of[which];
+  }
+  sync();
+  for (int i = thread(); i < sums * tile_columns<T>; i += sum_threads) {
+    const int which = i / tile_columns<T>;
+    const int column = i % tile_columns<T>;
+    float sum = 0;
+#pragma unroll
+    for (int warp = 0; warp < sum_warps; ++warp) {
+      sum += s.of_warp[which][warp][column / numel].at[column % numel];
+    }
+    body(which, column, sum);
+  }
 }
 
 template <class T>
-DSTRAIN_KERNEL(sum_threads)
-sum_kernel(DSTRAIN_ARGUMENT RowSums<T> args) {
-  auto& parts = shared<Parts>();
-  const int column = thread() % columns_at_once;
-  const int first_row = thread() / columns_at_once;
-  const std::int64_t at = block_x() * columns_at_once + column;
-  float plain = 0;
-  float weighted = 0;
-  for (std::int64_t row = first_row; at < args.columns && row < args.rows; row += rows_at_once) {
-    const std::int64_t e = row * args.columns + at;
-    const float value = to_float(args.values[e]);
-    plain += value;
-    if (args.input == nullptr) continue;
-    const float mean = args.mean == nullptr ? 0.0F : args.mean[row];
-    weighted += value * ((to_float(args.input[e]) - mean) * args.rstd[row]);
+DSTRAIN_DEVICE void put(const RowSums<T>& matrix, int which, int in_tile, float sum) {
+  const RowSumTarget& target = which == 0 ? matrix.plain : matrix.weighted;
+  const std::int64_t column = block_x() * tile_columns<T> + in_tile;
+  if (target.values == nullptr || column >= matrix.columns) return;
+  target.values[column] = target.accumulate ? target.values[column] + sum : sum;
+}
+
+/// The last block of a tile to end adds the slabs up, as warps add rows.
+template <class T, int sums>
+DSTRAIN_KERNEL_AT_ONCE(sum_threads, 2)
+sum_kernel(DSTRAIN_ARGUMENT Slabs<T> args) {
+  constexpr int numel = pack_numel<T>;
+  const RowSums<T>& matrix = args.matrix;
+  const int warp = thread() / warp_threads;
+  const int in_tile = thread() % warp_threads * numel;
+  const std::int64_t column = block_x() * tile_columns<T> + in_tile;
+  const std::int64_t left = matrix.columns - column;
+  const std::int64_t first = block_y() * args.slab_rows;
+  const std::int64_t end = std::min(first + args.slab_rows, matrix.rows);
+  ColumnSums<sums, numel> own{};
+  if (left >= numel && args.aligned) {
+    add_rows<sums>(matrix, WholePart<numel>{column}, first + warp, end, own);
+  } else if (left > 0) {
+    const PartInSingles<numel> part{column, left < numel ? static_cast<int>(left) : numel};
+    add_rows<sums>(matrix, part, first + warp, end, own);
   }
-  parts.plain[first_row][column] = plain;
-  parts.weighted[first_row][column] = weighted;
-  sync();
-  if (first_row != 0 || at >= args.columns) return;
-  store(parts.plain, column, args.plain, at);
-  if (args.input != nullptr) store(parts.weighted, column, args.weighted, at);
+  if (args.slabs == 1) {
+    return add_warps<T, sums>(
+        own, [&](int which, int of_tile, float sum) { put(matrix, which, of_tile, sum); });
+  }
+  const std::int64_t sum_numel = args.slabs * tile_columns<T>;
+  float* const partial = args.partial + block_x() * sums * sum_numel;
+  add_warps<T, sums>(own, [&](int which, int of_tile, float sum) {
+    partial[which * sum_numel + block_y() * tile_columns<T> + of_tile] = sum;
+  });
+  if (!is_last_block(args.arrivals[block_x()], static_cast<std::uint32_t>(args.slabs))) return;
+  ColumnSums<sums, numel> all{};
+#pragma unroll 4
+  for (std::int64_t slab = warp; slab < args.slabs; slab += sum_warps) {
+#pragma unroll
+    for (int which = 0; which < sums; ++which) {
+      const std::int64_t from = which * sum_numel + slab * tile_columns<T> + in_tile;
+      const auto of_slab = load<numel>(static_cast<const float*>(partial), from);
+#pragma unroll
+      for (int j = 0; j < numel; ++j) all.of[which].at[j] += of_slab.at[j];
+    }
+  }
+  add_warps<T, sums>(all,
+                     [&](int which, int of_tile, float sum) { put(matrix, which, of_tile, sum); });
+}
+
+template <int sums, class T>
+void run(const char* op, const Slabs<T>& slabs, StreamView stream) {
+  launch(op, sum_kernel<T, sums>,
+         {.x = divide_up(slabs.matrix.columns, tile_columns<T>),
+          .y = slabs.slabs,
+          .threads = sum_threads,
+          .shared_bytes = sizeof(Shared<T, sums>)},
+         slabs, stream);
 }
 
 }  // namespace
 
 template <class T>
 void add_up_rows(const char* op, const RowSums<T>& sums, StreamView stream) {
-  launch(op, sum_kernel<T>,
-         {.x = divide_up(sums.columns, columns_at_once),
-          .threads = sum_threads,
-          .shared_bytes = sizeof(Parts)},
-         sums, stream);
+  static_assert(tile_columns<T> <= row_sum_columns);
+  const std::int64_t tiles = std::max<std::int64_t>(divide_up(sums.columns, tile_columns<T>), 1);
+  const std::int64_t slabs_most = std::max<std::int64_t>(row_sum_blocks / tiles, 1);
+  const std::int64_t rows = std::max<std::int64_t>(divide_up(sums.rows, slabs_most), 1);
+  const std::int64_t slab_rows = divide_up(rows, sum_warps) * sum_warps;
+  DeviceWords& words = op_state(stream).words();
+  const Slabs<T> slabs{
+      .matrix = sums,
+      .slab_rows = slab_rows,
+      .slabs = std::max<std::int64_t>(divide_up(sums.rows, slab_rows), 1),
+      .partial = &words.row_sums[0],
+      .arrivals = &words.row_sum_arrivals[0],
+      .aligned = sums.columns % pack_numel<T> == 0 && are_aligned(sums.values, sums.input)};
+  if (sums.input == nullptr) {
+    run<1>(op, slabs, stream);
+  } else {
+    run<2>(op, slabs, stream);
+  }
 }
 
 template void add_up_rows(const char*, const RowSums<float>&, StreamView);

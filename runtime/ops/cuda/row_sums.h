@@ -18,7 +18,8 @@ struct RowSums {
   RowSumTarget weighted{};  ///< written only with an input
 };
 
-/// Adds rows that lie 32 apart, then those sums, in order: the bits depend on the shape alone.
+/// Adds every 12th row of a slab of rows, then those sums, then those of slabs, in order: the bits
+/// depend on the shape alone.
 template <class T>
 void add_up_rows(const char* op, const RowSums<T>& sums, StreamView stream);
 extern template void add_up_rows(const char*, const RowSums<float>&, StreamView);

@@ -69,6 +69,16 @@ inline void atomic_add(std::uint64_t& target, std::uint64_t value) {
   target += value;
 }
 
+inline bool is_last_block(std::uint32_t& counter, std::uint32_t blocks) {
+  sync();
+  bool last = false;
+  if (thread() == 0) {
+    last = counter + 1 == blocks;
+    counter = last ? 0 : counter + 1;
+  }
+  return sync_any(last);
+}
+
 template <class T>
 T& shared() {
   return *reinterpret_cast<T*>(stand_in::shared_memory(sizeof(T)));
