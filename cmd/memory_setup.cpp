@@ -36,15 +36,18 @@ zero::MemoryPlan plan_memory(const MemorySetup& setup,
   return plan;
 }
 
-zero::ShardedStore::Options store_options(const config::TrainSettings& settings, int world) {
+zero::ShardedStore::Options store_options(const config::TrainSettings& settings,
+                                          int world,
+                                          DeviceKind device) {
   const config::ZeroSettings& sharding = settings.zero;
   zero::Offload offload = offload_of(settings);
   if (!settings.trains) {  // there is nothing to update
     offload.optimizer = MemoryTier::device;
     offload.early = zero::EarlyUpdate::off;
   }
-  const bool communicates =
-      world > 1 || offload.parameters != MemoryTier::device || zero::updates_early(offload);
+  const bool downloads = offload.optimizer != MemoryTier::device && !shares_host_memory(device);
+  const bool communicates = world > 1 || downloads || offload.parameters != MemoryTier::device ||
+                            zero::updates_early(offload);
   return {.stage = sharding.stage,
           .reduce_bucket_numel = sharding.reduce_bucket_numel,
           .overlap = {.enabled = sharding.overlap && communicates,
@@ -92,7 +95,7 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
   setup.layout = std::make_unique<zero::FlatLayout>(
       model, zero::FlatLayout::Options{world, settings.zero.persistence_threshold_numel,
                                        settings.zero.persistence_total_numel, setup.groups.get()});
-  setup.store = store_options(settings, world);
+  setup.store = store_options(settings, world, model.device);
   setup.plan = plan_memory(setup, settings, model);
   const Bytes pinned = setup.plan.total(MemoryTier::pinned);
   // Drivers of other devices lock memory themselves, outside this user's limit.

@@ -33,14 +33,15 @@ Bytes OffloadedGradients::staging_bytes(const ShardPlan& plan, DeviceKind device
   return shares_host_memory(device) ? 0 : StagingRing::all_bytes(download_bytes(plan));
 }
 
-OffloadedGradients::OffloadedGradients(const Inputs& inputs, EarlyUpdate mode, StreamView stream)
+OffloadedGradients::OffloadedGradients(const Inputs& inputs, EarlyUpdate mode, Streams streams)
     : shards_(inputs.shards),
       communication_(inputs.communication),
       updates_(inputs.updates),
       timeline_(inputs.timeline),
-      mode_(mode) {
+      mode_(mode),
+      transfers_(streams.transfers) {
   if (shards_.host_is_apart()) {
-    ring_.emplace(download_bytes(shards_.plan()), inputs.staging, stream);
+    ring_.emplace(download_bytes(shards_.plan()), inputs.staging, streams.compute);
   }
 }
 
@@ -78,42 +79,59 @@ void OffloadedGradients::announce(int segment) {
       std::make_shared<RankShards::ParameterLease>(shards_.lend(segment, LeaseUse::update_early));
 }
 
+/// The queue, not the caller, waits for the device and for its own buffers, so that the device is
+/// given more to compute meanwhile.
 void OffloadedGradients::take(int segment, TensorView sum) {
   const SegmentShare& share = shards_.plan().segment(segment);
   HostQueue& host = communication_.host();
   // With the last of its tasks the lease goes, also after a failure.
   const SharedLease parameters = std::exchange(announced_, nullptr);
-  if (!ring_) communication_.host_follows();
-  for (int group = share.first_group; group < share.end_group; ++group) {
-    const SubGroup& place = shards_.plan().group(group);
-    TensorView part = sum.part(place.offset, {place.numel});
-    StagingRing::Slot* const slot = ring_ ? &ring_->next() : nullptr;
-    if (slot != nullptr) {
-      const HostView copy = slot->memory.cut(0, part.dtype(), part.shape());
-      if (slot->busy) slot->busy->wait_on(communication_.stream());
-      download(part, copy);
-      communication_.host_follows();
-      part = copy;
+  const auto accept = [this, parameters, micro_step = micro_step_](int group, TensorView part) {
+    parameters ? update(group, part, *parameters) : put(group, part, micro_step);
+  };
+  communication_.host_follows();
+  if (ring_) {
+    host.run([this, &share, sum, accept] { download(share, sum, accept); });
+  } else {
+    for (int group = share.first_group; group < share.end_group; ++group) {
+      const SubGroup& place = shards_.plan().group(group);
+      host.run(
+          [accept, group, part = sum.part(place.offset, {place.numel})] { accept(group, part); });
     }
-    host.run([this, group, part, parameters, micro_step = micro_step_] {
-      parameters ? update(group, part, *parameters) : put(group, part, micro_step);
-    });
-    if (slot != nullptr) slot->busy = Event::record(host);
   }
   if (parameters) host.run([parameters] { parameters->give_back(); });
 }
 
-void OffloadedGradients::download(const TensorView& from, const HostView& to) const {
-  const StreamView stream = communication_.stream();
-  const profile::Recording recording(profile::beside_device(timeline_), stream,
-                                     profile::Lane::communication, profile::Activity::copy,
-                                     from.bytes());
-  ops::convert(from, to, stream);
+/// One part is copied while the one before is added.
+template <class Accept>
+void OffloadedGradients::download(const SegmentShare& share,
+                                  const TensorView& sum,
+                                  const Accept& accept) {
+  std::optional<Download> next;
+  for (int group = share.first_group; group < share.end_group; ++group) {
+    const Download download = next ? *next : start_download(group, sum);
+    next.reset();
+    if (group + 1 < share.end_group) next = start_download(group + 1, sum);
+    download.done.wait_on(here_);
+    accept(group, download.values);
+  }
+}
+
+OffloadedGradients::Download OffloadedGradients::start_download(int group, const TensorView& sum) {
+  const SubGroup& place = shards_.plan().group(group);
+  const TensorView part = sum.part(place.offset, {place.numel});
+  const HostView values = ring_->next().memory.cut(0, part.dtype(), part.shape());
+  {
+    const profile::Recording recording(profile::beside_device(timeline_), transfers_,
+                                       profile::Lane::transfers, profile::Activity::copy,
+                                       part.bytes());
+    ops::convert(part, values, transfers_);
+  }
+  return {values, Event::record(transfers_)};
 }
 
 Communication::Point OffloadedGradients::taken() const {
-  if (ring_) return communication_.now();
-  communication_.host_follows();
+  if (!ring_) communication_.host_follows();
   return communication_.host_now();
 }
 

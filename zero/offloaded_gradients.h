@@ -28,7 +28,7 @@ class OffloadedGradients final {
     MemoryResource& staging;
     profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
   };
-  OffloadedGradients(const Inputs& inputs, EarlyUpdate mode, StreamView stream);
+  OffloadedGradients(const Inputs& inputs, EarlyUpdate mode, Streams streams);
   /// Whether there is something for it to do.
   static bool needed(const ShardPlan& plan, DeviceKind device);
   /// Of the host, for what comes from a device.
@@ -54,7 +54,13 @@ class OffloadedGradients final {
  private:
   using SharedLease = std::shared_ptr<RankShards::ParameterLease>;
   [[nodiscard]] bool updates_early(int segment) const;
-  void download(const TensorView& from, const HostView& to) const;
+  struct Download {
+    HostView values;
+    Event done;
+  };
+  [[nodiscard]] Download start_download(int group, const TensorView& sum);
+  template <class Accept>
+  void download(const SegmentShare& share, const TensorView& sum, const Accept& accept);
   void put(int group, TensorView gradients, engine::MicroStep micro_step);
   void update(int group, TensorView gradients, const RankShards::ParameterLease& parameters);
 
@@ -63,6 +69,7 @@ class OffloadedGradients final {
   const GroupUpdates& updates_;
   profile::Timeline* timeline_;
   EarlyUpdate mode_;
+  StreamView transfers_;
   std::optional<StagingRing> ring_;  ///< none where the host's memory is the device's
   bool clipped_ = true;              ///< the last step, or it is not known
   bool early_ = false;
@@ -70,7 +77,9 @@ class OffloadedGradients final {
   double unclipped_scale_ = 1;
   engine::MicroStep micro_step_;
   SharedLease announced_;
-  CpuStream inline_{CpuStream::Mode::inline_on_caller};  ///< of the queue
+  // Of the queue's thread.
+  CpuStream inline_{CpuStream::Mode::inline_on_caller};
+  HostQueue here_{HostQueue::Mode::inline_on_caller};
 };
 
 }  // namespace dstrain::zero

@@ -158,10 +158,10 @@ RankShards::GroupLease::~GroupLease() {
 void RankShards::GroupLease::give_back() {
   RankShards& shards = *shards_.release();
   if (slot_ != nullptr) {
-    const StreamView uploads = shards.streams_.uploads;
+    const StreamView uploads = shards.streams_.transfers;
     {
       const profile::Recording recording(profile::beside_device(shards.timeline_), uploads,
-                                         profile::Lane::uploads, profile::Activity::copy,
+                                         profile::Lane::transfers, profile::Activity::copy,
                                          target_.bytes());
       ops::convert(parameters, target_, uploads);
     }
@@ -178,7 +178,7 @@ void RankShards::return_group(int group, LeaseUse use) {
 }
 
 void RankShards::follow_uploads() const {
-  if (uploads_) Event::record(streams_.uploads).wait_on(streams_.compute);
+  if (uploads_) Event::record(streams_.transfers).wait_on(streams_.compute);
 }
 
 }  // namespace dstrain::zero

@@ -32,12 +32,12 @@ std::unique_ptr<OffloadedGradients> make_offloaded(const ShardedStore::Inputs& i
                                                    RankShards& shards,
                                                    const GroupUpdates* updates,
                                                    const Communication& communication,
-                                                   StreamView stream) {
-  if (!OffloadedGradients::needed(shards.plan(), stream.device().kind)) return nullptr;
+                                                   Streams streams) {
+  if (!OffloadedGradients::needed(shards.plan(), streams.compute.device().kind)) return nullptr;
   return std::make_unique<OffloadedGradients>(
       OffloadedGradients::Inputs{shards, communication, *updates, inputs.memory.shards.staging,
                                  inputs.timeline},
-      mode, stream);
+      mode, streams);
 }
 
 std::unique_ptr<GradientReducer> make_reducer(const ShardedStore::Inputs& inputs,
@@ -99,7 +99,7 @@ ShardedStore::ShardedStore(const Inputs& inputs, const Options& options, Streams
       sums_(make_sums(inputs, shards_, communication_, streams.compute)),
       updates_(make_updates(inputs, shards_, sums_.get(), streams.compute)),
       offloaded_(make_offloaded(
-          inputs, options.offload.early, shards_, updates_.get(), communication_, streams.compute)),
+          inputs, options.offload.early, shards_, updates_.get(), communication_, streams)),
       gradients_(make_reducer(
           inputs, options, shards_, communication_, offloaded_.get(), streams.compute)) {
   DSTRAIN_CHECK(options.overlap.enabled || !streams.overlap(), "two streams without overlap");

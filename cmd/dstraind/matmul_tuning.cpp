@@ -34,7 +34,7 @@ std::string MatmulTuning::settle(const std::string& kept) {
     return kept;
   }
   for (const StreamView stream : {parts_.streams.compute, parts_.streams.communication,
-                                  parts_.streams.copies, parts_.streams.uploads}) {
+                                  parts_.streams.copies, parts_.streams.transfers}) {
     stream.synchronize();
   }
   parts_.control.barrier();  // ranks that share a GPU leave it to rank 0

@@ -11,7 +11,7 @@ RankStreams::RankStreams(Backend& backend, const TrainSetup& setup)
   if (setup.store.overlap.enabled) communication_ = beside();
   if (setup.engine.mode == engine::FrameMode::host_checkpointing) copies_ = beside();
   const bool host_updates = setup.store.offload.optimizer != MemoryTier::device;
-  if (host_updates && backend.device() != Device{}) uploads_ = beside();
+  if (host_updates && backend.device() != Device{}) transfers_ = beside();
 }
 
 }  // namespace dstrain::cmd

@@ -12,7 +12,7 @@ class RankStreams {
   /// `backend` must outlive it.
   RankStreams(Backend& backend, const TrainSetup& setup);
   [[nodiscard]] Streams views() const {
-    return {*compute_, or_compute(communication_), or_compute(copies_), or_compute(uploads_)};
+    return {*compute_, or_compute(communication_), or_compute(copies_), or_compute(transfers_)};
   }
 
  private:
@@ -24,7 +24,7 @@ class RankStreams {
   std::unique_ptr<Stream> compute_;
   std::unique_ptr<Stream> communication_;
   std::unique_ptr<Stream> copies_;
-  std::unique_ptr<Stream> uploads_;
+  std::unique_ptr<Stream> transfers_;
 };
 
 }  // namespace dstrain::cmd

@@ -75,7 +75,7 @@ class StreamView {
 
 /// Where the work of a rank runs. Communication that has a stream of its own overlaps with
 /// computing; with one stream for both it does not. The same for copies of activations between
-/// device and host, and of what the host has updated to the device.
+/// device and host, and for what the host updates.
 struct Streams {
   Streams(StreamView all) noexcept : Streams(all, all) {}  // NOLINT(google-explicit-constructor)
   Streams(Stream& all) noexcept : Streams(all, all) {}     // NOLINT(google-explicit-constructor)
@@ -84,13 +84,16 @@ struct Streams {
   Streams(StreamView compute_on,
           StreamView communicate_on,
           StreamView copy_on,
-          StreamView upload_on) noexcept
-      : compute(compute_on), communication(communicate_on), copies(copy_on), uploads(upload_on) {}
+          StreamView transfer_on) noexcept
+      : compute(compute_on),
+        communication(communicate_on),
+        copies(copy_on),
+        transfers(transfer_on) {}
   [[nodiscard]] bool overlap() const noexcept { return !(compute == communication); }
   StreamView compute;
   StreamView communication;
-  StreamView copies;   ///< of activations
-  StreamView uploads;  ///< of updated parameters; launched on by whoever updates
+  StreamView copies;     ///< of activations
+  StreamView transfers;  ///< of offloaded gradients and updated parameters; the host launches them
 };
 
 }  // namespace dstrain

@@ -16,14 +16,14 @@ enum class Lane : std::uint8_t {
   disk_writes,
   early_updates,  ///< those that do not wait for the norm, beside backward
   // Where a device beside the host computes:
-  host,     ///< waits, exchanges, norms and updates of the thread that launches
-  copies,   ///< of activations between device and host
-  uploads,  ///< of updated parameters to the device
+  host,       ///< waits, exchanges, norms and updates of the thread that launches
+  copies,     ///< of activations between device and host
+  transfers,  ///< of gradients and updated parameters between the device and the host
 };
 inline constexpr std::size_t lane_count = 9;
 inline constexpr std::array<std::string_view, lane_count> lane_names{
     "compute",       "communication", "data",   "disk reads", "disk writes",
-    "early updates", "host",          "copies", "uploads"};
+    "early updates", "host",          "copies", "transfers"};
 /// The lanes of a rank that computes on the host.
 inline constexpr std::size_t host_lane_count = 6;
 

@@ -108,7 +108,7 @@ void Timeline::take_done(LaneSpans& lane) {
     lane.pending.pop_front();
     --pending_;
     if (span.activity == Activity::step) {
-      for (const Lane other : {Lane::communication, Lane::copies, Lane::uploads}) {
+      for (const Lane other : {Lane::communication, Lane::copies, Lane::transfers}) {
         take_done(of(other));
       }
       add_step(span);

@@ -766,10 +766,11 @@ TEST_CASE("CUDA ops: sums of rows are close to the CPU's in one slab and in many
                   for (const std::int64_t first : {0, 1}) {
                     const TensorView gradient = range(t, dtype, first, rows * columns);
                     for (int again = 0; again < 2; ++again) {
-                      ops::weight_gradient({.product = {.a = {}, .b = gradient.reshaped({rows, columns}), .out = {}},
-                                            .bias_gradient = t.f32({columns}),
-                                            .accumulate_bias = accumulate},
-                                           stream);
+                      ops::weight_gradient(
+                          {.product = {.a = {}, .b = gradient.reshaped({rows, columns}), .out = {}},
+                           .bias_gradient = t.f32({columns}),
+                           .accumulate_bias = accumulate},
+                          stream);
                     }
                   }
                 }) == "");

@@ -150,7 +150,7 @@ Mutation gathers_and_reductions() {
               {"communication for the host", 3, "the queue of the host has nothing to do"}}};
 }
 
-/// `of`: "copies" of activations to the host and back, or "uploads" of what the host has updated.
+/// `of`: "copies" of activations to the host and back, or "transfers" of what the host has updated.
 Mutation copies(std::string_view of) {
   Mutation mutation{.settings = {.stage = 3,
                                  .dtype = DType::bf16,
@@ -170,9 +170,9 @@ Mutation copies(std::string_view of) {
          "backward of the head and of the last block read what is not copied, and that of the "
          "embedding reads no activation"}};
   } else {
-    mutation.survivors = {{"compute for uploads after convert", 8,
+    mutation.survivors = {{"compute for transfers after convert", 8,
                            "the last of a step is enough, as nothing is read before"},
-                          {"host for uploads after convert", 2,
+                          {"host for transfers after convert", 2,
                            "the two buffers were in use last when the parameters were loaded"}};
   }
   return mutation;
@@ -284,8 +284,8 @@ TEST_CASE("Deferred device: a wait of copies that is left out shows", "[zero][de
   check_mutations(copies("copies"));
 }
 
-TEST_CASE("Deferred device: a wait of uploads that is left out shows", "[zero][deferred]") {
-  check_mutations(copies("uploads"));
+TEST_CASE("Deferred device: a wait of transfers that is left out shows", "[zero][deferred]") {
+  check_mutations(copies("transfers"));
 }
 
 TEST_CASE("Deferred device: a wait of sums that is left out shows", "[zero][deferred]") {

@@ -76,7 +76,7 @@ class Workplace {
     compute_ = make_stream("compute", CpuStream::Mode::inline_on_caller);
     communication_ = make_stream("communication", CpuStream::Mode::worker_thread);
     copies_ = make_stream("copies", CpuStream::Mode::worker_thread);
-    uploads_ = make_stream("uploads", CpuStream::Mode::worker_thread);
+    transfers_ = make_stream("transfers", CpuStream::Mode::worker_thread);
   }
   DeviceMemory& memory() { return *memory_; }
   /// Null on the CPU.
@@ -84,7 +84,7 @@ class Workplace {
   comm::Communicator& communicator() { return *communicator_; }
   [[nodiscard]] Streams streams(bool overlap) const {
     const StreamView compute = *compute_;
-    return {compute, overlap ? StreamView(*communication_) : compute, *copies_, *uploads_};
+    return {compute, overlap ? StreamView(*communication_) : compute, *copies_, *transfers_};
   }
 
  private:
@@ -111,7 +111,7 @@ class Workplace {
   std::unique_ptr<Stream> compute_;
   std::unique_ptr<Stream> communication_;
   std::unique_ptr<Stream> copies_;
-  std::unique_ptr<Stream> uploads_;
+  std::unique_ptr<Stream> transfers_;
 };
 
 model::Model make_model(const TrainingCase& settings, DeviceKind device) {
