@@ -158,7 +158,7 @@ void run_backward(const ActivationBackwardArgs& args) {
 template <class Args, class Body>
 void dispatch(const Args& args, const Body& body) {
   with_element_type(args.input.dtype(), [&](auto element) {
-    with_function(args.kind, [&](auto function) { body(function, element); });
+    with_function<CpuArithmetic>(args.kind, [&](auto function) { body(function, element); });
   });
 }
 

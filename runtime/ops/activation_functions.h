@@ -4,11 +4,17 @@
 
 namespace dstrain::ops {
 
-// The functions of Activation, for the kernels of any device.
+// The functions of Activation, for the kernels of any device, which has its own arithmetic.
+
+struct CpuArithmetic {
+  static constexpr float exp2(float x) { return fast_exp2(x); }
+  static constexpr float reciprocal(float x) { return 1.0F / x; }
+};
 
 /// 1 / (1 + 2^power).
+template <class Arithmetic>
 constexpr float logistic(float power) {
-  return 1.0F / (1.0F + fast_exp2(power < 126.0F ? power : 126.0F));
+  return Arithmetic::reciprocal(1.0F + Arithmetic::exp2(power < 126.0F ? power : 126.0F));
 }
 
 /// A function and its derivative at one place.
@@ -17,6 +23,7 @@ struct Point {
   float slope;
 };
 
+template <class Arithmetic>
 struct GeluTanh {
   static constexpr float cubic = 0.044715F;
   static constexpr float twice_root = 1.59576912F;  // 2 sqrt(2 / pi)
@@ -24,7 +31,7 @@ struct GeluTanh {
   static constexpr float gate(float x) {
     constexpr float linear_term = -twice_root * log2_e;
     constexpr float cubic_term = linear_term * cubic;
-    return logistic(x * (linear_term + cubic_term * (x * x)));
+    return logistic<Arithmetic>(x * (linear_term + cubic_term * (x * x)));
   }
   static constexpr float value(float x) { return x * gate(x); }
   static constexpr Point point(float x) {
@@ -34,17 +41,18 @@ struct GeluTanh {
   }
 };
 
+template <class Arithmetic>
 struct Gelu {
   static constexpr float root_half = 0.707106781F;
   static constexpr float density = 0.398942280F;  // 1 / sqrt(2 pi)
   /// e^(-x^2 / 2).
   static constexpr float bell(float x) {
     const float power = -0.5F * log2_e * (x * x);
-    return fast_exp2(power < -126.5F ? -126.5F : power);
+    return Arithmetic::exp2(power < -126.5F ? -126.5F : power);
   }
   /// Phi(x): Abramowitz & Stegun 1964, 7.1.26, to 1.5e-7 / 2.
   static constexpr float distribution(float x, float bell_of_x) {
-    const float t = 1.0F / (1.0F + 0.3275911F * root_half * (x < 0 ? -x : x));
+    const float t = Arithmetic::reciprocal(1.0F + 0.3275911F * root_half * (x < 0 ? -x : x));
     float p = t * 1.061405429F - 1.453152027F;
     p = p * t + 1.421413741F;
     p = p * t - 0.284496736F;
@@ -61,10 +69,10 @@ struct Gelu {
 };
 
 /// x s(factor x).
-template <int thousandths>
+template <int thousandths, class Arithmetic>
 struct Sigmoid {
   static constexpr float factor = static_cast<float>(thousandths) / 1000.0F;
-  static constexpr float gate(float x) { return logistic(x * (-factor * log2_e)); }
+  static constexpr float gate(float x) { return logistic<Arithmetic>(x * (-factor * log2_e)); }
   static constexpr float value(float x) { return x * gate(x); }
   static constexpr Point point(float x) {
     const float s = gate(x);
@@ -78,17 +86,17 @@ struct Relu {
 };
 
 /// Calls `body` with a value of the type of a kind.
-template <class Body>
+template <class Arithmetic, class Body>
 void with_function(Activation kind, const Body& body) {
   switch (kind) {
     case Activation::gelu_tanh:
-      return body(GeluTanh{});
+      return body(GeluTanh<Arithmetic>{});
     case Activation::gelu:
-      return body(Gelu{});
+      return body(Gelu<Arithmetic>{});
     case Activation::quick_gelu:
-      return body(Sigmoid<1702>{});
+      return body(Sigmoid<1702, Arithmetic>{});
     case Activation::silu:
-      return body(Sigmoid<1000>{});
+      return body(Sigmoid<1000, Arithmetic>{});
     case Activation::relu:
       return body(Relu{});
   }

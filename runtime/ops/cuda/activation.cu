@@ -1,13 +1,22 @@
+#include <algorithm>
+#include <initializer_list>
 #include <type_traits>
 
 #include "runtime/ops/activation_functions.h"
 #include "runtime/ops/checks.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/elementwise.h"
+#include "runtime/ops/cuda/rounded.h"
+#include "runtime/ops/cuda/warp_instructions.h"
 #include "runtime/ops/elements.h"
 
 namespace dstrain::ops::gpu {
 namespace {
+
+struct GpuArithmetic {
+  static constexpr float exp2(float x) { return approximate_exp2(x); }
+  static constexpr float reciprocal(float x) { return approximate_reciprocal(x); }
+};
 
 /// Rows of one length that lie `stride` apart.
 template <class T>
@@ -26,6 +35,11 @@ Rows<T> rows_in(const TensorView& view) {
 struct Place {
   std::int64_t row;
   std::int64_t column;
+  /// Element i of rows of so many columns.
+  DSTRAIN_DEVICE static Place of(std::int64_t i, std::int64_t columns) {
+    if (i < columns) return {0, i};  // dense tensors are one row, and need no division
+    return {i / columns, i % columns};
+  }
   template <int n, class T>
   DSTRAIN_DEVICE Pack<std::remove_const_t<T>, n> load(const Rows<T>& rows) const {
     return gpu::load<n>(rows.first + row * rows.stride, column);
@@ -58,16 +72,16 @@ struct Forward {
 
   template <int n>
   DSTRAIN_DEVICE void apply(std::int64_t i) const {
-    const Place at{i / columns, i % columns};
+    const Place at = Place::of(i, columns);
     const auto x = at.load<n>(input);
     const auto other = factor ? at.load<n>(factor) : Pack<T, n>{};
-    Pack<T, n> out;
+    Pack<float, n> out;
 #pragma unroll
     for (int j = 0; j < n; ++j) {
       const float value = Function::value(to_float(x.at[j]));
-      out.at[j] = from_float<T>(factor ? value * to_float(other.at[j]) : value);
+      out.at[j] = factor ? value * to_float(other.at[j]) : value;
     }
-    at.store(out, output);
+    at.store(rounded<T>(out), output);
   }
 };
 
@@ -88,33 +102,42 @@ struct Backward {
 
   template <int n>
   DSTRAIN_DEVICE void apply(std::int64_t i) const {
-    const Place place{i / columns, i % columns};
+    const Place place = Place::of(i, columns);
     const auto x = place.load<n>(input);
     const auto gradient = place.load<n>(output_gradient);
     const auto other = factor ? place.load<n>(factor) : Pack<T, n>{};
-    Pack<T, n> of_input;
-    Pack<T, n> of_factor;
-    Pack<T, n> out;
+    Pack<float, n> of_input;
+    Pack<float, n> of_factor;
+    Pack<float, n> out;
 #pragma unroll
     for (int j = 0; j < n; ++j) {
       const Point at = Function::point(to_float(x.at[j]));
       const float of_output = to_float(gradient.at[j]);
       const float by = factor ? to_float(other.at[j]) : 1.0F;
-      of_factor.at[j] = from_float<T>(of_output * at.value);
-      of_input.at[j] = from_float<T>(of_output * by * at.slope);
-      out.at[j] = from_float<T>(at.value * by);
+      of_factor.at[j] = of_output * at.value;
+      of_input.at[j] = of_output * by * at.slope;
+      out.at[j] = at.value * by;
     }
-    if (factor) place.store(of_factor, factor_gradient);
-    place.store(of_input, input_gradient);
-    if (output) place.store(out, output);
+    if (factor) place.store(rounded<T>(of_factor), factor_gradient);
+    place.store(rounded<T>(of_input), input_gradient);
+    if (output) place.store(rounded<T>(out), output);
   }
 };
+
+/// Columns of tensors in which rows follow each other without a gap, taken as one row, else of what
+/// they are. Those that are empty count as dense.
+std::int64_t longest_row(std::initializer_list<const TensorView*> views) {
+  const bool dense =
+      std::ranges::all_of(views, [](const TensorView* view) { return view->dense(); });
+  const TensorView& any = **views.begin();
+  return dense ? any.numel() : columns_of(any);
+}
 
 /// Calls `body(function, element)` for the kind and the dtype of `args`.
 template <class Args, class Body>
 void dispatch(const Args& args, const Body& body) {
   with_element_type(args.input.dtype(), [&](auto element) {
-    with_function(args.kind, [&](auto function) { body(function, element); });
+    with_function<GpuArithmetic>(args.kind, [&](auto function) { body(function, element); });
   });
 }
 
@@ -124,8 +147,8 @@ void activation_forward(const ActivationArgs& args, StreamView stream) {
   dispatch(args, [&](auto function, auto element) {
     using T = decltype(element);
     const Forward<decltype(function), T> forward{
-        columns_of(args.input), rows_in<const T>(args.input), rows_in<const T>(args.factor),
-        rows_in<T>(args.output)};
+        longest_row({&args.input, &args.factor, &args.output}), rows_in<const T>(args.input),
+        rows_in<const T>(args.factor), rows_in<T>(args.output)};
     for_packs("activation_forward", args.input.numel(), forward.aligned(), forward, stream);
   });
 }
@@ -134,9 +157,13 @@ void activation_backward(const ActivationBackwardArgs& args, StreamView stream) 
   dispatch(args, [&](auto function, auto element) {
     using T = decltype(element);
     const Backward<decltype(function), T> backward{
-        columns_of(args.input),          rows_in<const T>(args.input),
-        rows_in<const T>(args.factor),   rows_in<const T>(args.output_gradient),
-        rows_in<T>(args.input_gradient), rows_in<T>(args.factor_gradient),
+        longest_row({&args.input, &args.factor, &args.output_gradient, &args.input_gradient,
+                     &args.factor_gradient, &args.output}),
+        rows_in<const T>(args.input),
+        rows_in<const T>(args.factor),
+        rows_in<const T>(args.output_gradient),
+        rows_in<T>(args.input_gradient),
+        rows_in<T>(args.factor_gradient),
         rows_in<T>(args.output)};
     for_packs("activation_backward", args.input.numel(), backward.aligned(), backward, stream);
   });

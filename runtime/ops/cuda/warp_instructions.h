@@ -77,11 +77,19 @@ DSTRAIN_DEVICE void copy_chunk(void* target, const void* source) {
   *static_cast<uint4*>(target) = *static_cast<const uint4*>(source);
 }
 
+// Constexpr, as functions of every device that call them have to be.
+
 /// 2^x to two units in the last place; results below 2^-126 are zero.
-DSTRAIN_DEVICE float approximate_exp2(float x) {
+DSTRAIN_DEVICE constexpr float approximate_exp2(float x) {
   float power = 0;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  if (!std::is_constant_evaluated()) asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;
+}
+/// 1 / x to one unit in the last place; denormals are zero.
+DSTRAIN_DEVICE constexpr float approximate_reciprocal(float x) {
+  float reciprocal = 0;
+  if (!std::is_constant_evaluated()) asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(x));
+  return reciprocal;
 }
 
 /// Copies 16 bytes, both aligned, from global to shared memory, or writes zeros without a source.

@@ -39,8 +39,11 @@ inline void copy_chunk(void* target, const void* source) {
   std::memcpy(target, source, 16);
 }
 
-inline float approximate_exp2(float x) {
+constexpr float approximate_exp2(float x) {
   return std::exp2(x);
+}
+constexpr float approximate_reciprocal(float x) {
+  return 1.0F / x;
 }
 
 inline void start_copy(void* target, const void* source, bool exists) {
