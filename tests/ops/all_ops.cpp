@@ -116,6 +116,31 @@ void run_layer_norm(Tensors& t, StreamView stream) {
   ops::layer_norm_backward(norm.backward(t), stream);
 }
 
+/// Rows of all widths for which a GPU has kernels of their own, with packs and without.
+void run_wide_norms(Tensors& t, StreamView stream) {
+  constexpr std::int64_t few = 3;
+  for (const std::int64_t columns : {61, 64, 600, 601, 1200, 1201, 3000, 3001}) {
+    const ops::LayerNormArgs forward{.input = t.matrix(few, columns),
+                                     .weight = t.vector(columns),
+                                     .bias = t.vector(columns),
+                                     .mean = t.f32({few}),
+                                     .rstd = t.f32({few}),
+                                     .output = t.matrix(few, columns),
+                                     .eps = 1e-5F};
+    ops::layer_norm_forward(forward, stream);
+    ops::layer_norm_backward({.input = forward.input,
+                              .weight = forward.weight,
+                              .mean = forward.mean,
+                              .rstd = forward.rstd,
+                              .output_gradient = t.matrix(few, columns),
+                              .residual = t.matrix(few, columns),
+                              .input_gradient = t.matrix(few, columns),
+                              .weight_gradient = t.f32({columns}),
+                              .bias_gradient = t.f32({columns})},
+                             stream);
+  }
+}
+
 void run_residual_norm(Tensors& t, StreamView stream) {
   const ops::DropoutSite site{.rate = 0.3F, .seed = 1, .counter = t.counter(2, 3)};
   const Norm norm(t, t.activation(channels));
@@ -308,6 +333,7 @@ std::vector<TensorBytes> run_all_ops(const OpsRun& run) {
   Tensors tensors(run.dtype, run.memory, stream);
   run_attention(tensors, run.head_size, stream);
   run_layer_norm(tensors, stream);
+  run_wide_norms(tensors, stream);
   run_residual_norm(tensors, stream);
   run_embedding(tensors, stream);
   run_others(tensors, stream);

@@ -714,7 +714,7 @@ TEST_CASE("CUDA ops: the bits of norms do not depend on where memory begins", "[
   const auto stream = gpu->make_stream(Backend::StreamUse::computing);
   const DType dtype = any_dtype();
   const std::int64_t rows = GENERATE(3, 300);
-  const std::int64_t columns = GENERATE(8, 1160);
+  const std::int64_t columns = GENERATE(8, 1160, 4200);
   CAPTURE(name_of(dtype), rows, columns);
   std::vector<TensorBytes> results;
   for (const std::int64_t first : {0, 1}) {

@@ -1,7 +1,11 @@
+#include <algorithm>
+#include <type_traits>
+
 #include "runtime/ops/checks.h"
 #include "runtime/ops/cuda/block_sum.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/launch.h"
+#include "runtime/ops/cuda/rounded.h"
 #include "runtime/ops/cuda/row_parts.h"
 #include "runtime/ops/cuda/row_sums.h"
 #include "runtime/ops/elements.h"
@@ -10,14 +14,45 @@
 namespace dstrain::ops::gpu {
 namespace {
 
-/// Threads of a block; each has a row.
-constexpr int row_threads = 128;
-using RowSum = BlockSum<float, row_threads>;
-
-/// Calls `body(part)` for the parts of the thread's row.
-template <class Args, class Body>
+/// Calls `body(part)` for the parts of the block's row that the thread has: one at most, a whole
+/// one, where they are held in registers.
+template <int threads, bool held, class Args, class Body>
 DSTRAIN_DEVICE void for_row(const Args& args, const Body& body) {
-  for_parts<Args::numel, row_threads>(args.columns, args.aligned, body);
+  if constexpr (held) {
+    const std::int64_t begin = static_cast<std::int64_t>(thread()) * Args::numel;
+    if (begin < args.columns) body(WholePart<Args::numel>{begin});
+  } else {
+    for_parts<Args::numel, threads>(args.columns, args.aligned, body);
+  }
+}
+
+/// The parts of a row that the thread has. Where they are held, all threads load at once and
+/// without a branch, which would wait for what was loaded: `instead` of no row, and the last part
+/// instead of none.
+template <class T, bool held>
+class OwnParts {
+ public:
+  DSTRAIN_DEVICE OwnParts(std::int64_t columns, const T* row, const T* instead) : row_(row) {
+    if constexpr (held) {
+      const std::int64_t begin = static_cast<std::int64_t>(thread()) * numel;
+      only_ = load<numel>(row == nullptr ? instead : row, std::min(begin, columns - numel));
+    }
+  }
+  template <class Part>
+  [[nodiscard]] DSTRAIN_DEVICE Pack<T, pack_numel<T>> at(const Part& part) const {
+    if constexpr (held) return only_;
+    return row_ == nullptr ? Pack<T, numel>{} : part.load(row_);
+  }
+
+ private:
+  static constexpr int numel = pack_numel<T>;
+  const T* row_;
+  Pack<T, numel> only_;
+};
+
+template <class T>
+DSTRAIN_DEVICE const T* row_of(const T* tensor, std::int64_t columns) {
+  return tensor == nullptr ? nullptr : tensor + block_x() * columns;
 }
 
 template <class T>
@@ -40,21 +75,21 @@ struct Statistics {
   float rstd;
 };
 
-template <class T>
-DSTRAIN_DEVICE Statistics compute_statistics(const Forward<T>& args, const T* x) {
-  auto& row = shared<RowSum>();
+template <int threads, bool held, class T>
+DSTRAIN_DEVICE Statistics compute_statistics(const Forward<T>& args, const OwnParts<T, held>& x) {
+  auto& row = shared<BlockSum<float, threads>>();
   const auto columns = static_cast<float>(args.columns);
   float sum = 0;
   if (args.mean != nullptr) {
-    for_row(args, [&](const auto& part) {
-      const auto values = part.load(x);
+    for_row<threads, held>(args, [&](const auto& part) {
+      const auto values = x.at(part);
       part.each([&](int j) { sum += to_float(values.at[j]); });
     });
   }
   const float mean = args.mean == nullptr ? 0.0F : row.add(sum) / columns;
   float squares = 0;
-  for_row(args, [&](const auto& part) {
-    const auto values = part.load(x);
+  for_row<threads, held>(args, [&](const auto& part) {
+    const auto values = x.at(part);
     part.each([&](int j) {
       const float centred = to_float(values.at[j]) - mean;
       squares += centred * centred;
@@ -63,15 +98,18 @@ DSTRAIN_DEVICE Statistics compute_statistics(const Forward<T>& args, const T* x)
   return {mean, 1.0F / sqrtf(row.add(squares) / columns + args.eps)};
 }
 
-template <class T>
-DSTRAIN_KERNEL(row_threads)
+/// Each block has a row.
+template <class T, int threads, bool held>
+DSTRAIN_KERNEL(threads)
 forward_kernel(DSTRAIN_ARGUMENT Forward<T> args) {
   const std::int64_t row = block_x();
-  const T* const x = args.input + row * args.columns;
-  T* const y = args.output + row * args.columns;
+  const T* const input = row_of(args.input, args.columns);
+  const OwnParts<T, held> x(args.columns, input, input);
+  const OwnParts<T, held> weight(args.columns, args.weight, input);
+  const OwnParts<T, held> bias(args.columns, args.bias, input);
   Statistics s{};
   if (args.statistics) {
-    s = compute_statistics(args, x);
+    s = compute_statistics<threads>(args, x);
     if (thread() == 0) {
       if (args.mean != nullptr) args.mean[row] = s.mean;
       args.rstd[row] = s.rstd;
@@ -79,16 +117,37 @@ forward_kernel(DSTRAIN_ARGUMENT Forward<T> args) {
   } else {
     s = {args.mean == nullptr ? 0.0F : args.mean[row], args.rstd[row]};
   }
-  for_row(args, [&](const auto& part) {
-    auto values = part.load(x);
-    const auto weights = part.load(args.weight);
-    const auto biases = args.bias == nullptr ? Pack<T, Forward<T>::numel>{} : part.load(args.bias);
+  for_row<threads, held>(args, [&](const auto& part) {
+    const auto values = x.at(part);
+    const auto weights = weight.at(part);
+    const auto biases = bias.at(part);
+    Pack<float, Forward<T>::numel> out{};
     part.each([&](int j) {
       const float scaled = (to_float(values.at[j]) - s.mean) * s.rstd * to_float(weights.at[j]);
-      values.at[j] = from_float<T>(args.bias == nullptr ? scaled : scaled + to_float(biases.at[j]));
+      out.at[j] = args.bias == nullptr ? scaled : scaled + to_float(biases.at[j]);
     });
-    part.store(values, y);
+    part.store(rounded<T>(out), args.output + row * args.columns);
   });
+}
+
+/// Calls `body(threads, held)` for rows of so many columns, with constants. The threads, and so the
+/// order of sums, do not depend on where memory begins.
+template <class T, class Body>
+void with_threads(std::int64_t columns, bool aligned, const Body& body) {
+  const auto with = [&](auto threads) {
+    const bool held = aligned && columns > 0 && columns <= threads() * pack_numel<T>;
+    if (held) return body(threads, std::true_type());
+    body(threads, std::false_type());
+  };
+  if (columns <= 128 * pack_numel<T>) return with(std::integral_constant<int, 128>());
+  if (columns <= 256 * pack_numel<T>) return with(std::integral_constant<int, 256>());
+  with(std::integral_constant<int, 512>());
+}
+
+template <int threads>
+Grid grid_of(const TensorView& input) {
+  return {
+      .x = rows_of(input), .threads = threads, .shared_bytes = sizeof(BlockSum<float, threads>)};
 }
 
 template <class T>
@@ -105,9 +164,10 @@ void run_forward(const LayerNormArgs& args, bool statistics, StreamView stream) 
                      .aligned = false};
   forward.aligned = forward.columns % forward.numel == 0 &&
                     are_aligned(forward.input, forward.weight, forward.bias, forward.output);
-  launch("layer_norm", forward_kernel<T>,
-         {.x = rows_of(args.input), .threads = row_threads, .shared_bytes = sizeof(RowSum)},
-         forward, stream);
+  with_threads<T>(forward.columns, forward.aligned, [&](auto threads, auto held) {
+    launch("layer_norm", forward_kernel<T, threads(), held()>, grid_of<threads()>(args.input),
+           forward, stream);
+  });
 }
 
 template <class T>
@@ -127,25 +187,28 @@ struct Backward {
 
 /// dx = base + rstd (g - mean(g) - xhat mean(g xhat)), where g = dy weight; without a mean of the
 /// input there is none of g.
-template <class T>
-DSTRAIN_KERNEL(row_threads)
+template <class T, int threads, bool held>
+DSTRAIN_KERNEL(threads)
 backward_kernel(DSTRAIN_ARGUMENT Backward<T> args) {
-  auto& sums = shared<RowSum>();
+  auto& sums = shared<BlockSum<float, threads>>();
   const std::int64_t row = block_x();
-  const T* const x = args.input + row * args.columns;
-  const T* const dy = args.output_gradient + row * args.columns;
   T* const dx = args.input_gradient + row * args.columns;
-  const T* const residual = args.residual == nullptr ? nullptr : args.residual + row * args.columns;
+  const T* const input = row_of(args.input, args.columns);
+  const OwnParts<T, held> x(args.columns, input, input);
+  const OwnParts<T, held> dy(args.columns, row_of(args.output_gradient, args.columns), input);
+  const OwnParts<T, held> weight(args.columns, args.weight, input);
+  const OwnParts<T, held> residual(args.columns, row_of(args.residual, args.columns), input);
+  const OwnParts<T, held> before(args.columns, args.accumulate ? dx : nullptr, input);
   const auto columns = static_cast<float>(args.columns);
   const bool centres = args.mean != nullptr;
   const float mean = centres ? args.mean[row] : 0.0F;
   const float rstd = args.rstd[row];
   float sum_g = 0;
   float sum_gx = 0;
-  for_row(args, [&](const auto& part) {
-    const auto values = part.load(x);
-    const auto weights = part.load(args.weight);
-    const auto gradients = part.load(dy);
+  for_row<threads, held>(args, [&](const auto& part) {
+    const auto values = x.at(part);
+    const auto weights = weight.at(part);
+    const auto gradients = dy.at(part);
     part.each([&](int j) {
       const float g = to_float(gradients.at[j]) * to_float(weights.at[j]);
       sum_g += g;
@@ -154,23 +217,22 @@ backward_kernel(DSTRAIN_ARGUMENT Backward<T> args) {
   });
   const float mean_g = centres ? sums.add(sum_g) / columns : 0.0F;
   const float mean_gx = sums.add(sum_gx) / columns;
-  for_row(args, [&](const auto& part) {
-    const Pack<T, Backward<T>::numel> none{};
-    const auto values = part.load(x);
-    const auto weights = part.load(args.weight);
-    const auto gradients = part.load(dy);
-    const auto before = args.accumulate ? part.load(dx) : none;
-    const auto more = residual != nullptr ? part.load(residual) : none;
-    Pack<T, Backward<T>::numel> out{};
+  for_row<threads, held>(args, [&](const auto& part) {
+    const auto values = x.at(part);
+    const auto weights = weight.at(part);
+    const auto gradients = dy.at(part);
+    const auto old = before.at(part);
+    const auto more = residual.at(part);
+    Pack<float, Backward<T>::numel> out{};
     part.each([&](int j) {
       const float g = to_float(gradients.at[j]) * to_float(weights.at[j]);
       const float normed = (to_float(values.at[j]) - mean) * rstd;
       float value = rstd * (g - mean_g - normed * mean_gx);
-      if (args.accumulate) value += to_float(before.at[j]);
-      if (residual != nullptr) value += to_float(more.at[j]);
-      out.at[j] = from_float<T>(value);
+      if (args.accumulate) value += to_float(old.at[j]);
+      if (args.residual != nullptr) value += to_float(more.at[j]);
+      out.at[j] = value;
     });
-    part.store(out, dx);
+    part.store(rounded<T>(out), dx);
   });
 }
 
@@ -202,9 +264,10 @@ void run_backward(const LayerNormBackwardArgs& args, StreamView stream) {
   backward.aligned = backward.columns % backward.numel == 0 &&
                      are_aligned(backward.input, backward.weight, backward.output_gradient,
                                  backward.residual, backward.input_gradient);
-  launch("layer_norm_backward", backward_kernel<T>,
-         {.x = rows_of(args.input), .threads = row_threads, .shared_bytes = sizeof(RowSum)},
-         backward, stream);
+  with_threads<T>(backward.columns, backward.aligned, [&](auto threads, auto held) {
+    launch("layer_norm_backward", backward_kernel<T, threads(), held()>,
+           grid_of<threads()>(args.input), backward, stream);
+  });
 }
 
 }  // namespace
