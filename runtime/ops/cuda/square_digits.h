@@ -28,6 +28,10 @@ class LaneSum {
     for (int lanes = square_lanes / 2; lanes > 0; lanes /= 2) sum += shuffle_xor(sum, lanes);
     return sum;
   }
+  /// The sum and that of the thread that differs in these bits, which has the lane four from this.
+  [[nodiscard]] DSTRAIN_DEVICE double with_other_half(int threads) const {
+    return sum_ + shuffle_xor(sum_, threads);
+  }
 
  private:
   double sum_ = 0;
@@ -48,18 +52,59 @@ DSTRAIN_DEVICE void clear(SquareDigits& squares) {
   }
 }
 
-/// Adds a number to digits that the block shares.
-DSTRAIN_DEVICE void add(SquareDigits& squares, double value) {
-  const ExactSum::Term term = ExactSum::term_of(value);
-  if (!term.finite) return atomic_add(digit_at(squares, ExactSum::words), 1);
-  if (term.mantissa == 0) return;
+/// A number as three digits.
+struct ThreeDigits {
+  std::uint64_t first;  ///< the place of the lowest
+  std::uint64_t digit[3];
+};
+
+DSTRAIN_DEVICE ThreeDigits three_digits(const ExactSum::Term& term) {
   const auto shift = static_cast<int>(term.position % 32);
   const std::uint64_t low = term.mantissa << shift;
   const std::uint64_t high = shift == 0 ? 0 : term.mantissa >> (64 - shift);
-  const std::uint64_t first = term.position / 32;
-  atomic_add(digit_at(squares, digit_place(first)), low & 0xffffffffU);
-  atomic_add(digit_at(squares, digit_place(first + 1)), low >> 32U);
-  if (high != 0) atomic_add(digit_at(squares, digit_place(first + 2)), high);
+  return {term.position / 32, {low & 0xffffffffU, low >> 32U, high}};
+}
+
+/// Adds digits to those that the block shares.
+DSTRAIN_DEVICE void add(SquareDigits& squares, const ThreeDigits& digits) {
+#pragma unroll
+  for (int i = 0; i < 3; ++i) {
+    if (digits.digit[i] == 0) continue;
+    const std::uint64_t place = digits.first + static_cast<std::uint64_t>(i);
+    atomic_add(digit_at(squares, digit_place(place)), digits.digit[i]);
+  }
+}
+
+/// Numbers that one thread adds up: those of about one size in registers, since neighbours are, and
+/// atomic additions to one place wait for each other.
+class NearDigits {
+ public:
+  DSTRAIN_DEVICE void add(double value, SquareDigits& squares) {
+    const ExactSum::Term term = ExactSum::term_of(value);
+    if (!term.finite) return atomic_add(digit_at(squares, ExactSum::words), 1);
+    if (term.mantissa == 0) return;
+    const ThreeDigits digits = three_digits(term);
+    if (digits.first != sum_.first) {
+      move_to(squares);
+      sum_.first = digits.first;
+    }
+#pragma unroll
+    for (int i = 0; i < 3; ++i) sum_.digit[i] += digits.digit[i];
+  }
+  DSTRAIN_DEVICE void move_to(SquareDigits& squares) {
+    gpu::add(squares, sum_);
+    sum_ = {};
+  }
+
+ private:
+  ThreeDigits sum_{};
+};
+
+/// Adds a number to digits that the block shares.
+DSTRAIN_DEVICE void add(SquareDigits& squares, double value) {
+  NearDigits one;
+  one.add(value, squares);
+  one.move_to(squares);
 }
 
 /// Adds those of a block to those of all.
