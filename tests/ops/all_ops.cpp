@@ -168,6 +168,11 @@ void run_embedding(Tensors& t, StreamView stream) {
                            .token_gradient = t.f32({20, channels}),
                            .position_gradient = t.f32({80, channels})},
                           stream);
+  ops::embedding_backward({.tokens = batch,
+                           .output_gradient = t.activation(channels),
+                           .token_gradient = {},
+                           .position_gradient = t.f32({80, channels})},
+                          stream);
 }
 
 void run_activation(Tensors& t, ops::Activation kind, const TensorView& input, StreamView stream) {

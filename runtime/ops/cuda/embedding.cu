@@ -54,9 +54,35 @@ struct Forward {
   }
 };
 
+/// Positions that begin at the first token of each sequence.
 template <class T>
 struct BackwardPositions {
-  const std::int32_t* first_position;  ///< or null
+  static constexpr int numel = pack_numel<T>;
+  const T* output_gradient;
+  float* gradient;
+  std::int64_t sequences;
+  std::int64_t sequence_numel;
+  [[nodiscard]] bool aligned() const {
+    return sequence_numel % numel == 0 && are_aligned(output_gradient, gradient);
+  }
+
+  template <int n>
+  DSTRAIN_DEVICE void apply(std::int64_t i) const {
+    auto sum = load<n>(static_cast<const float*>(gradient), i);
+#pragma unroll 2
+    for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
+      const auto values = load<n>(output_gradient, sequence * sequence_numel + i);
+#pragma unroll
+      for (int j = 0; j < n; ++j) sum.at[j] += to_float(values.at[j]);
+    }
+    store(sum, gradient, i);
+  }
+};
+
+/// Positions that begin anew within sequences.
+template <class T>
+struct BackwardPositionsOfDocuments {
+  const std::int32_t* first_position;
   const T* output_gradient;
   float* gradient;
   std::int64_t sequences;
@@ -68,9 +94,8 @@ struct BackwardPositions {
     const std::int64_t column = i % columns;
     for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
       const std::int64_t begin = sequence * length;
-      const std::int64_t end = begin + (first_position == nullptr ? position + 1 : length);
-      for (std::int64_t row = begin + position; row < end; ++row) {
-        if (first_position != nullptr && row - begin - first_position[row] != position) continue;
+      for (std::int64_t row = begin + position; row < begin + length; ++row) {
+        if (row - begin - first_position[row] != position) continue;
         sum += to_float(output_gradient[row * columns + column]);
       }
     }
@@ -81,46 +106,50 @@ struct BackwardPositions {
 struct SortRows {
   const std::int32_t* tokens;
   std::int64_t rows;
-  std::int32_t* order;
+  DeviceWords* words;
 };
 
 constexpr int sort_threads = 256;
 
-/// Rows by their tokens, those of one token as they were. A thread for each row counts those that
-/// stand before it.
+/// Rows by their tokens, those of one token as they were. A thread for each row and slab of rows
+/// counts those that stand before it; the last block to end for its rows adds the counts up.
 DSTRAIN_KERNEL(sort_threads)
 sort_kernel(DSTRAIN_ARGUMENT SortRows args) {
   struct Shared {
-    std::int32_t tokens[sort_threads];
+    std::int32_t tokens[sorted_slab_rows];
   };
   auto& s = shared<Shared>();
+  DeviceWords& words = *args.words;
   const std::int64_t row = block_x() * sort_threads + thread();
+  const std::int64_t begin = block_y() * sorted_slab_rows;
+  const auto count = static_cast<int>(std::min(args.rows - begin, std::int64_t{sorted_slab_rows}));
   const std::int32_t own = row < args.rows ? args.tokens[row] : 0;
+  for (int i = thread(); i < count; i += sort_threads) s.tokens[i] = args.tokens[begin + i];
+  sync();
+  const auto earlier =
+      static_cast<int>(std::max<std::int64_t>(std::min<std::int64_t>(row - begin, count), 0));
   std::int32_t before = 0;
-  for (std::int64_t begin = 0; begin < args.rows; begin += sort_threads) {
-    const std::int64_t loaded = begin + thread();
-    s.tokens[thread()] =
-        loaded < args.rows ? args.tokens[loaded] : std::numeric_limits<std::int32_t>::max();
-    sync();
-    for (int i = 0; i < sort_threads; ++i) {
-      const std::int32_t other = s.tokens[i];
-      if (other < own || (other == own && begin + i < row)) ++before;
-    }
-    sync();
-  }
-  if (row < args.rows) args.order[before] = static_cast<std::int32_t>(row);
+  for (int i = 0; i < earlier; ++i) before += s.tokens[i] <= own ? 1 : 0;
+  for (int i = earlier; i < count; ++i) before += s.tokens[i] < own ? 1 : 0;
+  if (row < args.rows) words.smaller[block_y()][row] = before;
+  const std::int64_t slabs = divide_up(args.rows, sorted_slab_rows);
+  if (!is_last_block(words.arrivals[block_x()], static_cast<std::uint32_t>(slabs))) return;
+  if (row >= args.rows) return;
+  std::int64_t place = 0;
+  for (std::int64_t slab = 0; slab < slabs; ++slab) place += words.smaller[slab][row];
+  words.order[place] = static_cast<std::int32_t>(row);
+  words.sorted[place] = own;
 }
 
 constexpr int token_threads = 64;
 
-/// Sums of the rows of each token, which stand next to each other in `order`.
+/// Sums of the rows of each token, which stand next to each other in the order of `words`.
 template <class T>
 struct BackwardTokens {
   static constexpr int numel = pack_numel<T>;
   static constexpr int at_once = 8;  ///< rows that are loaded before the first of them is added
   static constexpr std::int64_t of_block = token_threads * numel;
-  const std::int32_t* tokens;
-  const std::int32_t* order;
+  const DeviceWords* words;
   const T* output_gradient;
   float* gradient;
   std::int64_t vocabulary;
@@ -129,27 +158,51 @@ struct BackwardTokens {
   bool aligned;
 
   [[nodiscard]] DSTRAIN_DEVICE bool has(std::int64_t place, std::int32_t token) const {
-    return place < rows && tokens[order[place]] == token;
+    return place < rows && words->sorted[place] == token;
+  }
+  /// The rows of a token from `place` on, then -1.
+  DSTRAIN_DEVICE void find(std::int64_t place,
+                           std::int32_t token,
+                           std::int32_t (&found)[at_once]) const {
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      const std::int64_t at = std::min(place + i, rows - 1);  // no branch between loads
+      const std::int32_t row = words->order[at];
+      found[i] = words->sorted[at] == token && place + i < rows ? row : -1;
+    }
+  }
+  /// Adds rows to a part of a sum, in order. Without a branch between loads: the first row is
+  /// loaded instead of none.
+  template <int count, class Part>
+  DSTRAIN_DEVICE void add_rows(const Part& part,
+                               const std::int32_t (&found)[at_once],
+                               Pack<float, numel>& sum) const {
+    Pack<T, numel> values[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      values[i] = part.load(output_gradient + (found[i] < 0 ? found[0] : found[i]) * columns);
+    }
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      if (found[i] >= 0) part.each([&](int j) { sum.at[j] += to_float(values[i].at[j]); });
+    }
   }
   /// Adds to a part of the token's row those of all rows from `place` on that have it, in order.
   template <class Part>
   DSTRAIN_DEVICE void add(const Part& part, std::int64_t place, std::int32_t token) const {
     float* const sums = gradient + token * columns;
     auto sum = part.load(sums);
-    for (; has(place, token); place += at_once) {
-      Pack<T, numel> values[at_once]{};
-      int count = 0;
+    std::int32_t found[at_once];
+    find(place, token, found);
+    while (found[1] >= 0) {
+      place += at_once;
+      std::int32_t next[at_once];
+      find(place, token, next);
+      add_rows<at_once>(part, found, sum);
 #pragma unroll
-      for (int i = 0; i < at_once; ++i) {
-        if (!has(place + i, token)) continue;
-        values[i] = part.load(output_gradient + order[place + i] * columns);
-        ++count;
-      }
-#pragma unroll
-      for (int i = 0; i < at_once; ++i) {
-        if (i < count) part.each([&](int j) { sum.at[j] += to_float(values[i].at[j]); });
-      }
+      for (int i = 0; i < at_once; ++i) found[i] = next[i];
     }
+    if (found[0] >= 0) add_rows<1>(part, found, sum);
     part.store(sum, sums);
   }
 };
@@ -160,7 +213,7 @@ template <class T>
 DSTRAIN_KERNEL(token_threads)
 tokens_kernel(DSTRAIN_ARGUMENT BackwardTokens<T> args) {
   const std::int64_t place = block_x();
-  const std::int32_t token = args.tokens[args.order[place]];
+  const std::int32_t token = args.words->sorted[place];
   if (token < 0 || token >= args.vocabulary || (place > 0 && args.has(place - 1, token))) return;
   const std::int64_t column = block_y() * args.of_block + thread() * args.numel;
   const std::int64_t left = args.columns - column;
@@ -177,20 +230,20 @@ template <class T>
 void add_token_rows(const EmbeddingBackwardArgs& args, StreamView stream) {
   const std::int64_t columns = args.output_gradient.shape()[2];
   const std::int64_t all_rows = args.tokens.numel();
-  std::int32_t* const order = &op_state(stream).words().order[0];
+  DeviceWords* const words = &op_state(stream).words();
   for (std::int64_t first = 0; first < all_rows; first += sorted_rows) {
     const std::int64_t rows = std::min(sorted_rows, all_rows - first);
     const std::int32_t* const tokens = elements<std::int32_t>(args.tokens) + first;
     launch("embedding_backward", sort_kernel,
            {.x = divide_up(rows, sort_threads),
+            .y = divide_up(rows, sorted_slab_rows),
             .threads = sort_threads,
-            .shared_bytes = sort_threads * sizeof(std::int32_t)},
-           SortRows{tokens, rows, order}, stream);
+            .shared_bytes = sorted_slab_rows * sizeof(std::int32_t)},
+           SortRows{tokens, rows, words}, stream);
     using Sums = BackwardTokens<T>;
     const T* const gradient = elements<T>(args.output_gradient) + first * columns;
     float* const target = floats(args.token_gradient);
-    const Sums sums{tokens,
-                    order,
+    const Sums sums{words,
                     gradient,
                     target,
                     args.token_gradient.shape()[0],
@@ -212,11 +265,18 @@ void run_backward(const EmbeddingBackwardArgs& args, StreamView stream) {
   }
   if (args.position_gradient.empty()) return;
   if (!args.accumulate_position) gpu::fill_zero(args.position_gradient, stream);
-  for_elements("embedding_backward", shape[1] * shape[2],
-               BackwardPositions<T>{elements<std::int32_t>(args.first_position),
-                                    elements<T>(args.output_gradient),
-                                    floats(args.position_gradient), shape[0], shape[1], shape[2]},
-               stream);
+  const std::int64_t numel = shape[1] * shape[2];
+  const T* const output_gradient = elements<T>(args.output_gradient);
+  float* const gradient = floats(args.position_gradient);
+  if (args.first_position.empty()) {
+    const BackwardPositions<T> positions{output_gradient, gradient, shape[0], numel};
+    return for_packs("embedding_backward", numel, positions.aligned(), positions, stream);
+  }
+  for_elements(
+      "embedding_backward", numel,
+      BackwardPositionsOfDocuments<T>{elements<std::int32_t>(args.first_position), output_gradient,
+                                      gradient, shape[0], shape[1], shape[2]},
+      stream);
 }
 
 }  // namespace

@@ -26,8 +26,10 @@ struct CublasLtTraits {
 using SquareDigits = ExactSum::Digits;
 inline constexpr int square_digits = static_cast<int>(std::tuple_size_v<SquareDigits>);
 
-/// Rows of an embedding's gradient that are sorted at once: the work grows with their square.
+/// Rows of an embedding's gradient that are sorted at once: the work grows with their square. Each
+/// is compared with slabs of them.
 inline constexpr std::int64_t sorted_rows = 8192;
+inline constexpr std::int64_t sorted_slab_rows = 1024;
 
 /// Sums of a matrix's rows begin as sums of slabs of rows, by so many blocks of threads at most:
 /// two for each of an H100's multiprocessors. Each has two sums of so many columns.
@@ -37,16 +39,18 @@ inline constexpr std::int64_t row_sum_columns = 256;
 /// Words of the device that ops of one stream use from one launch to the next.
 struct DeviceWords {
   std::int32_t order[sorted_rows];
+  std::int32_t sorted[sorted_rows];
+  std::int32_t smaller[sorted_rows / sorted_slab_rows][sorted_rows];
   float row_sums[2 * row_sum_blocks * row_sum_columns];
-  std::uint32_t row_sum_arrivals[row_sum_blocks];  ///< zero between ops
-  SquareDigits squares[2];                         ///< zero between ops
+  std::uint32_t arrivals[row_sum_blocks];  ///< zero between ops
+  SquareDigits squares[2];                 ///< zero between ops
   std::int32_t flag;
   float step_size;
 };
 
 struct ProductPlans;
 
-/// What a stream keeps for its ops: cuBLASLt, the algorithms that it chose, some 570 KiB of the
+/// What a stream keeps for its ops: cuBLASLt, the algorithms that it chose, some 850 KiB of the
 /// device and, where it converts what comes from the host or goes there, staging(). No plan of
 /// memory counts it; library_memory.cpp says so.
 class OpState final : public cuda::CudaStream::Kept {

@@ -184,7 +184,7 @@ void add_up_rows(const char* op, const RowSums<T>& sums, StreamView stream) {
       .slab_rows = slab_rows,
       .slabs = std::max<std::int64_t>(divide_up(sums.rows, slab_rows), 1),
       .partial = &words.row_sums[0],
-      .arrivals = &words.row_sum_arrivals[0],
+      .arrivals = &words.arrivals[0],
       .aligned = sums.columns % pack_numel<T> == 0 && are_aligned(sums.values, sums.input)};
   if (sums.input == nullptr) {
     run<1>(op, slabs, stream);
