@@ -34,6 +34,7 @@ void check_common(const Args& args) {
                 s.kv_heads);
   DSTRAIN_CHECK(!rule.causal || s.tokens == s.keys, "causal: {} queries, {} keys", s.tokens,
                 s.keys);
+  DSTRAIN_CHECK(rule.divisor > 0, "divisor {}", rule.divisor);
   DSTRAIN_CHECK(rule.window == 0 || (rule.causal && rule.window > 0), "window {}", rule.window);
   DSTRAIN_CHECK(rule.rotary.dims % 2 == 0 && rule.rotary.dims <= s.head_size &&
                     rule.rotary.dims <= Rotary::dims_max,

@@ -31,7 +31,7 @@ struct AttentionSizes {
 struct AttentionRule {
   bool causal = true;         ///< only keys up to its own position
   std::int64_t window = 0;    ///< only so many keys, up to its own position; 0: all. If causal
-  float divisor = 1;          ///< of the scores; commonly sqrt(D)
+  float divisor = 1;          ///< of the scores, positive; commonly sqrt(D)
   Rotary rotary{};            ///< turns queries and keys
   RelativeBuckets buckets{};  ///< of the bias that scores get behind the division
 };
@@ -64,7 +64,8 @@ struct AttentionArgs {
 /// one here or not. CPU: the angles of a rotary embedding and, for each of min(B K, 64) heads that
 /// may be at work at once, about 2 S D and 3 T D floats, with T and S rounded up to 64 and D to 16;
 /// where heads share keys, 2 S D more in backward. CUDA: none and B H T floats, and some by bias;
-/// with a rotary embedding two bytes for each element of queries and keys, which f32 leaves alone.
+/// with a rotary embedding two bytes for each element of queries and keys, and in backward up to
+/// 1.25 GiB of gradients of scores (ScoreGradients), which f32 leaves alone.
 Bytes attention_forward_workspace(const AttentionSizes& sizes,
                                   const AttentionRule& rule,
                                   DeviceKind device);

@@ -3,6 +3,7 @@
 
 #include "runtime/device/cpu_stream.h"
 #include "runtime/ops/attention.h"
+#include "runtime/ops/attention_scratch.h"
 #include "runtime/ops/matmul.h"
 #include "tests/support/catch.h"
 
@@ -57,9 +58,10 @@ TEST_CASE("Workspace: of attention the same on every machine", "[ops][workspace]
     Bytes backward;
     Bytes cuda;
   };
-  const auto row = GENERATE(Row{{1, 10, 10, 2, 2, 10}, 81920, 181248, 128},
-                            Row{{4, 512, 512, 12, 12, 64}, 20840448, 36765696, 98304},
-                            Row{{8, 1000, 1000, 25, 25, 64}, 52953088, 91226112, 800000});
+  const auto row =
+      GENERATE(Row{{1, 10, 10, 2, 2, 10}, 81920, 181248, 128 + 8192},
+               Row{{4, 512, 512, 12, 12, 64}, 20840448, 36765696, 98304 + 14155776},
+               Row{{8, 1000, 1000, 25, 25, 64}, 52953088, 91226112, 800000 + 222822400});
   CAPTURE(row.sizes.sequences, row.sizes.tokens);
   CHECK(ops::attention_forward_workspace(row.sizes, {}, DeviceKind::cpu) == row.forward);
   CHECK(ops::attention_backward_workspace(row.sizes, {}, DeviceKind::cpu) == row.backward);
@@ -78,6 +80,28 @@ TEST_CASE("Workspace: of attention the same on every machine", "[ops][workspace]
   const std::int64_t distances = 2 * round_up(row.sizes.tokens, 64);
   CHECK(ops::attention_forward_workspace(row.sizes, biased, DeviceKind::cpu) ==
         row.forward + row.sizes.heads * distances * 4);
+}
+
+TEST_CASE("Workspace: of attention on a GPU keeps gradients of scores while they fit",
+          "[ops][workspace]") {
+  struct Row {
+    ops::AttentionSizes sizes;
+    ops::AttentionRule rule;
+    Bytes kept;  ///< of 4096 bytes for 32 queries and 64 keys, where a query sees some of them
+  };
+  constexpr Bytes patch = 4096;
+  const auto row = GENERATE_COPY(
+      values<Row>({{{1, 33, 100, 2, 1, 64}, {.causal = false}, Bytes{2 * 2 * 2} * patch},
+                   {{1, 128, 128, 1, 1, 64}, {}, Bytes{1 + 1 + 2 + 2} * patch},
+                   {{1, 128, 128, 1, 1, 64}, {.buckets = {32, 128, true}}, 0},
+                   {{1, 128, 128, 1, 1, 136}, {}, 0},
+                   {{2, 4096, 4096, 32, 8, 128}, {}, Bytes{2 * 32 * 64 * 65} * patch},
+                   {{1, 8192, 8192, 32, 8, 128}, {}, Bytes{16 * 128 * 129} * patch},
+                   {{1, 16384, 16384, 32, 8, 128}, {}, 0},
+                   {{64, 2048, 2048, 16, 16, 64}, {}, Bytes{16 * 16 * 32 * 33} * patch}}));
+  CAPTURE(row.sizes.sequences, row.sizes.tokens, row.sizes.head_size);
+  const ops::ScoreGradients kept(row.sizes, row.rule);
+  CHECK(kept.sequences * kept.kv_heads * row.sizes.group() * kept.head_patches * patch == row.kept);
 }
 
 }  // namespace

@@ -96,16 +96,16 @@ TEMPLATE_TEST_CASE("Tensor cores: what a product gave is multiplied by a tile",
     auto& tile = shared<HalfTile<T, 32, 48>>();
     fill(tile, 3);
     sync();
-    FragmentC a[4]{};  // 16 x 32
+    FragmentC a[1][4]{};  // 16 x 32
     for (int n = 0; n < 4; ++n) {
       for (int i = 0; i < 4; ++i) {
-        a[n].sums[i] = static_cast<float>(
+        a[0][n].sums[i] = static_cast<float>(
             number(fragment_row() + i / 2 * 8, n * 8 + fragment_column() + i % 2));
       }
     }
-    FragmentC c[6]{};
+    FragmentC c[1][6]{};
     add_rounded_product<T>(a, tile, c);
-    write<6, 48>(c, actual);
+    write<6, 48>(c[0], actual);
   });
   for (int row = 0; row < 16; ++row) {
     for (int column = 0; column < 48; ++column) {

@@ -6,6 +6,7 @@
 #include "runtime/ops/cuda/block_sum.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/elementwise.h"
+#include "runtime/ops/cuda/warp_instructions.h"
 
 namespace dstrain::ops::gpu {
 namespace {
@@ -160,7 +161,7 @@ key_kernel(DSTRAIN_ARGUMENT Backward args) {
   auto& s = shared<Shared<columns>>();
   const std::int64_t group = args.sizes.group();
   Place at(block_z(), block_y() * group, block_y());
-  at.tile = block_x();
+  at.tile = static_cast<std::int32_t>(block_x());
   load_keys(args, at, s);
   KeyGradients<columns> sums{};
   for (; at.head < (block_y() + 1) * group; ++at.head) {
@@ -247,22 +248,39 @@ query_kernel(DSTRAIN_ARGUMENT Backward args) {
       query_rows(args.sizes, args.query_gradient, at));
 }
 
-/// A warp for each query of a head.
 template <class T>
 struct Delta {
   HeadMatrix<const T> output;
   HeadMatrix<const T> output_gradient;
   float* delta;
   AttentionSizes sizes;
+  bool copies;  ///< 16 bytes at a time
 };
 
+/// As many elements as 16 bytes hold, with zeros behind the last one there is.
 template <class T>
+struct alignas(16) DeltaChunk {
+  static constexpr int count = 16 / sizeof(T);
+  T element[count];
+
+  DSTRAIN_DEVICE DeltaChunk(const T* from, std::int64_t there, bool copies) {
+    if (copies) {
+      copy_chunk(element, from);
+    } else {
+#pragma unroll
+      for (int i = 0; i < count; ++i) element[i] = i < there ? from[i] : T{};
+    }
+  }
+};
+
+/// So many lanes for each query of a head.
+template <class T, int lanes>
 DSTRAIN_KERNEL(attention_threads)
 delta_kernel(DSTRAIN_ARGUMENT Delta<T> args) {
-  constexpr int warps = attention_threads / warp_threads;
+  using Chunk = DeltaChunk<T>;
   const AttentionSizes& sizes = args.sizes;
-  const std::int64_t index = block_x() * warps + thread() / warp_threads;  // in (B, H, T)
-  const bool exists = index < sizes.sequences * sizes.heads * sizes.tokens;
+  const std::int64_t index = block_x() * (attention_threads / lanes) + thread() / lanes;
+  const bool exists = index < sizes.sequences * sizes.heads * sizes.tokens;  // in (B, H, T)
   float sum = 0;
   if (exists) {
     const std::int64_t query = index % sizes.tokens;
@@ -270,13 +288,19 @@ delta_kernel(DSTRAIN_ARGUMENT Delta<T> args) {
     const std::int64_t sequence = index / sizes.tokens / sizes.heads;
     const T* const output = args.output.at(sequence, head, query, sizes.head_size);
     const T* const gradient = args.output_gradient.at(sequence, head, query, sizes.head_size);
-    for (std::int64_t i = thread() % warp_threads; i < sizes.head_size; i += warp_threads) {
-      sum = fmaf(to_float(output[i]), to_float(gradient[i]), sum);
+    for (std::int64_t i = thread() % lanes * Chunk::count; i < sizes.head_size;
+         i += lanes * Chunk::count) {
+      const Chunk a(output + i, sizes.head_size - i, args.copies);
+      const Chunk b(gradient + i, sizes.head_size - i, args.copies);
+#pragma unroll
+      for (int j = 0; j < Chunk::count; ++j) {
+        sum = fmaf(to_float(a.element[j]), to_float(b.element[j]), sum);
+      }
     }
   }
 #pragma unroll
-  for (int lanes = warp_threads / 2; lanes > 0; lanes /= 2) sum += shuffle_xor(sum, lanes);
-  if (exists && thread() % warp_threads == 0) args.delta[index] = sum;
+  for (int other = lanes / 2; other > 0; other /= 2) sum += shuffle_xor(sum, other);
+  if (exists && thread() % lanes == 0) args.delta[index] = sum;
 }
 
 /// The gradient (buckets, H) is the sum of those of all sequences and tiles, in their order.
@@ -330,11 +354,16 @@ AttentionBackward<T> make_arguments(const AttentionBackwardArgs& args,
 template <class T>
 void launch_delta(const AttentionBackward<T>& backward, StreamView stream) {
   const AttentionSizes& sizes = backward.sizes;
-  constexpr std::int64_t warps = attention_threads / warp_threads;
-  launch("attention_backward", delta_kernel<T>,
-         {.x = divide_up(sizes.sequences * sizes.heads * sizes.tokens, warps),
-          .threads = attention_threads},
-         Delta<T>{backward.output, backward.output_gradient, backward.delta, sizes}, stream);
+  const bool copies = is_aligned(backward.output, sizes.head_size) &&
+                      is_aligned(backward.output_gradient, sizes.head_size);
+  with_columns(sizes.head_size, [&](auto columns) {
+    constexpr int lanes = std::min(columns / DeltaChunk<T>::count, warp_threads);
+    launch("attention_backward", delta_kernel<T, lanes>,
+           {.x = divide_up(sizes.sequences * sizes.heads * sizes.tokens, attention_threads / lanes),
+            .threads = attention_threads},
+           Delta<T>{backward.output, backward.output_gradient, backward.delta, sizes, copies},
+           stream);
+  });
 }
 
 /// Of f32, whose products are exact but for the order of their sums.
@@ -366,7 +395,7 @@ void attention_backward(const AttentionBackwardArgs& args, StreamView stream) {
     constexpr bool halves = !std::is_same_v<T, float>;
     launch_delta(backward, stream);
     if constexpr (halves) {
-      launch_half_backward(backward, scratch.turned, stream);
+      launch_half_backward(backward, scratch, stream);
     } else {
       launch_backward(backward, stream);
     }

@@ -7,9 +7,10 @@
 namespace dstrain::ops::gpu {
 
 // With P the probabilities, Z the dropout multipliers, dP the gradient of P Z:
-// dS = P (dP Z - delta), delta = sum_j P_j (dP Z)_j = dO . O per query. Two kernels compute the
-// tiles of P and dS: one adds up the gradients of a tile of keys over queries, the other that of a
-// tile of queries over keys, so that no two blocks add to the same place.
+// dS = P (dP Z - delta), delta = sum_j P_j (dP Z)_j = dO . O per query. One kernel adds up the
+// gradients of a tile of keys over queries, another that of a tile of queries over keys, so that no
+// two blocks add to the same place. Both compute the tiles of P and dS, unless the first one can
+// keep dS for the second.
 
 /// What the kernels of backward read and write.
 template <class T>
@@ -35,11 +36,13 @@ struct AttentionBackward {
   float* bias_sums;  ///< (B, H, tiles of queries, buckets); null: nobody wants them
 };
 
-/// Whether some of `count` queries may see some of the tile's keys.
+/// Whether some of `count` queries may see some of so many keys from the tile's first one on.
 template <class T>
-DSTRAIN_DEVICE bool sees(const AttentionBackward<T>& args, const AttentionPlace& at, int count) {
-  const Sight::Range range = args.sight.of_tile(at.sequence, at.query, count);
-  return range.begin < at.key() + key_tile && range.end > at.key();
+DSTRAIN_DEVICE bool sees(const AttentionBackward<T>& args,
+                         const AttentionPlace& at,
+                         int count,
+                         int keys = key_tile) {
+  return args.sight.of_tile(at.sequence, at.query, count).meets(at.key(), keys);
 }
 
 /// Of a tile of queries by keys: along its diagonals the sums of the gradients of scores, and the
@@ -83,10 +86,10 @@ DSTRAIN_DEVICE float sum_of_bias(const DiagonalSums<queries>& sums, int row) {
 }
 
 /// Backward of halves, by tensor cores: all but `delta` and the sum over `bias_sums`. Where there
-/// is a rotary embedding, queries and keys are turned into `turned` first.
+/// is a rotary embedding, queries and keys are turned into scratch first.
 template <class T>
 void launch_half_backward(const AttentionBackward<T>& backward,
-                          const TurnedHeads& turned,
+                          const AttentionScratch& scratch,
                           StreamView stream);
 
 }  // namespace dstrain::ops::gpu

@@ -12,19 +12,49 @@ static_assert(half_rows == attention_backward_half_queries && half_rows == key_t
 template <class T>
 struct HalfBackward : AttentionBackward<T> {
   bool copies = false;  ///< what is read: 16 bytes at a time
+  ScoreGradients scores;
+  T* score_gradients = nullptr;  ///< those that are kept, or null
+  /// What a launch begins with.
+  std::int64_t first_sequence = 0;
+  std::int64_t first_key_head = 0;
 };
+
+/// The patch of gradients of scores that holds a warp's queries and keys.
+template <class T>
+DSTRAIN_DEVICE T* score_patch(const HalfBackward<T>& args, const AttentionPlace& at) {
+  const std::int64_t group = args.sizes.group();
+  const std::int64_t head = (at.sequence - args.first_sequence) * args.scores.kv_heads * group +
+                            at.head - args.first_key_head * group;
+  const std::int64_t patch = head * args.scores.head_patches +
+                             args.scores.patches_before(at.query / ScoreGradients::queries) +
+                             at.tile;
+  return args.score_gradients + patch * ScoreGradients::queries * ScoreGradients::keys;
+}
 
 /// Sums of a block, for what turns them back and stores them.
-template <int columns>
+template <int rows, int columns>
 struct SumTile {
-  float sum[half_rows][columns + padding];
+  float sum[rows][columns + padding];
 };
 
-template <int columns>
-DSTRAIN_DEVICE void put_sums(const FragmentC (&sums)[columns / 8], SumTile<columns>& tile) {
-  for_each_sum(sums, [&](int which, int column, const float& sum) {
-    tile.sum[block_row(which)][column] = sum;
-  });
+/// Stores the sums of a block, whose threads are all here.
+template <class T, int tiles, int count>
+DSTRAIN_DEVICE void store_sums(const FragmentC (&sums)[tiles][count],
+                               float factor,
+                               const Rotary& rotary,
+                               bool turns,
+                               const TileRows<T>& to) {
+  constexpr int rows = tiles * half_rows;
+  constexpr int columns = count * 8;
+  auto& tile = shared<SumTile<rows, columns>>();
+#pragma unroll
+  for (int i = 0; i < tiles; ++i) {
+    for_each_sum(sums[i], [&](int which, int column, const float& sum) {
+      tile.sum[block_row(which, i, tiles)][column] = sum;
+    });
+  }
+  sync();
+  store_tile<half_threads, rows, columns, T>(tile.sum, factor, rotary, turns, to);
 }
 
 // Keys: a block has a tile of keys and takes turns of queries. Rows of what it computes are keys,
@@ -32,26 +62,46 @@ DSTRAIN_DEVICE void put_sums(const FragmentC (&sums)[columns / 8], SumTile<colum
 
 /// Queries of a turn: what registers have room for beside two gradients of 128 columns.
 constexpr int turn_queries = 32;
+static_assert(turn_queries == ScoreGradients::queries && key_tile == ScoreGradients::keys);
+
+/// Tiles of 16 keys that a warp has. Two halve what it loads from shared memory for each product.
+template <int columns>
+constexpr int warp_tiles = columns <= 64 ? 2 : 1;
+/// Keys of a block, of one tile of keys or two.
+template <int columns>
+constexpr int block_keys = warp_tiles<columns>* half_rows;
 
 /// Where registers do not do for both gradients, one kernel computes one, another the other.
 enum class Wanted : std::uint8_t { both, keys, values };
 
-/// The queries of a turn, and what is known of them.
+/// Lets a thread have eight queries in a row in four fragments, to store their gradients at once:
+/// the columns 2 t and 2 t + 1 of fragment i are the queries 8 t + 2 i and the next one.
+struct QueryOrder {
+  DSTRAIN_DEVICE int operator()(int query) const {
+    return query % 8 / 2 * 8 + query / 8 * 2 + query % 2;
+  }
+  DSTRAIN_DEVICE static int first_of_thread() { return fragment_column() * 4; }
+};
+static_assert(turn_queries == 32, "QueryOrder is of four fragments");
+
+/// The queries of a turn, in QueryOrder, and what is known of them.
 template <class T, int columns>
 struct Queries {
+  static constexpr int drop_tiles = block_keys<columns> / key_tile;
   HalfTile<T, turn_queries, columns> queries;
   HalfTile<T, turn_queries, columns> output_gradient;
   float logsumexp[turn_queries];  ///< times log2(e)
   float delta[turn_queries];
-  Sight::Range visible[turn_queries];   ///< counted from the first key on
-  std::uint8_t kept[turn_queries][16];  ///< bit i: dropout leaves the key of 16 i + the index
-  float biases[turn_queries + key_tile];
+  Sight::Range visible[turn_queries];  ///< counted from the first key on
+  /// Bit i: dropout leaves the key of 16 i + the index.
+  std::uint8_t kept[turn_queries][drop_tiles][16];
+  float biases[turn_queries + block_keys<columns>];
 };
 
 template <class T, int columns>
 struct KeyShared {
-  HalfTile<T, key_tile, columns> keys;
-  HalfTile<T, key_tile, columns> values;
+  HalfTile<T, block_keys<columns>, columns> keys;
+  HalfTile<T, block_keys<columns>, columns> values;
   Queries<T, columns> turn[2];
 };
 
@@ -59,17 +109,19 @@ template <class T, int columns>
 DSTRAIN_DEVICE void draw_kept(const HalfBackward<T>& args,
                               const AttentionPlace& at,
                               Queries<T, columns>& q) {
+  constexpr int tiles = Queries<T, columns>::drop_tiles;
 #pragma unroll 1
-  for (int i = thread(); i < turn_queries * 16; i += half_threads) {
-    const int query = i / 16;
+  for (int i = thread(); i < turn_queries * tiles * 16; i += half_threads) {
+    const int query = i / (tiles * 16);
+    const int tile = i / 16 % tiles;
     const DropoutMask::Four drawn = args.mask.draw(
-        at.sequence, dropout_group(args.sizes, at.head, at.query + query, at.tile), i % 16);
+        at.sequence, dropout_group(args.sizes, at.head, at.query + query, at.tile + tile), i % 16);
     unsigned kept = 0;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       if (drawn.multiplier[j] > 0) kept |= 1U << j;
     }
-    q.kept[query][i % 16] = static_cast<std::uint8_t>(kept);
+    q.kept[QueryOrder()(query)][tile][i % 16] = static_cast<std::uint8_t>(kept);
   }
 }
 
@@ -77,8 +129,9 @@ template <class T, int columns>
 DSTRAIN_DEVICE void start_queries(const HalfBackward<T>& args,
                                   const AttentionPlace& at,
                                   Queries<T, columns>& q) {
-  start_tile(query_rows(args.sizes, args.query, at), args.copies, q.queries);
-  start_tile(query_rows(args.sizes, args.output_gradient, at), args.copies, q.output_gradient);
+  start_tile(query_rows(args.sizes, args.query, at), args.copies, q.queries, QueryOrder());
+  start_tile(query_rows(args.sizes, args.output_gradient, at), args.copies, q.output_gradient,
+             QueryOrder());
   load_biases<half_threads, turn_queries>(args.bias, args.bias_table, args.sizes.heads, at.head,
                                           at.key() - at.query, q.biases);
   if (args.mask.active()) draw_kept(args, at, q);
@@ -87,26 +140,43 @@ DSTRAIN_DEVICE void start_queries(const HalfBackward<T>& args,
   const std::int64_t of_query =
       (at.sequence * args.sizes.heads + at.head) * args.sizes.tokens + query;
   const bool exists = query < args.sizes.tokens;
-  q.logsumexp[thread()] = exists ? args.logsumexp[of_query] * log2_e : 0.0F;
-  q.delta[thread()] = exists ? args.delta[of_query] : 0.0F;
-  q.visible[thread()] = args.sight.of(at.sequence, query).from(at.key());
+  const int column = QueryOrder()(thread());
+  q.logsumexp[column] = exists ? args.logsumexp[of_query] * log2_e : 0.0F;
+  q.delta[column] = exists ? args.delta[of_query] : 0.0F;
+  q.visible[column] = args.sight.of(at.sequence, query).from(at.key());
 }
 
-/// Moves on to queries of the head or of the next one, before `heads`, of which some may see the
-/// keys; whether there are any.
+/// Moves on to queries of the head or of the next one, before `heads`, of which some may see some
+/// of the keys; whether there are any.
 template <class T>
 DSTRAIN_DEVICE bool find_queries(const HalfBackward<T>& args,
-                                 std::int64_t heads,
+                                 std::int32_t heads,
+                                 int keys,
                                  AttentionPlace& at) {
   const std::int64_t first = args.sight.causal ? at.key() / turn_queries * turn_queries : 0;
   for (; at.head < heads; ++at.head) {
     at.query = at.query < first ? first : at.query;
     for (; at.query < args.sizes.tokens; at.query += turn_queries) {
-      if (sees(args, at, turn_queries)) return true;
+      if (sees(args, at, turn_queries, keys)) return true;
     }
     at.query = 0;
   }
   return false;
+}
+
+/// Scores or their gradients, by keys of a warp and queries of a turn.
+template <int columns>
+using TurnScores = FragmentC[warp_tiles<columns>][turn_queries / 8];
+
+/// Calls `body(row of the block, column, value)`.
+template <int tiles, class Body>
+DSTRAIN_DEVICE void for_each_score(FragmentC (&scores)[tiles][turn_queries / 8], const Body& body) {
+#pragma unroll
+  for (int i = 0; i < tiles; ++i) {
+    for_each_sum(scores[i], [&](int which, int column, float& score) {
+      body(block_row(which, i, tiles), column, score);
+    });
+  }
 }
 
 /// The transpose of finish_scores(), of what keys and queries multiply to.
@@ -114,18 +184,44 @@ template <class T, int columns>
 DSTRAIN_DEVICE void finish_transposed_scores(const HalfBackward<T>& args,
                                              const AttentionPlace& at,
                                              const Queries<T, columns>& q,
-                                             FragmentC (&scores)[turn_queries / 8]) {
-  for_each_sum(scores, [&](int, int query, float& score) {
-    score = score * args.query_factor - q.logsumexp[query];
+                                             TurnScores<columns>& scores) {
+  constexpr int warp_keys = warp_tiles<columns> * 16;
+  for_each_score(scores, [&](int, int column, float& score) {
+    score = score * args.query_factor - q.logsumexp[column];
   });
   if (args.bias.active()) {
-    for_each_sum(scores, [&](int which, int query, float& score) {
-      score += q.biases[block_row(which) - query + turn_queries - 1];
+    // All of a thread lie at constant offsets from that of its first row and query.
+    const int first = block_row(0, 0, warp_tiles<columns>);
+    const float* const biases = &q.biases[first - QueryOrder::first_of_thread() + turn_queries - 1];
+    for_each_score(scores, [&](int row, int column, float& score) {
+      const int ahead = column - fragment_column();
+      score += biases[row - first - (ahead / 8 * 2 + ahead % 8)];
     });
   }
-  if (args.sight.all_see(at.sequence, at.query, turn_queries, at.key())) return;
-  for_each_sum(scores, [&](int which, int query, float& score) {
-    if (!q.visible[query].contains(block_row(which))) score = nothing;
+  if (args.sight.all_see(at.sequence, at.query, turn_queries, at.key() + warp() * warp_keys,
+                         warp_keys)) {
+    return;
+  }
+  for_each_score(scores, [&](int row, int column, float& score) {
+    if (!q.visible[column].contains(row)) score = nothing;
+  });
+}
+
+/// Multiplies values by what dropout makes of their scores.
+template <class T, int columns>
+DSTRAIN_DEVICE void drop_scores(const HalfBackward<T>& args,
+                                const Queries<T, columns>& q,
+                                TurnScores<columns>& values) {
+  if (!args.mask.active()) return;
+  constexpr int tiles = warp_tiles<columns>;
+  constexpr int query_bytes = static_cast<int>(sizeof(q.kept[0]));
+  const int first = block_row(0, 0, tiles);
+  const int first_bit = warp() * tiles % 4;
+  const std::uint8_t* const kept = &q.kept[fragment_column()][warp() * tiles / 4][fragment_row()];
+  for_each_score(values, [&](int row, int column, float& value) {
+    const int below = row - first;
+    const unsigned bits = kept[(column - fragment_column()) * query_bytes + below % 16];
+    value *= (bits >> (first_bit + below / 16) & 1U) != 0 ? args.mask.kept : 0.0F;
   });
 }
 
@@ -133,46 +229,72 @@ DSTRAIN_DEVICE void finish_transposed_scores(const HalfBackward<T>& args,
 template <class T, int columns>
 DSTRAIN_DEVICE void weigh_keys(const HalfBackward<T>& args,
                                const Queries<T, columns>& q,
-                               FragmentC (&weights)[turn_queries / 8],
-                               FragmentC (&gradients)[turn_queries / 8]) {
-  for_each_sum(weights, [&](int, int, float& weight) { weight = approximate_exp2(weight); });
+                               TurnScores<columns>& weights,
+                               TurnScores<columns>& gradients) {
+  drop_scores(args, q, gradients);
 #pragma unroll
-  for (int i = 0; i < turn_queries / 8; ++i) {
+  for (int tile = 0; tile < warp_tiles<columns>; ++tile) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int query = i * 8 + fragment_column() + j % 2;
-      float& weight = weights[i].sums[j];
-      float& gradient = gradients[i].sums[j];
-      float multiplier = 1;
-      if (args.mask.active()) {
-        const int key = block_row(j / 2);
-        multiplier = (q.kept[query][key % 16] >> (key / 16) & 1U) != 0 ? args.mask.kept : 0.0F;
+    for (int i = 0; i < turn_queries / 8; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        float& weight = weights[tile][i].sums[j];
+        weight = approximate_exp2(weight);
+        gradients[tile][i].sums[j] =
+            weight * (gradients[tile][i].sums[j] - q.delta[i * 8 + fragment_column() + j % 2]);
       }
-      gradient = weight * (gradient * multiplier - q.delta[query]);
-      weight *= multiplier;
+    }
+  }
+  drop_scores(args, q, weights);
+}
+
+/// Keeps gradients of scores as a patch, row by row of its keys.
+template <class T, int tiles>
+DSTRAIN_DEVICE void keep_gradients(const FragmentC (&gradients)[tiles][turn_queries / 8],
+                                   T* patch) {
+  struct alignas(16) Chunk {
+    std::uint32_t pairs[4];
+  };
+  const int first = warp() * tiles % (key_tile / 16) * 16 + fragment_row();
+  T* const rows = patch + first * turn_queries + QueryOrder::first_of_thread();
+#pragma unroll
+  for (int tile = 0; tile < tiles; ++tile) {
+#pragma unroll
+    for (int which = 0; which < 2; ++which) {
+      Chunk chunk{};
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float* const own = &gradients[tile][i].sums[2 * which];
+        chunk.pairs[i] = pack<T>(own[0], own[1]);
+      }
+      copy_chunk(rows + (tile * 16 + 8 * which) * turn_queries, &chunk);
     }
   }
 }
 
-/// The gradients of a block's keys and values, of which a thread has two rows.
+/// The gradients of a block's keys and values, those rows of them that are a warp's.
 template <int columns>
 struct KeySums {
-  FragmentC keys[columns / 8]{};
-  FragmentC values[columns / 8]{};
+  FragmentC keys[warp_tiles<columns>][columns / 8]{};
+  FragmentC values[warp_tiles<columns>][columns / 8]{};
 };
 
-/// [+]= dS' queries and (P Z)' output gradients.
+/// [+]= dS' queries and (P Z)' output gradients, unless no query sees the warp's tile of keys.
 template <Wanted wanted, class T, int columns>
 DSTRAIN_DEVICE void add_queries(const HalfBackward<T>& args,
-                                const AttentionPlace& at,
+                                AttentionPlace at,
                                 const KeyShared<T, columns>& s,
                                 const Queries<T, columns>& q,
                                 KeySums<columns>& sums) {
-  FragmentC weights[turn_queries / 8]{};
-  FragmentC gradients[turn_queries / 8]{};
-  add_product_transposed(s.keys, warp() * 16, q.queries, weights);
+  const int first_row = warp() * warp_tiles<columns> * 16;
+  AttentionPlace tile = at;
+  tile.tile += first_row / key_tile;
+  if (block_keys < columns >> key_tile && !sees(args, tile, turn_queries)) return;
+  TurnScores<columns> weights{};
+  TurnScores<columns> gradients{};
+  add_product_transposed(s.keys, first_row, q.queries, weights);
   if constexpr (wanted != Wanted::values) {
-    add_product_transposed(s.values, warp() * 16, q.output_gradient, gradients);
+    add_product_transposed(s.values, first_row, q.output_gradient, gradients);
   }
   finish_transposed_scores(args, at, q, weights);
   weigh_keys(args, q, weights, gradients);
@@ -180,6 +302,7 @@ DSTRAIN_DEVICE void add_queries(const HalfBackward<T>& args,
     add_rounded_product<T>(weights, q.output_gradient, sums.values);
   }
   if constexpr (wanted != Wanted::values) {
+    if (args.score_gradients != nullptr) keep_gradients(gradients, score_patch(args, tile));
     add_rounded_product<T>(gradients, q.queries, sums.keys);
   }
 }
@@ -189,53 +312,43 @@ template <Wanted wanted, class T, int columns>
 DSTRAIN_DEVICE void store_keys(const HalfBackward<T>& args,
                                const AttentionPlace& at,
                                const KeySums<columns>& sums) {
-  auto& tile = shared<SumTile<columns>>();
   if constexpr (wanted != Wanted::values) {
-    put_sums(sums.keys, tile);
-    sync();
-    store_tile<half_threads, half_rows, columns, T>(tile.sum, args.query_gradient_factor,
-                                                    args.rotary, true,
-                                                    key_rows(args.sizes, args.key_gradient, at));
+    store_sums(sums.keys, args.query_gradient_factor, args.rotary, true,
+               key_rows(args.sizes, args.key_gradient, at));
   }
   if constexpr (wanted == Wanted::both) sync();
   if constexpr (wanted != Wanted::keys) {
-    put_sums(sums.values, tile);
-    sync();
-    store_tile<half_threads, half_rows, columns, T>(tile.sum, 1, args.rotary, false,
-                                                    key_rows(args.sizes, args.value_gradient, at));
+    store_sums(sums.values, 1, args.rotary, false, key_rows(args.sizes, args.value_gradient, at));
   }
 }
 
-/// Blocks that a multiprocessor is to have room for, with tiles of so many columns. A fourth block
-/// leaves each thread 128 registers, which spill for all architectures but 9.0.
+/// Blocks that a multiprocessor is to have room for, with tiles of so many columns.
 constexpr int key_blocks_at_once(int columns) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
-  constexpr int of_64 = 3;
-#else
-  constexpr int of_64 = 4;
-#endif
-  return columns <= 64 ? of_64 : columns <= 128 ? 2 : 1;
+  return columns <= 128 ? 2 : 1;
 }
 
-/// Blocks: tiles of keys, heads of keys, sequences. Adds up over the heads of queries that share
-/// the head, and over their tiles, in order; those of the next turn are copied during one.
+/// Blocks: heads of keys, sequences, tiles of keys, those that most queries see first. Adds
+/// up over the heads of queries that share the head, and over their tiles, in order; those of the
+/// next turn are copied during one.
 template <class T, int columns, Wanted wanted>
 DSTRAIN_KERNEL_AT_ONCE(half_threads, key_blocks_at_once(columns))
 half_key_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
   auto& s = shared<KeyShared<T, columns>>();
   const std::int64_t group = args.sizes.group();
-  AttentionPlace first(block_z(), block_y() * group, block_y());
-  first.tile = block_x();
+  const std::int64_t key_head = args.first_key_head + block_x();
+  AttentionPlace first(args.first_sequence + block_y(), key_head * group, key_head);
+  first.tile = static_cast<std::int32_t>(block_z()) * (block_keys<columns> / key_tile);
   start_tile(key_rows(args.sizes, args.key, first), args.copies, s.keys);
   start_tile(key_rows(args.sizes, args.value, first), args.copies, s.values);
   KeySums<columns> sums;
   AttentionPlace next = first;
-  bool more = find_queries(args, first.head + group, next);
+  const auto heads = static_cast<std::int32_t>(first.head + group);
+  bool more = find_queries(args, heads, block_keys<columns>, next);
   if (more) start_queries(args, next, s.turn[0]);
   for (int turn = 0; more; turn = 1 - turn) {
     const AttentionPlace at = next;
     next.query += turn_queries;
-    more = find_queries(args, first.head + group, next);
+    more = find_queries(args, heads, block_keys<columns>, next);
     arrive();
     if (more) start_queries(args, next, s.turn[1 - turn]);
     add_queries<wanted>(args, at, s, s.turn[turn], sums);
@@ -274,11 +387,10 @@ template <int columns>
 struct QueryRows {
   float logsumexp[2];  ///< times log2(e)
   float delta[2];
-  Sight::Range visible[2];
-  FragmentC sums[columns / 8]{};
+  FragmentC sums[1][columns / 8]{};
 };
 
-using Scores = FragmentC[key_tile / 8];
+using Scores = FragmentC[1][key_tile / 8];
 
 template <class T, int columns>
 DSTRAIN_DEVICE void start_keys(const HalfBackward<T>& args,
@@ -302,7 +414,6 @@ DSTRAIN_DEVICE void read_rows(const HalfBackward<T>& args,
     const bool exists = query < args.sizes.tokens;
     rows.logsumexp[which] = exists ? args.logsumexp[of_query] * log2_e : 0.0F;
     rows.delta[which] = exists ? args.delta[of_query] : 0.0F;
-    rows.visible[which] = args.sight.of(at.sequence, query);
   }
 }
 
@@ -318,7 +429,7 @@ DSTRAIN_DEVICE void add_biases(const HalfBackward<T>& args,
                                const AttentionPlace& at,
                                const Scores& gradients,
                                BiasedShared<T, columns>& s) {
-  for_each_sum(gradients, [&](int which, int column, const float& gradient) {
+  for_each_sum(gradients[0], [&](int which, int column, const float& gradient) {
     s.gradients[block_row(which)][column] = gradient;
   });
   sync();
@@ -352,9 +463,10 @@ DSTRAIN_DEVICE void add_keys(const HalfBackward<T>& args,
                              QueryRows<columns>& rows) {
   Scores scores{};
   add_product_transposed(s.queries, warp() * 16, k.keys, scores);
-  finish_scores(args, at, k.biases, rows.visible, scores);
-  for_each_sum(scores, [&](int which, int, float& score) {
-    score = approximate_exp2(score - rows.logsumexp[which]);
+  finish_scores(args, at, k.biases, scores);
+  const float factor = score_factor(args);
+  for_each_sum(scores[0], [&](int which, int, float& score) {
+    score = approximate_exp2(score * factor - rows.logsumexp[which]);
   });
   Scores gradients{};
   add_product_transposed(s.output_gradient, warp() * 16, k.values, gradients);
@@ -363,31 +475,18 @@ DSTRAIN_DEVICE void add_keys(const HalfBackward<T>& args,
     for (int which = 0; which < 2; ++which) {
       const std::int64_t query = at.query + block_row(which);
       drop_row(args.mask, at.sequence, dropout_group(args.sizes, at.head, query, at.tile), which,
-               gradients);
+               gradients[0]);
     }
   }
 #pragma unroll
   for (int i = 0; i < key_tile / 8; ++i) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      scores[i].sums[j] *= gradients[i].sums[j] - rows.delta[j / 2];
+      scores[0][i].sums[j] *= gradients[0][i].sums[j] - rows.delta[j / 2];
     }
   }
   add_rounded_product<T>(scores, k.keys, rows.sums);
   if (args.bias_sums != nullptr) add_biases(args, at, scores, shared<BiasedShared<T, columns>>());
-}
-
-/// Stores the sums of a block, whose threads are all here.
-template <class T, int columns>
-DSTRAIN_DEVICE void store_queries(const HalfBackward<T>& args,
-                                  const AttentionPlace& at,
-                                  const QueryRows<columns>& rows) {
-  auto& tile = shared<SumTile<columns>>();
-  put_sums(rows.sums, tile);
-  sync();
-  store_tile<half_threads, half_rows, columns, T>(tile.sum, args.query_gradient_factor, args.rotary,
-                                                  true,
-                                                  query_rows(args.sizes, args.query_gradient, at));
 }
 
 constexpr int query_blocks_at_once(int columns) {
@@ -401,7 +500,7 @@ DSTRAIN_KERNEL_AT_ONCE(half_threads, query_blocks_at_once(columns))
 half_query_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
   auto& s = shared<QueryShared<T, columns>>();
   AttentionPlace at(block_z(), block_y(), block_y() / args.sizes.group());
-  at.query = (blocks_x() - 1 - block_x()) * half_rows;
+  at.query = static_cast<std::int32_t>(blocks_x() - 1 - block_x()) * half_rows;
   start_tile(query_rows(args.sizes, args.query, at), args.copies, s.queries);
   start_tile(query_rows(args.sizes, args.output_gradient, at), args.copies, s.output_gradient);
   QueryRows<columns> rows;
@@ -421,48 +520,163 @@ half_query_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
   }
   arrive();
   if (biased) store_biases(args, at, shared<BiasedShared<T, columns>>());
-  store_queries(args, at, rows);
+  store_sums(rows.sums, args.query_gradient_factor, args.rotary, true,
+             query_rows(args.sizes, args.query_gradient, at));
+}
+
+// Queries where gradients of scores were kept: a block has 128 of them and takes turns of keys.
+
+constexpr int patch_rows = half_threads / warp_threads * turn_queries;
+
+/// The keys of a turn, and what each warp has of the gradients of scores, both transposed.
+template <class T, int columns>
+struct PatchTurn {
+  HalfTile<T, key_tile, columns> keys;
+  HalfTile<T, key_tile, turn_queries> patch[half_threads / warp_threads];
+};
+template <class T, int columns>
+struct PatchShared {
+  PatchTurn<T, columns> turn[2];
+};
+
+/// Whether the kernel of keys has kept gradients for queries of the warp.
+template <class T>
+DSTRAIN_DEVICE bool kept_patch(const HalfBackward<T>& args, const AttentionPlace& of_warp) {
+  return of_warp.query < args.sizes.tokens && sees(args, of_warp, turn_queries);
 }
 
 template <class T, int columns>
-void launch_kernels(const HalfBackward<T>& args, StreamView stream) {
-  const AttentionSizes& sizes = args.sizes;
-  Grid grid{.x = divide_up(sizes.keys, key_tile),
-            .y = sizes.kv_heads,
-            .z = sizes.sequences,
-            .threads = half_threads,
-            .shared_bytes = sizeof(KeyShared<T, columns>)};
+DSTRAIN_DEVICE void start_patch(const HalfBackward<T>& args,
+                                const AttentionPlace& of_warp,
+                                PatchTurn<T, columns>& turn) {
+  start_tile(key_rows(args.sizes, args.key, of_warp), args.copies, turn.keys);
+  if (!kept_patch(args, of_warp)) return;
+  constexpr int chunks = turn_queries / 8;
+  constexpr int at_once = warp_threads / chunks;
+  const int column = lane() % chunks * 8;
+  const T* const patch = score_patch(args, of_warp);
+#pragma unroll
+  for (int i = 0; i < key_tile / at_once; ++i) {
+    const int row = i * at_once + lane() / chunks;
+    start_copy(&turn.patch[warp()].element[row][column], patch + row * turn_queries + column, true);
+  }
+}
+
+constexpr int patch_blocks_at_once(int columns) {
+  return columns <= 64 ? 3 : 2;
+}
+
+/// Blocks: heads of queries, sequences, tiles of queries, those that see most keys first.
+/// The keys of the next turn are copied during one.
+template <class T, int columns>
+DSTRAIN_KERNEL_AT_ONCE(half_threads, patch_blocks_at_once(columns))
+half_patch_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
+  auto& s = shared<PatchShared<T, columns>>();
+  const std::int64_t head = args.first_key_head * args.sizes.group() + block_x();
+  AttentionPlace at(args.first_sequence + block_y(), head, head / args.sizes.group());
+  at.query = static_cast<std::int32_t>(blocks_z() - 1 - block_z()) * patch_rows;
+  const Sight::Range range = args.sight.of_tile(at.sequence, at.query, patch_rows);
+  AttentionPlace of_warp = at;
+  of_warp.query += warp() * turn_queries;
+  of_warp.tile = range.begin / key_tile;
+  FragmentC sums[turn_queries / 16][columns / 8]{};
+  if (of_warp.key() < range.end) start_patch(args, of_warp, s.turn[0]);
+  for (int turn = 0; of_warp.key() < range.end; turn = 1 - turn) {
+    AttentionPlace next = of_warp;
+    ++next.tile;
+    arrive();
+    if (next.key() < range.end) start_patch(args, next, s.turn[1 - turn]);
+    if (kept_patch(args, of_warp)) {
+      add_transposed_product(s.turn[turn].patch[warp()], s.turn[turn].keys, sums);
+    }
+    of_warp = next;
+  }
+  arrive();
+  store_sums(sums, args.query_gradient_factor, args.rotary, true,
+             query_rows(args.sizes, args.query_gradient, at));
+}
+
+/// The gradients of so many heads of keys, and their values, of so many sequences.
+template <class T, int columns>
+void launch_keys(const HalfBackward<T>& args,
+                 std::int64_t kv_heads,
+                 std::int64_t sequences,
+                 StreamView stream) {
+  const Grid grid{.x = kv_heads,
+                  .y = sequences,
+                  .z = divide_up(args.sizes.keys, block_keys<columns>),
+                  .threads = half_threads,
+                  .shared_bytes = sizeof(KeyShared<T, columns>)};
   if constexpr (columns <= 128) {
     launch("attention_backward", half_key_kernel<T, columns, Wanted::both>, grid, args, stream);
   } else {
     launch("attention_backward", half_key_kernel<T, columns, Wanted::keys>, grid, args, stream);
     launch("attention_backward", half_key_kernel<T, columns, Wanted::values>, grid, args, stream);
   }
-  grid.x = divide_up(sizes.tokens, half_rows);
-  grid.y = sizes.heads;
-  grid.shared_bytes = args.bias_sums == nullptr ? sizeof(QueryShared<T, columns>)
-                                                : sizeof(BiasedShared<T, columns>);
-  launch("attention_backward", half_query_kernel<T, columns>, grid, args, stream);
+}
+
+/// All gradients, with those of scores computed for keys and again for queries.
+template <class T, int columns>
+void launch_twice(const HalfBackward<T>& args, StreamView stream) {
+  const AttentionSizes& sizes = args.sizes;
+  launch_keys<T, columns>(args, sizes.kv_heads, sizes.sequences, stream);
+  launch("attention_backward", half_query_kernel<T, columns>,
+         {.x = divide_up(sizes.tokens, half_rows),
+          .y = sizes.heads,
+          .z = sizes.sequences,
+          .threads = half_threads,
+          .shared_bytes = args.bias_sums == nullptr ? sizeof(QueryShared<T, columns>)
+                                                    : sizeof(BiasedShared<T, columns>)},
+         args, stream);
+}
+
+/// All gradients, with those of scores kept for as many heads at once as there is room for.
+template <class T, int columns>
+void launch_once(HalfBackward<T> args, StreamView stream) {
+  const AttentionSizes& sizes = args.sizes;
+  for (; args.first_sequence < sizes.sequences; args.first_sequence += args.scores.sequences) {
+    const std::int64_t sequences =
+        std::min(args.scores.sequences, sizes.sequences - args.first_sequence);
+    for (args.first_key_head = 0; args.first_key_head < sizes.kv_heads;
+         args.first_key_head += args.scores.kv_heads) {
+      const std::int64_t kv_heads =
+          std::min(args.scores.kv_heads, sizes.kv_heads - args.first_key_head);
+      launch_keys<T, columns>(args, kv_heads, sequences, stream);
+      launch("attention_backward", half_patch_kernel<T, columns>,
+             {.x = kv_heads * sizes.group(),
+              .y = sequences,
+              .z = divide_up(sizes.tokens, patch_rows),
+              .threads = half_threads,
+              .shared_bytes = sizeof(PatchShared<T, columns>)},
+             args, stream);
+    }
+  }
 }
 
 }  // namespace
 
 template <class T>
 void launch_half_backward(const AttentionBackward<T>& backward,
-                          const TurnedHeads& turned,
+                          const AttentionScratch& scratch,
                           StreamView stream) {
   const std::int64_t head_size = backward.sizes.head_size;
-  HalfBackward<T> args{backward};
-  turn_inputs(args, turned, stream);
+  HalfBackward<T> args{backward, false, scratch.scores};
+  turn_inputs(args, scratch.turned, stream);
   args.copies = is_aligned(args.query, head_size) && is_aligned(args.key, head_size) &&
                 is_aligned(args.value, head_size) && is_aligned(args.output_gradient, head_size);
-  with_columns(head_size, [&](auto columns) { launch_kernels<T, columns>(args, stream); });
+  if (args.scores.sequences > 0) args.score_gradients = elements<T>(scratch.score_gradients);
+  with_columns(head_size, [&](auto columns) {
+    if constexpr (columns <= ScoreGradients::head_size_max) {
+      if (args.score_gradients != nullptr) return launch_once<T, columns>(args, stream);
+    }
+    launch_twice<T, columns>(args, stream);
+  });
 }
 template void launch_half_backward<BFloat16>(const AttentionBackward<BFloat16>&,
-                                             const TurnedHeads&,
+                                             const AttentionScratch&,
                                              StreamView);
 template void launch_half_backward<Float16>(const AttentionBackward<Float16>&,
-                                            const TurnedHeads&,
+                                            const AttentionScratch&,
                                             StreamView);
 
 }  // namespace dstrain::ops::gpu

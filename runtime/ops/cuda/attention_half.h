@@ -10,8 +10,8 @@
 namespace dstrain::ops::gpu {
 
 // Attention of 16-bit tensors by tensor cores, organised as FlashAttention-2 is (Dao 2023): a warp
-// has 16 rows of what its block computes, in registers, and what one product gives goes into the
-// next from there. Four warps work on 64 rows.
+// has 16 or 32 rows of what its block computes, in registers, and what one product gives goes into
+// the next from there. What it loads of the other factor from shared memory serves all its rows.
 //
 // What is rounded to 16 bits: queries and keys after they were turned, probabilities before they
 // multiply values or gradients, gradients of scores before they multiply queries or keys, and what
@@ -23,9 +23,10 @@ inline constexpr float nothing = -std::numeric_limits<float>::infinity();
 inline constexpr int half_threads = 128;
 inline constexpr int half_rows = 64;
 
-/// Which of the 64 rows of its block is the first (0) or second (1) of which a thread has elements.
-DSTRAIN_DEVICE int block_row(int which) {
-  return warp() * 16 + fragment_row() + 8 * which;
+/// Which row of its block is the first (0) or second (1) that a thread has elements of, in one of
+/// the tiles of 16 rows of its warp.
+DSTRAIN_DEVICE int block_row(int which, int tile = 0, int tiles = 1) {
+  return (warp() * tiles + tile) * 16 + fragment_row() + 8 * which;
 }
 /// Calls `body(which, column, value)` for all that it has of them, of its first or second row.
 template <int count, class Fragment, class Body>
@@ -54,25 +55,23 @@ DSTRAIN_DEVICE void arrive() {
   sync();
 }
 
-/// Whether rows of a head can be copied 16 bytes at a time.
-template <class T>
-bool is_aligned(const HeadMatrix<T>& matrix, std::int64_t head_size) {
-  constexpr std::int64_t chunk = 16 / sizeof(T);
-  return reinterpret_cast<std::uintptr_t>(matrix.data) % 16 == 0 && matrix.stride % chunk == 0 &&
-         head_size % chunk == 0;
-}
-
 /// How many of a tile's rows there are.
 template <int rows, class T>
 DSTRAIN_DEVICE int rows_there(const TileRows<T>& from) {
   return from.count < rows ? static_cast<int>(from.count) : rows;
 }
 
+/// Where a row of a tile lies in it.
+struct RowInPlace {
+  DSTRAIN_DEVICE int operator()(int row) const { return row; }
+};
+
 /// tile = rows, with zeros around them, once the threads have arrived.
-template <int rows, int columns, class T>
+template <int rows, int columns, class T, class Order = RowInPlace>
 DSTRAIN_DEVICE void start_tile(const TileRows<const T>& from,
                                bool aligned,
-                               HalfTile<T, rows, columns>& tile) {
+                               HalfTile<T, rows, columns>& tile,
+                               const Order& place = {}) {
   if (aligned) {
     constexpr int chunks = columns / 8;
     constexpr int at_once = half_threads / chunks;
@@ -83,7 +82,7 @@ DSTRAIN_DEVICE void start_tile(const TileRows<const T>& from,
 #pragma unroll
     for (int i = 0; i < rows / at_once; ++i) {
       const int row = first + i * at_once;
-      start_copy(&tile.element[row][column], source, row < count);
+      start_copy(&tile.element[place(row)][column], source, row < count);
       source += at_once * from.stride;
     }
   } else {
@@ -92,7 +91,7 @@ DSTRAIN_DEVICE void start_tile(const TileRows<const T>& from,
       const int row = i / columns;
       const int column = i % columns;
       const bool inside = row < from.count && column < from.head_size;
-      tile.element[row][column] = inside ? from.first[row * from.stride + column] : T{};
+      tile.element[place(row)][column] = inside ? from.first[row * from.stride + column] : T{};
     }
   }
 }
@@ -142,26 +141,46 @@ DSTRAIN_DEVICE void drop_row(const DropoutMask& mask,
   }
 }
 
-/// The scores, times log2(e), of what queries and keys of a tile multiply to: divided, with their
-/// biases, and -infinity where a query does not see a key.
+/// What finish_scores() leaves to multiply scores by: with biases they are divided already.
 template <class Args>
+DSTRAIN_DEVICE float score_factor(const Args& args) {
+  return args.bias.active() ? 1.0F : args.query_factor;
+}
+
+/// The scores, times log2(e) / score_factor(), of what a warp's queries and keys of a tile multiply
+/// to: with their biases, and -infinity where a query does not see a key.
+template <class Args, int tiles, std::size_t size>
 DSTRAIN_DEVICE void finish_scores(const Args& args,
                                   const AttentionPlace& at,
-                                  const float (&biases)[half_rows + key_tile],
-                                  const Sight::Range (&visible)[2],
-                                  FragmentC (&scores)[key_tile / 8]) {
-  for_each_sum(scores, [&](int, int, float& score) { score *= args.query_factor; });
+                                  const float (&biases)[size],
+                                  FragmentC (&scores)[tiles][key_tile / 8]) {
+  constexpr int rows = tiles * half_rows;
+  static_assert(size == rows + key_tile);
   if (args.bias.active()) {
-    for_each_sum(scores, [&](int which, int column, float& score) {
-      score += biases[column - block_row(which) + half_rows - 1];
+    // All of a thread lie at constant offsets from that of its first row and column.
+    const int first = block_row(0, 0, tiles);
+    const float* const own = &biases[fragment_column() - first + rows - 1];
+#pragma unroll
+    for (int tile = 0; tile < tiles; ++tile) {
+      for_each_sum(scores[tile], [&](int which, int column, float& score) {
+        const int below = tile * 16 + which * 8;
+        score = score * args.query_factor + own[column - fragment_column() - below];
+      });
+    }
+  }
+  const std::int64_t query = at.query + warp() * tiles * 16;
+  if (args.sight.all_see(at.sequence, query, tiles * 16, at.key(), key_tile)) return;
+#pragma unroll
+  for (int tile = 0; tile < tiles; ++tile) {
+    const auto visible = [&](int which) {
+      return args.sight.of(at.sequence, at.query + block_row(which, tile, tiles)).from(at.key());
+    };
+    const Sight::Range first = visible(0);
+    const Sight::Range second = visible(1);
+    for_each_sum(scores[tile], [&](int which, int column, float& score) {
+      if (!(which == 0 ? first : second).contains(column)) score = nothing;
     });
   }
-  if (args.sight.all_see(at.sequence, at.query, half_rows, at.key())) return;
-  const Sight::Range first = visible[0].from(at.key());
-  const Sight::Range second = visible[1].from(at.key());
-  for_each_sum(scores, [&](int which, int column, float& score) {
-    if (!(which == 0 ? first : second).contains(column)) score = nothing;
-  });
 }
 
 }  // namespace dstrain::ops::gpu

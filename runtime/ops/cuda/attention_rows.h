@@ -38,6 +38,14 @@ HeadMatrix<T> head_matrix(const TensorView& view, std::int64_t rows) {
   return {elements<T>(view), view.row_stride(), rows};
 }
 
+/// Whether rows of a head can be copied 16 bytes at a time.
+template <class T>
+bool is_aligned(const HeadMatrix<T>& matrix, std::int64_t head_size) {
+  constexpr std::int64_t chunk = 16 / sizeof(T);
+  return reinterpret_cast<std::uintptr_t>(matrix.data) % 16 == 0 && matrix.stride % chunk == 0 &&
+         head_size % chunk == 0;
+}
+
 /// What kernels read: one set of frequencies, that of sequences of so many tokens.
 inline Rotary rotary_of(const AttentionRule& rule, std::int64_t tokens) {
   Rotary rotary = rule.rotary;
@@ -87,8 +95,8 @@ struct AttentionPlace {
   std::int32_t head;
   std::int32_t key_head;   ///< that it has its keys of
   std::int64_t query = 0;  ///< the first one of a tile
-  std::int64_t tile = 0;   ///< of keys
-  [[nodiscard]] DSTRAIN_DEVICE std::int64_t key() const { return tile * key_tile; }
+  std::int32_t tile = 0;   ///< of keys
+  [[nodiscard]] DSTRAIN_DEVICE std::int64_t key() const { return std::int64_t{tile} * key_tile; }
 };
 
 template <class T>

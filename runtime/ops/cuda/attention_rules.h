@@ -34,6 +34,10 @@ struct Sight {
     DSTRAIN_DEVICE bool contains(Key key) const {
       return key >= begin && key < end;
     }
+    /// Whether it has some of `count` keys from `key` on.
+    DSTRAIN_DEVICE bool meets(std::int64_t key, int count) const {
+      return begin < key + count && end > key;
+    }
     /// The same keys, counted from another one on.
     DSTRAIN_DEVICE Range from(std::int64_t key) const {
       return {begin - static_cast<std::int32_t>(key), end - static_cast<std::int32_t>(key)};
@@ -58,15 +62,12 @@ struct Sight {
     const std::int64_t last = (behind < tokens ? behind : std::int64_t{tokens}) - 1;
     return {of(sequence, query).begin, of(sequence, last).end};
   }
-  /// Whether `count` queries from `query` on are there and each sees the whole tile of keys that
-  /// begins with `key`.
-  DSTRAIN_DEVICE bool all_see(std::int64_t sequence,
-                              std::int64_t query,
-                              int count,
-                              std::int64_t key) const {
+  /// Whether `count` queries from `query` on are there and each sees so many keys from `key` on.
+  DSTRAIN_DEVICE bool all_see(
+      std::int64_t sequence, std::int64_t query, int count, std::int64_t key, int keys_seen) const {
     if (query + count > tokens) return false;
     return of(sequence, query + count - 1).begin <= key &&
-           of(sequence, query).end >= key + key_tile;
+           of(sequence, query).end >= key + keys_seen;
   }
 };
 
@@ -99,15 +100,15 @@ struct DistanceBias {
 
 /// The biases of a tile of scores by distance, times log2(e): of the score in row r and column c at
 /// c - r + rows - 1.
-template <int threads, int rows, class T>
+template <int threads, int rows, class T, std::size_t size>
 DSTRAIN_DEVICE void load_biases(const DistanceBias& bias,
                                 const T* table,
                                 std::int64_t heads,
                                 std::int64_t head,
                                 std::int64_t key_behind_query,
-                                float (&biases)[rows + key_tile]) {
+                                float (&biases)[size]) {
   if (!bias.active()) return;
-  for (int i = thread(); i < rows + key_tile - 1; i += threads) {
+  for (int i = thread(); i < static_cast<int>(size) - 1; i += threads) {
     const std::int64_t row = bias.row_of(key_behind_query + i - (rows - 1));
     biases[i] = to_float(table[row * heads + head]) * log2_e;
   }

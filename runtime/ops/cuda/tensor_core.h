@@ -26,11 +26,12 @@ struct FragmentC {
   float sums[4];
 };
 
+// Of unsigned numbers, whose quotients and remainders are shifts and masks.
 DSTRAIN_DEVICE int lane() {
-  return thread() % warp_threads;
+  return static_cast<int>(static_cast<unsigned>(thread()) % warp_threads);
 }
 DSTRAIN_DEVICE int warp() {
-  return thread() / warp_threads;
+  return static_cast<int>(static_cast<unsigned>(thread()) / warp_threads);
 }
 /// The first of the two rows, eight apart, of which a lane has elements of C.
 DSTRAIN_DEVICE int fragment_row() {
@@ -53,6 +54,17 @@ template <class T, int rows, int columns>
 DSTRAIN_DEVICE FragmentA load_a(const HalfTile<T, rows, columns>& tile, int row, int column) {
   FragmentA a;
   load_matrices(&tile.element[row + lane() % 16][column + lane() / 16 * 8], a.pairs);
+  return a;
+}
+
+/// A = the transpose of rows [row, row + 16) and columns [column, column + 16) of the tile.
+template <class T, int rows, int columns>
+DSTRAIN_DEVICE FragmentA load_a_transposed(const HalfTile<T, rows, columns>& tile,
+                                           int row,
+                                           int column) {
+  FragmentA a;
+  load_transposed_matrices(
+      &tile.element[row + lane() / 16 * 8 + lane() % 8][column + lane() / 8 % 2 * 8], a.pairs);
   return a;
 }
 
@@ -94,40 +106,78 @@ DSTRAIN_DEVICE FragmentA round_to_a(const FragmentC& first, const FragmentC& sec
            pack<T>(second.sums[0], second.sums[1]), pack<T>(second.sums[2], second.sums[3])}};
 }
 
-/// c += rows [row, row + 16) of `a` times the transpose of `b`: 8 columns of c in each fragment.
-template <class T, int a_rows, int rows, int columns, int count>
+/// c += `a`, a fragment for each 16 rows of c, times rows [row, row + 16) of `b`: 8 columns of c in
+/// each fragment. A fragment of `b` is loaded once for all rows.
+template <class T, int rows, int columns, int tiles, int count>
+DSTRAIN_DEVICE void add_fragment_product(const FragmentA (&a)[tiles],
+                                         const HalfTile<T, rows, columns>& b,
+                                         int row,
+                                         FragmentC (&c)[tiles][count]) {
+  static_assert(count * 8 == columns);
+#pragma unroll
+  for (int n = 0; n < count; n += 2) {
+    const TwoFragmentsB of_b = load_b(b, row, n * 8);
+#pragma unroll
+    for (int tile = 0; tile < tiles; ++tile) {
+      multiply_add<T>(c[tile][n], a[tile], of_b.first);
+      multiply_add<T>(c[tile][n + 1], a[tile], of_b.second);
+    }
+  }
+}
+
+/// c += the rows of `a` from `row` on times the transpose of `b`.
+template <class T, int a_rows, int rows, int columns, int tiles, int count>
 DSTRAIN_DEVICE void add_product_transposed(const HalfTile<T, a_rows, columns>& a,
                                            int row,
                                            const HalfTile<T, rows, columns>& b,
-                                           FragmentC (&c)[count]) {
+                                           FragmentC (&c)[tiles][count]) {
   static_assert(count * 8 == rows);
 #pragma unroll 8
   for (int k = 0; k < columns; k += 16) {
-    const FragmentA of_a = load_a(a, row, k);
+    FragmentA of_a[tiles];
+#pragma unroll
+    for (int tile = 0; tile < tiles; ++tile) of_a[tile] = load_a(a, row + tile * 16, k);
 #pragma unroll
     for (int n = 0; n < count; n += 2) {
       const TwoFragmentsB of_b = load_b_transposed(b, n * 8, k);
-      multiply_add<T>(c[n], of_a, of_b.first);
-      multiply_add<T>(c[n + 1], of_a, of_b.second);
+#pragma unroll
+      for (int tile = 0; tile < tiles; ++tile) {
+        multiply_add<T>(c[tile][n], of_a[tile], of_b.first);
+        multiply_add<T>(c[tile][n + 1], of_a[tile], of_b.second);
+      }
     }
   }
 }
 
 /// c += `a`, of which each two fragments are 16 columns and are rounded to T, times `b`.
-template <class T, int rows, int columns, int a_count, int count>
-DSTRAIN_DEVICE void add_rounded_product(const FragmentC (&a)[a_count],
+template <class T, int rows, int columns, int tiles, int a_count, int count>
+DSTRAIN_DEVICE void add_rounded_product(const FragmentC (&a)[tiles][a_count],
                                         const HalfTile<T, rows, columns>& b,
-                                        FragmentC (&c)[count]) {
-  static_assert(a_count * 8 == rows && count * 8 == columns);
+                                        FragmentC (&c)[tiles][count]) {
+  static_assert(a_count * 8 == rows);
 #pragma unroll
   for (int k = 0; k < a_count; k += 2) {
-    const FragmentA of_a = round_to_a<T>(a[k], a[k + 1]);
+    FragmentA of_a[tiles];
 #pragma unroll
-    for (int n = 0; n < count; n += 2) {
-      const TwoFragmentsB of_b = load_b(b, k * 8, n * 8);
-      multiply_add<T>(c[n], of_a, of_b.first);
-      multiply_add<T>(c[n + 1], of_a, of_b.second);
+    for (int tile = 0; tile < tiles; ++tile) {
+      of_a[tile] = round_to_a<T>(a[tile][k], a[tile][k + 1]);
     }
+    add_fragment_product(of_a, b, k * 8, c);
+  }
+}
+
+/// c += the transpose of `a`, a tile that is the warp's own, times `b`.
+template <class T, int rows, int a_columns, int columns, int tiles, int count>
+DSTRAIN_DEVICE void add_transposed_product(const HalfTile<T, rows, a_columns>& a,
+                                           const HalfTile<T, rows, columns>& b,
+                                           FragmentC (&c)[tiles][count]) {
+  static_assert(a_columns == tiles * 16);
+#pragma unroll
+  for (int k = 0; k < rows; k += 16) {
+    FragmentA of_a[tiles];
+#pragma unroll
+    for (int tile = 0; tile < tiles; ++tile) of_a[tile] = load_a_transposed(a, k, tile * 16);
+    add_fragment_product(of_a, b, k, c);
   }
 }
 
