@@ -34,13 +34,17 @@ struct Tensors : DeviceTensors {
 };
 
 /// Two heads of queries for each of keys; half of each head turns.
-void run_attention(Tensors& t, std::int64_t head_size, StreamView stream) {
+void run_attention(Tensors& t,
+                   std::int64_t head_size,
+                   const ops::RelativeBuckets& buckets,
+                   StreamView stream) {
   constexpr std::int64_t kv_heads = 3;
   const std::int64_t narrow = kv_heads * head_size;
   const std::int64_t wide = 2 * narrow;
   const ops::AttentionSizes sizes{sequences, tokens, tokens, 2 * kv_heads, kv_heads, head_size};
   const ops::AttentionRule rule{
-      .window = 70, .divisor = 4, .rotary = {10, 1, {1.0F, 0.5F, 0.1F}}, .buckets = {8, 40, false}};
+      .window = 70, .divisor = 4, .rotary = {10, 1, {1.0F, 0.5F, 0.1F}}, .buckets = buckets};
+  const bool biased = buckets.active();
   const DeviceKind device = stream.device().kind;
   const ops::DropoutSite site{.rate = 0.1F, .seed = 5, .counter = t.counter(1, 2)};
   const TensorView packed = t.matrix(rows, wide + 2 * narrow);
@@ -51,30 +55,31 @@ void run_attention(Tensors& t, std::int64_t head_size, StreamView stream) {
                              .key = packed.columns(wide, narrow),
                              .value = packed.columns(wide + narrow, narrow),
                              .first_key = t.zeros(DType::i32, {sequences, tokens}),
-                             .bias = t.matrix(rule.buckets.count, 2 * kv_heads),
+                             .bias = biased ? t.matrix(buckets.count, 2 * kv_heads) : TensorView(),
                              .output = t.matrix(rows, wide),
                              .logsumexp = t.f32({sequences, 2 * kv_heads, tokens}),
                              .dropout = site};
   forward.workspace = t.workspace(ops::attention_forward_workspace(sizes, rule, device));
   ops::attention_forward(forward, stream);
   const Bytes bytes = ops::attention_backward_workspace(sizes, rule, device);
-  ops::attention_backward({.sizes = sizes,
-                           .rule = rule,
-                           .query = forward.query,
-                           .key = forward.key,
-                           .value = forward.value,
-                           .first_key = forward.first_key,
-                           .bias = forward.bias,
-                           .output = forward.output,
-                           .logsumexp = forward.logsumexp,
-                           .output_gradient = t.matrix(rows, wide),
-                           .query_gradient = gradient.columns(0, wide),
-                           .key_gradient = gradient.columns(wide, narrow),
-                           .value_gradient = gradient.columns(wide + narrow, narrow),
-                           .bias_gradient = t.f32({rule.buckets.count, 2 * kv_heads}),
-                           .workspace = t.workspace(bytes),
-                           .dropout = site},
-                          stream);
+  ops::attention_backward(
+      {.sizes = sizes,
+       .rule = rule,
+       .query = forward.query,
+       .key = forward.key,
+       .value = forward.value,
+       .first_key = forward.first_key,
+       .bias = forward.bias,
+       .output = forward.output,
+       .logsumexp = forward.logsumexp,
+       .output_gradient = t.matrix(rows, wide),
+       .query_gradient = gradient.columns(0, wide),
+       .key_gradient = gradient.columns(wide, narrow),
+       .value_gradient = gradient.columns(wide + narrow, narrow),
+       .bias_gradient = biased ? t.f32({buckets.count, 2 * kv_heads}) : TensorView(),
+       .workspace = t.workspace(bytes),
+       .dropout = site},
+      stream);
 }
 
 /// What a norm's passes have in common.
@@ -336,7 +341,8 @@ void run_flat(Tensors& t, StreamView stream) {
 std::vector<TensorBytes> run_all_ops(const OpsRun& run) {
   const StreamView stream = run.stream;
   Tensors tensors(run.dtype, run.memory, stream);
-  run_attention(tensors, run.head_size, stream);
+  run_attention(tensors, run.head_size, {8, 40, false}, stream);
+  run_attention(tensors, run.head_size, {}, stream);
   run_layer_norm(tensors, stream);
   run_wide_norms(tensors, stream);
   run_residual_norm(tensors, stream);
