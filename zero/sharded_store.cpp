@@ -27,6 +27,13 @@ ShardPlan::Options plan_options(const ShardedStore::Inputs& inputs,
           .offload = options.offload};
 }
 
+/// Beside a device that computes, the host's cores are free.
+HostQueue::Mode host_mode(const Streams& streams) {
+  if (!streams.overlap()) return HostQueue::Mode::inline_on_caller;
+  return shares_host_memory(streams.compute.device().kind) ? HostQueue::Mode::worker_thread
+                                                           : HostQueue::Mode::compute_thread;
+}
+
 std::unique_ptr<OffloadedGradients> make_offloaded(const ShardedStore::Inputs& inputs,
                                                    EarlyUpdate mode,
                                                    RankShards& shards,
@@ -87,7 +94,7 @@ ShardedStore::ShardedStore(const Inputs& inputs, const Options& options, Streams
     : layout_(inputs.layout),
       groups_(inputs.groups),
       timeline_(inputs.timeline),
-      host_(streams.overlap() ? HostQueue::Mode::worker_thread : HostQueue::Mode::inline_on_caller),
+      host_(host_mode(streams)),
       communication_(inputs.communicator, streams, host_, inputs.timeline),
       shards_(inputs.layout,
               plan_options(inputs, options),

@@ -22,6 +22,10 @@ void limit_compute_threads(int most);
 /// walks into them and would run ten times slower. Throws likewise.
 void flush_denormals_in_compute_threads();
 
+/// Makes the calling thread one that computes in place of the one that has `threads` compute
+/// threads: with as many of its own. Throws likewise.
+void become_compute_thread(int threads);
+
 /// Makes the calling thread one that helps the computing ones, by communicating or loading: what
 /// it gives to parallel_for runs on it alone, denormals are flushed, and it may run on every core
 /// of the process, although OMP_PROC_BIND may have narrowed the thread that started it to one.

@@ -74,6 +74,12 @@ void flush_denormals_in_compute_threads() {
   { _mm_setcsr(_mm_getcsr() | flush_denormals); }
 }
 
+void become_compute_thread(int threads) {
+  leave_own_place();
+  limit_compute_threads(threads);
+  flush_denormals_in_compute_threads();
+}
+
 void become_helper_thread() {
   omp_set_num_threads(1);  // of the regions that this thread opens
   _mm_setcsr(_mm_getcsr() | flush_denormals);

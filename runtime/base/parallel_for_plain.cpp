@@ -25,6 +25,10 @@ void flush_denormals_in_compute_threads() {
   _mm_setcsr(_mm_getcsr() | flush_denormals);
 }
 
+void become_compute_thread(int /*threads*/) {
+  flush_denormals_in_compute_threads();
+}
+
 void become_helper_thread() {
   flush_denormals_in_compute_threads();
 }

@@ -12,7 +12,12 @@ namespace dstrain {
 /// Runs tasks in order and sleeps when there are none.
 class HostQueue::Thread {
  public:
-  Thread() : thread_([this] { run(); }) {}
+  /// `prepare` is the first that it runs.
+  explicit Thread(std::function<void()> prepare)
+      : thread_([this, prepare = std::move(prepare)] {
+          prepare();
+          run();
+        }) {}
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
   Thread(Thread&&) = delete;
@@ -57,7 +62,6 @@ class HostQueue::Thread {
   };
 
   void run() {
-    become_helper_thread();
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
@@ -91,7 +95,17 @@ class HostQueue::Thread {
 };
 
 HostQueue::HostQueue(Mode mode) {
-  if (mode == Mode::worker_thread) thread_ = std::make_unique<Thread>();
+  switch (mode) {
+    case Mode::inline_on_caller:
+      return;
+    case Mode::worker_thread:
+      thread_ = std::make_unique<Thread>(become_helper_thread);
+      return;
+    case Mode::compute_thread:
+      thread_ = std::make_unique<Thread>(
+          [threads = compute_threads()] { become_compute_thread(threads); });
+      return;
+  }
 }
 
 HostQueue::~HostQueue() = default;

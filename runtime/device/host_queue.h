@@ -14,7 +14,11 @@ namespace dstrain {
 /// streams and other queues. Owner.
 class HostQueue {
  public:
-  enum class Mode { inline_on_caller, worker_thread };
+  enum class Mode {
+    inline_on_caller,
+    worker_thread,   ///< which helps a caller that computes: its loops run on it alone
+    compute_thread,  ///< with as many compute threads as the caller, which does not use them now
+  };
   explicit HostQueue(Mode mode);
   HostQueue(const HostQueue&) = delete;
   HostQueue& operator=(const HostQueue&) = delete;

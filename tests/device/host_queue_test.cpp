@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/parallel_for.h"
 #include "tests/support/catch.h"
 
 namespace dstrain {
@@ -32,8 +33,21 @@ TEST_CASE("HostQueue: a worker runs on one thread of its own", "[device][queue]"
   CHECK(threads[0] == threads[1]);
 }
 
+TEST_CASE("HostQueue: a helping thread loops alone and a computing one as its caller does",
+          "[device][queue]") {
+  const auto threads_of = [](Mode mode) {
+    HostQueue queue(mode);
+    int threads = 0;
+    queue.run([&] { threads = compute_threads(); });
+    queue.synchronize();
+    return threads;
+  };
+  CHECK(threads_of(Mode::worker_thread) == 1);
+  CHECK(threads_of(Mode::compute_thread) == compute_threads());
+}
+
 TEST_CASE("HostQueue: work runs in the order in which it was given", "[device][queue]") {
-  const Mode mode = GENERATE(Mode::inline_on_caller, Mode::worker_thread);
+  const Mode mode = GENERATE(Mode::inline_on_caller, Mode::worker_thread, Mode::compute_thread);
   HostQueue queue(mode);
   std::vector<int> seen;
   constexpr int count = 1000;

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "runtime/base/parallel_for.h"
 #include "runtime/device/cuda/cuda_check.h"
 
 namespace dstrain::cuda {
@@ -22,6 +23,15 @@ std::string describe_request(int ordinal, Bytes bytes) {
   return fmt::format("GPU {}: {} ({} of {} are free)", ordinal, format_bytes(bytes),
                      format_bytes(static_cast<Bytes>(free)),
                      format_bytes(static_cast<Bytes>(total)));
+}
+
+/// Makes the pages exist, by all compute threads: to register them, one thread would.
+void fault_in(std::byte* first, Bytes bytes) {
+  constexpr Bytes piece = 2 * mebibyte;
+  parallel_for((bytes + piece - 1) / piece, [&](std::int64_t i) {
+    const Bytes end = std::min(bytes, (i + 1) * piece);
+    for (Bytes at = i * piece; at < end; at += page) first[at] = std::byte{};
+  });
 }
 
 }  // namespace
@@ -48,6 +58,7 @@ std::byte* PinnedMemory::allocate(Bytes bytes, StreamView stream) {
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(taken.address);
   std::byte* const address = taken.address + (page - begin % page) % page;
+  fault_in(address, size);
   cudaSetDevice(ordinal_);
   const cudaError_t error =
       cudaHostRegister(address, static_cast<std::size_t>(size), cudaHostRegisterPortable);

@@ -65,18 +65,8 @@ DSTRAIN_DEVICE ThreeDigits three_digits(const ExactSum::Term& term) {
   return {term.position / 32, {low & 0xffffffffU, low >> 32U, high}};
 }
 
-/// Adds digits to those that the block shares.
-DSTRAIN_DEVICE void add(SquareDigits& squares, const ThreeDigits& digits) {
-#pragma unroll
-  for (int i = 0; i < 3; ++i) {
-    if (digits.digit[i] == 0) continue;
-    const std::uint64_t place = digits.first + static_cast<std::uint64_t>(i);
-    atomic_add(digit_at(squares, digit_place(place)), digits.digit[i]);
-  }
-}
-
-/// Numbers that one thread adds up: those of about one size in registers, since neighbours are, and
-/// atomic additions to one place wait for each other.
+/// Numbers that one thread adds up: those within a factor of 2^32 of the first in registers, since
+/// neighbours are about as large, and atomic additions to one place wait for each other.
 class NearDigits {
  public:
   DSTRAIN_DEVICE void add(double value, SquareDigits& squares) {
@@ -84,20 +74,31 @@ class NearDigits {
     if (!term.finite) return atomic_add(digit_at(squares, ExactSum::words), 1);
     if (term.mantissa == 0) return;
     const ThreeDigits digits = three_digits(term);
-    if (digits.first != sum_.first) {
+    if (digits.first - first_ > 2) {
       move_to(squares);
-      sum_.first = digits.first;
+      first_ = digits.first - 1;  // which may be -1: no digit that is not zero comes there
     }
+    const std::uint64_t skipped = digits.first - first_;
 #pragma unroll
-    for (int i = 0; i < 3; ++i) sum_.digit[i] += digits.digit[i];
+    for (std::uint64_t i = 0; i < 3; ++i) {
+#pragma unroll
+      for (std::uint64_t own = i; own < i + 3; ++own) {
+        sum_[own] += own == i + skipped ? digits.digit[i] : 0;
+      }
+    }
   }
   DSTRAIN_DEVICE void move_to(SquareDigits& squares) {
-    gpu::add(squares, sum_);
-    sum_ = {};
+#pragma unroll
+    for (std::uint64_t i = 0; i < kept; ++i) {
+      if (sum_[i] != 0) atomic_add(digit_at(squares, digit_place(first_ + i)), sum_[i]);
+      sum_[i] = 0;
+    }
   }
 
  private:
-  ThreeDigits sum_{};
+  static constexpr std::uint64_t kept = 5;
+  std::uint64_t first_ = 0;  ///< the place of the lowest
+  std::uint64_t sum_[kept]{};
 };
 
 /// Adds a number to digits that the block shares.
