@@ -8,7 +8,7 @@
 # Tests run several at a time; whatever is timed has the machine to itself. Goes on past failures,
 # and ends what hangs. Prints a table last. In $OUT (./gpu_results) come results.json, with all
 # steps and figures, and logs.tar.gz, where hang.log says where each thread was of the first step
-# that had to be ended. GPU_STEPS is a pattern of the groups to run, "tests|speed|peers|losses|ncu";
+# that had to be ended. GPU_STEPS is a pattern of the groups to run, "tests|losses|speed|peers|offload|ncu";
 # all unless given. Exit status: 0: all passed but what cannot run there; 1: something failed, was
 # ended or had no time left; 2: there is no GPU to use.
 set -uo pipefail
@@ -240,8 +240,8 @@ train() {
 # train_and_time FOLDER OPTION...: FOLDER gets metrics.jsonl.
 train_and_time() {
   local begin=${EPOCHREALTIME/./} run status
-  "$tree/bin/dstrain" --device cuda --num_gpus 1 train --train_file "$words" --no_shuffle \
-    --lr_scheduler_type constant --logging_steps 1 --save_steps 0 "${@:2}" &
+  "$tree/bin/dstrain" --device cuda --num_gpus 1 $host_memory train --train_file "$words" \
+    --no_shuffle --lr_scheduler_type constant --logging_steps 1 --save_steps 0 "${@:2}" &
   run=$!
   while kill -0 $run 2> /dev/null && [[ ! -s $1/metrics.jsonl ]]; do sleep 0.02; done
   awk -v us=$((${EPOCHREALTIME/./} - begin)) 'BEGIN {printf "first step after %.2f s\n", us / 1e6}'
@@ -354,14 +354,13 @@ kernels() {
   return $status
 }
 
-# counters NAME OPTION...: what bounds the kernels of its own in part of a step.
+# counters NAME KERNEL: what holds up a kernel of the benchmark, its first launches.
 counters() {
-  step "$1" 150 bash -c 'command -v ncu > /dev/null || exit 77; exec "$@"' ncu ncu \
-    --target-processes all --clock-control none --cache-control none \
-    --section SpeedOfLight --section Occupancy --kernel-name 'regex:_kernel' \
-    --launch-skip 300 --launch-count 60 --log-file "$logs/$1.ncu" \
-    "$tree/bin/dstrain" --device cuda --num_gpus 1 train --train_file "$words" --no_shuffle \
-    --logging_steps 1 --save_steps 0 --max_steps 3 --output_dir "$work/out_$1" "${@:2}"
+  step "$1" 60 bash -c 'command -v ncu > /dev/null || exit 77; exec "$@"' ncu ncu \
+    --clock-control none --cache-control none --section SpeedOfLight --section Occupancy \
+    --section SchedulerStats --section WarpStateStats --section MemoryWorkloadAnalysis \
+    --section InstructionStats --section SourceCounters --kernel-name "regex:$2" --launch-count 1 \
+    --kill yes --log-file "$logs/$1.ncu" "$tree/bin/cuda_ops_bench"
 }
 
 # llama NAME SIZES: a config.json.
@@ -406,7 +405,7 @@ export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=4
 export -f cases median peer differences train_and_time python has_torch
 
 set_up || exit 2
-export words=$tree/tests/words.bin
+export words=$tree/tests/words.bin host_memory=
 
 on_host='"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}'
 undropped="resid_pdrop=0,embd_pdrop=0,attn_pdrop=0"
@@ -419,6 +418,9 @@ llama llama_8b_layers '"hidden_size": 4096, "intermediate_size": 14336, "num_hid
   "num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 8192,
   "tie_word_embeddings": false'
 
+llama llama_6b '"hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 29,
+  "num_attention_heads": 32, "num_key_value_heads": 32, "max_position_embeddings": 2048,
+  "tie_word_embeddings": false'
 mkdir "$work/gpt2_xl"
 cat > "$work/gpt2_xl/config.json" << JSON
 {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 1600, "n_layer": 48,
@@ -454,11 +456,16 @@ fi
 # What is compiled now need not be when it is timed.
 export TORCHINDUCTOR_CACHE_DIR=$work/inductor
 compiled=(--precision autocast --compile)
+# compile NAME BATCH TOKENS OPTION...
+compile() {
+  step "compile_$1" 150 bash -c 'peer "$@"' peer "$logs/compile_$1.json" "${@:2:2}" --steps 6 \
+    "${compiled[@]}" "${@:4}"
+}
 if group peers; then
-  together step compile_gpt2 150 bash -c 'peer "$@"' peer "$logs/compile_gpt2.json" 8 1024 \
-    --steps 6 "${compiled[@]}"
-  together step compile_llama 150 bash -c 'peer "$@"' peer "$logs/compile_llama.json" 2 4096 \
-    --steps 6 "${compiled[@]}" --config "$work/llama_8b_layers"
+  together compile gpt2 8 1024
+  together compile gpt2_batch32 32 1024
+  together compile gpt2_xl 8 1024 --config "$work/gpt2_xl"
+  together compile llama 2 4096 --config "$work/llama_8b_layers"
 fi
 wait
 unset OMP_WAIT_POLICY OMP_NUM_THREADS
@@ -477,10 +484,6 @@ if group speed; then
   kernels gpt2_kernels 40 8 1024 8 "${gpt2[@]}" --tune_matmuls
   kernels llama_kernels 60 2 4096 8 "${llama_8b[@]}" --tune_matmuls
   kernels gpt2_xl_kernels 60 8 1024 7 "${gpt2_xl[@]}" --tune_matmuls
-  echo "{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": true,
-    \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true}}}" > "$work/offload.json"
-  train gpt2_xl_offload 90 8 1024 7 "${gpt2_xl[@]}" --deepspeed "$work/offload.json" \
-    --gradient_accumulation_steps 8 --profile "$logs/gpt2_xl_offload_trace.json"
   train gpt2_profile 40 8 1024 8 "${gpt2[@]}" --profile "$logs/gpt2_trace.json"
 fi
 if group peers; then
@@ -492,8 +495,22 @@ if group peers; then
   step torch_attention 60 bash -c 'has_torch || exit 77; python "$@"' python \
     "$here/attention_torch.py"
 fi
+if group offload; then
+  echo "{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": true,
+    \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true}}}" > "$work/offload.json"
+  offload=(--deepspeed "$work/offload.json" --gradient_accumulation_steps 8)
+  train gpt2_xl_offload 90 8 1024 8 "${gpt2_xl[@]}" "${offload[@]}" \
+    --profile "$logs/gpt2_xl_offload_trace.json"
+  # Its states fill the host's memory, and no save is to come.
+  export host_memory="--host_memory=1TiB"
+  train llama_6b_offload 160 8 1024 8 --config_name "$work/llama_6b" --bf16 "${offload[@]}" \
+    --gradient_checkpointing
+  host_memory=
+fi
 if group ncu; then
-  counters ncu_gpt2 --block_size 1024 --per_device_train_batch_size 8 "${gpt2[@]}"
+  counters ncu_attention_backward half_key_kernel
+  counters ncu_attention_forward half_forward_kernel
+  counters ncu_classifier cross_entropy_kernel
 fi
 report
 ! grep -qE $'\t(failed|timed out|no time)' "$steps"
