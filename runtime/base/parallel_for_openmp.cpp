@@ -34,21 +34,24 @@ void leave_own_place() {
   if (CPU_COUNT(&cores) > 0) ::sched_setaffinity(0, sizeof cores, &cores);
 }
 
+/// Starts as many threads as OpenMP will, and ends them. Throws std::system_error.
+bool try_all_threads() {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::vector<std::jthread> threads;  // asked to stop before they are joined
+  for (int i = 1; i < omp_get_max_threads(); ++i) {
+    threads.emplace_back([&](const std::stop_token& stop) {
+      std::unique_lock lock(mutex);
+      never.wait(lock, stop, [] { return false; });
+    });
+  }
+  return true;
+}
+
 /// GNU's OpenMP ends the process, and does not say of which limit, where the system starts no more
-/// threads: as many are tried before. Throws std::system_error.
+/// threads: as many are tried before, once. Throws std::system_error.
 void try_threads() {
-  [[maybe_unused]] static const bool tried = [] {
-    std::mutex mutex;
-    std::condition_variable_any never;
-    std::vector<std::jthread> threads;  // asked to stop before they are joined
-    for (int i = 1; i < omp_get_max_threads(); ++i) {
-      threads.emplace_back([&](const std::stop_token& stop) {
-        std::unique_lock lock(mutex);
-        never.wait(lock, stop, [] { return false; });
-      });
-    }
-    return true;
-  }();
+  [[maybe_unused]] static const bool tried = try_all_threads();
 }
 
 }  // namespace
