@@ -8,9 +8,10 @@
 # Tests run several at a time; whatever is timed has the machine to itself. Goes on past failures,
 # and ends what hangs. Prints a table last. In $OUT (./gpu_results) come results.json, with all
 # steps and figures, and logs.tar.gz, where hang.log says where each thread was of the first step
-# that had to be ended. GPU_STEPS is a pattern of the groups to run, "tests|losses|speed|peers|offload|ncu";
-# all unless given. Exit status: 0: all passed but what cannot run there; 1: something failed, was
-# ended or had no time left; 2: there is no GPU to use.
+# that had to be ended. GPU_STEPS is a pattern of the groups to run,
+# "tests|losses|speed|peers|offload|ncu"; all unless given, which takes about 12 minutes. Exit
+# status: 0: all passed but what cannot run there; 1: something failed, was ended or had no time
+# left; 2: there is no GPU to use.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=${OUT:-$PWD/gpu_results}

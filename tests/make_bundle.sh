@@ -49,7 +49,8 @@ cp "$build"/bin/{dstrain,dstraind,libdstrain.so,libdstrain_cuda.so} "$tree/bin"
 cp "$build"/tests/ops/cuda_ops_{test,bench} "$build"/tests/backend/cuda_{events,products}_test \
   "$build"/tests/e2e/cuda_{run,tuning}_test "$build"/tests/comm/comm_gpu_rank "$tree/bin"
 for library in "$build"/tests/ops/libkernel_times.so; do
-  [[ ! -e $library ]] || ldd "$library" | awk '/libcupti/ {print $3}' | xargs cp -Lt "$tree/bin" "$library"
+  [[ -e $library ]] || continue
+  ldd "$library" | awk '/libcupti/ {print $3}' | xargs cp -Lt "$tree/bin" "$library"
 done
 mpi=()
 if [[ $only_tests == no ]]; then

@@ -33,7 +33,7 @@ launcher::Command resolve_command(const launcher::CommandLine& line, const Comma
   for (const CommandInfo& command : all_commands()) {
     if (!command.summary.empty()) names.push_back(command.name);
   }
-  return launcher::resolve_program(line.options, line.command, names);
+  return launcher::resolve_program(line, names);
 }
 
 /// Launchers that start one job together know no common secret unless the user gives one, or srun

@@ -30,9 +30,9 @@ void print_help() {
       "  dstrain [launch options] PROGRAM [program arguments]\n"
       "  dstrain COMMAND ...\n\n"
       "Put launch options before the command or program; everything after it is passed on as it\n"
-      "is. PROGRAM is a path or a name on PATH. A name ending in .py runs under python3 -u with\n"
-      "--local_rank=N as its first argument. Ranks find RANK, WORLD_SIZE, LOCAL_RANK,\n"
-      "MASTER_ADDR, MASTER_PORT and so on in their environment.\n\n"
+      "is. PROGRAM is a path or, behind a launch option or --, a name on PATH. A name ending in\n"
+      ".py runs under python3 -u with --local_rank=N as its first argument. Ranks find RANK,\n"
+      "WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT and so on in their environment.\n\n"
       "Commands:\n";
   for (const CommandInfo& command : all_commands()) {
     if (command.summary.empty()) continue;

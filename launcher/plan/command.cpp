@@ -40,13 +40,29 @@ std::string find_program(const std::string& name, std::span<const std::string_vi
                                 : "dstrain --help lists the commands");
 }
 
+/// A misspelt command must not run whatever program has its name.
+void refuse_bare_word(const std::string& name, std::span<const std::string_view> known) {
+  const std::string near = config::suggest(name, known);
+  if (!near.empty()) {
+    fail(ErrorCode::usage, "\"{}\" is not a command; did you mean \"{}\"?", name, near);
+  }
+  fail(ErrorCode::usage,
+       "\"{}\" is not a command (dstrain --help lists them); to run a program of this name, write "
+       "dstrain -- {}",
+       name, name);
+}
+
 }  // namespace
 
-Command resolve_program(const LaunchOptions& options,
-                        std::span<const std::string> words,
-                        std::span<const std::string_view> known_commands) {
+Command resolve_program(const CommandLine& line, std::span<const std::string_view> known_commands) {
+  const LaunchOptions& options = line.options;
+  const std::vector<std::string>& words = line.command;
   const std::string& name = words.front();
   const bool script = name.ends_with(".py");
+  const bool path = name.find('/') != name.npos;
+  if (!script && !path && !line.launch_options_given && !line.after_dashes) {
+    refuse_bare_word(name, known_commands);
+  }
   Command command;
   if (options.module || (script && !options.no_python)) {
     std::error_code ignored;

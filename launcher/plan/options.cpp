@@ -216,7 +216,8 @@ std::size_t Parser::split(std::span<const std::string> arguments,
                           std::vector<std::string>& launch) {
   for (std::size_t at = 0; at < arguments.size();) {
     std::string word = arguments[at];
-    if (word == "--") return at + 1;
+    line_.after_dashes = word == "--";
+    if (line_.after_dashes) return at + 1;
     if (word.size() < 2 || word.front() != '-') return at;
     line_.launch_options_given = true;
     ++at;

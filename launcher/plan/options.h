@@ -65,6 +65,7 @@ struct CommandLine {
   bool help = false;
   bool version = false;
   bool launch_options_given = false;
+  bool after_dashes = false;         ///< the command stands after --
   std::vector<std::string> command;  ///< the command or program and its arguments, byte for byte
 };
 

@@ -68,7 +68,7 @@ TEST_CASE("Schedule: without a scheduler section it is Hugging Face's", "[config
   CHECK(schedule_of("", flags) == row.schedule);
 }
 
-TEST_CASE("Schedule: empty sections are not set, as in DeepSpeed", "[config][schedule]") {
+TEST_CASE("Schedule: empty sections count as not set", "[config][schedule]") {
   const TrainSettings settings =
       settings_of(R"({"train_batch_size": 16, "optimizer": {}, "scheduler": {}})");
   CHECK(schedule_json(settings.schedule) ==

@@ -104,7 +104,7 @@ TEST_CASE("Hostile place: variables of others are not obeyed", "[e2e]") {
 
 TEST_CASE("Hostile place: what stdout has no room for is told", "[e2e]") {
   const Words words = GENERATE(
-      Words{"echo", "of a rank"}, Words{"--dry_run", "true"},
+      Words{"--", "echo", "of a rank"}, Words{"--dry_run", "true"},
       Words{"plan", "--device_memory", "9GiB", "--host_memory", "9GiB", "--config_name", "gpt2"});
   CAPTURE(words);
   const Launch::Options full{
@@ -144,7 +144,7 @@ TEST_CASE("Hostile place: no directory is entered by a link of somebody else", "
 TEST_CASE("Hostile place: a directory that is gone is named", "[e2e]") {
   const test::TempDir folder;
   const Outcome left = run_command(
-      {"true"},
+      {"--", "true"},
       {.env = {},
        .directory = folder.path().string(),
        .wrapper = {"sh", "-c", "mkdir gone && cd gone && rmdir ../gone; exec \"$@\"", "sh"}});

@@ -379,7 +379,7 @@ TEST_CASE("Job: ranks of a lost host are lost while the others are stopped", "[e
 
 TEST_CASE("Job: what a killed launcher leaves is swept", "[e2e][job]") {
   const Session session;
-  Launch launch({"sh", "-c", "echo ready; exec sleep 1000"}, session.options());
+  Launch launch({"--", "sh", "-c", "echo ready; exec sleep 1000"}, session.options());
   REQUIRE(launch.wait_for_output("ready"));
   Launch waits({"stop", socket_of(session).stem().string()}, session.options());
   ::kill(launch.agent_pid(), SIGSTOP);  // so that it does not stop
@@ -392,7 +392,7 @@ TEST_CASE("Job: what a killed launcher leaves is swept", "[e2e][job]") {
 
 TEST_CASE("Job: a launcher that is stopped is named and not denied", "[e2e][job]") {
   const Session session;
-  Launch launch({"sh", "-c", "echo ready; exec sleep 1000"}, session.options());
+  Launch launch({"--", "sh", "-c", "echo ready; exec sleep 1000"}, session.options());
   REQUIRE(launch.wait_for_output("ready"));
   const std::string id = job_of(session);
   const std::string stopped =
@@ -480,7 +480,7 @@ TEST_CASE("Job: a directory that others may enter is not used", "[e2e][job]") {
   const Session session;
   fs::create_directory(session.sockets());
   ::chmod(session.sockets().c_str(), 0755);
-  Launch launch({"sh", "-c", "echo ready; exec sleep 1000"}, session.options());
+  Launch launch({"--", "sh", "-c", "echo ready; exec sleep 1000"}, session.options());
   REQUIRE(launch.wait_for_output("ready"));
   CHECK(fs::is_empty(session.sockets()));
   launch.signal(SIGTERM);

@@ -13,6 +13,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
+using Catch::Matchers::ContainsSubstring;
 using test::Launch;
 using Words = std::vector<std::string>;
 using test::shell_command;
@@ -45,6 +46,24 @@ TEST_CASE("Launch: each rank is told who it is", "[e2e]") {
     if (at != line.npos) tokens.insert(line.substr(at));
   }
   CHECK(tokens.size() == 1);
+}
+
+TEST_CASE("Launch: a bare word that is not a command runs no program", "[e2e]") {
+  const auto error_of = [](const Words& words) {
+    Launch launch(words);
+    CHECK(launch.wait() == 2);
+    CHECK(launch.out().empty());
+    return launch.err();
+  };
+  CHECK_THAT(error_of({"trian"}),
+             ContainsSubstring(R"("trian" is not a command; did you mean "train"?)"));
+  CHECK_THAT(error_of({"printf", "x"}), ContainsSubstring("write dstrain -- printf"));
+  for (const Words& words :
+       {Words{"--", "printf", "x"}, Words{"-q", "printf", "x"}, Words{"/usr/bin/printf", "x"}}) {
+    Launch launch(words);
+    CHECK(launch.wait() == 0);
+    CHECK_THAT(launch.out(), ContainsSubstring("x"));
+  }
 }
 
 TEST_CASE("Launch: what the user set stays", "[e2e]") {
@@ -149,12 +168,14 @@ TEST_CASE("Launch: what cannot be started is told in few lines", "[e2e]") {
     int status;
   };
   const auto row = GENERATE(values<Row>({
-      {"", "no-such-program", 3},
+      {"", "no-such-program", 2},
+      {"--", "no-such-program", 3},
       {"", "./no-such-program", 3},
       {"", "no-such-script.py", 3},
       {"", "/etc/passwd", 3},
       {"", "trian", 2},
-      {"", "", 3},
+      {"", "", 2},
+      {"--", "", 3},
       {"--num_gpsu=2", "true", 2},
       {"--hostfile=/nonexistent/hosts", "true", 2},
       {"--elastic_training", "true", 2},

@@ -58,7 +58,8 @@ TEST_CASE("Tools: the program of a rank prints its version too", "[e2e]") {
 }
 
 TEST_CASE("Tools: a program's --version is the program's", "[e2e]") {
-  CHECK_THAT(run_command({"sh", "-c", "echo $0", "--version"}).out, ContainsSubstring("--version"));
+  const Outcome outcome = run_command({"--", "sh", "-c", "echo $0", "--version"});
+  CHECK_THAT(outcome.out, ContainsSubstring("--version"));
 }
 
 TEST_CASE("Tools: mistakes in options are told alike", "[e2e]") {

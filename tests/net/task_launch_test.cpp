@@ -421,7 +421,7 @@ TEST_CASE("Task launch: several launchers on a node are refused", "[net][tasks]"
   const Launch::Options place{.env = starter.environment(),
                               .directory = "",
                               .wrapper = {"/usr/bin/srun", "--nodes=2", "--ntasks=3"}};
-  Launch launch({"sh", "-c", "echo never"}, place);
+  Launch launch({"--", "sh", "-c", "echo never"}, place);
   CHECK(launch.wait() == 2);
   CHECK_THAT(launch.err(), ContainsSubstring("SLURM_STEP_NUM_TASKS=3 on n[1-2]: srun has"));
   CHECK(launch.out().empty());
