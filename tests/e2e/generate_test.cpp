@@ -221,7 +221,7 @@ TEST_CASE("Generate: a prompt of - is what stdin holds", "[e2e][generate]") {
   const std::string expected = prompt + model.completion(length);
   const auto piped = [&](const std::string& program, const std::string& input, Words words) {
     words.insert(words.begin(), {"-c", "printf '" + input + R"(' | "$0" "$@")", program});
-    words.insert(words.begin(), "sh");
+    words.insert(words.begin(), "/bin/sh");
     return test::run_command(words);
   };
   const std::string rank = fs::path(DSTRAIN_PROGRAM).parent_path() / "dstraind";
@@ -237,7 +237,7 @@ TEST_CASE("Generate: a prompt of - is what stdin holds", "[e2e][generate]") {
     CHECK(empty.status == 2);
     CHECK_THAT(empty.err, ContainsSubstring("generate: --prompt -: stdin holds no text"));
     Words of_directory = model.command({"--prompt", "-"});
-    of_directory.insert(of_directory.begin(), {"sh", "-c", R"("$0" "$@" < /)", program});
+    of_directory.insert(of_directory.begin(), {"/bin/sh", "-c", R"("$0" "$@" < /)", program});
     const Outcome refused = test::run_command(of_directory);
     CHECK(refused.status == 2);
     CHECK_THAT(refused.err, ContainsSubstring("cannot read stdin: Is a directory"));
@@ -247,7 +247,7 @@ TEST_CASE("Generate: a prompt of - is what stdin holds", "[e2e][generate]") {
       piped(DSTRAIN_PROGRAM, "A\\nB\\n", model.command({"--prompt", "-", "--max_new_tokens", "1"}));
   CHECK(two.out.starts_with("A\nB"));
   const Outcome large = test::run_command(
-      {"sh", "-c", R"(head -c 200000 /dev/zero | tr '\\0' A | "$0" "$@")", DSTRAIN_PROGRAM,
+      {"/bin/sh", "-c", R"(head -c 200000 /dev/zero | tr '\\0' A | "$0" "$@")", DSTRAIN_PROGRAM,
        "generate", "--model_name_or_path", model.directory().string(), "--tokenizer", "byte",
        "--prompt", "-", "--max_new_tokens", "1"});
   CHECK(large.status == 0);

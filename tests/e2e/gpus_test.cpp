@@ -153,9 +153,10 @@ TEST_CASE("GPUs: ranks see those that are shown in their order", "[e2e][gpus]") 
   Launch::Options options = two_gpus(folder.path());
   options.env.push_back({"CUDA_VISIBLE_DEVICES", row.list});
   const Words hostfile{"-H", (folder.path() / "hosts").string()};
-  Launch launch((row.hostfile ? hostfile : Words{}) + row.words +
-                    Words{"sh", "-c", "echo $WORLD_SIZE ranks use \"$CUDA_VISIBLE_DEVICES\"."},
-                options);
+  Launch launch(
+      (row.hostfile ? hostfile : Words{}) + row.words +
+          Words{"--", "sh", "-c", "echo $WORLD_SIZE ranks use \"$CUDA_VISIBLE_DEVICES\"."},
+      options);
   CHECK(launch.wait() == 0);
   CHECK_THAT(launch.out(),
              ContainsSubstring(std::string(row.ranks) + " ranks use " + row.uses + ".\n"));

@@ -355,7 +355,7 @@ TEST_CASE("Hosts: a span of silence that is no number is refused", "[e2e]") {
   const char* const typed = GENERATE("30abc", "abc", "", " 30", "0x10", "nan", "0", "86401");
   CAPTURE(typed);
   const test::Outcome outcome = test::run_command(
-      {"sh", "-c", "exit 0"}, {.env = {{"DSTRAIN_SILENCE", typed}}, .directory = {}});
+      {"--", "sh", "-c", "exit 0"}, {.env = {{"DSTRAIN_SILENCE", typed}}, .directory = {}});
   CHECK(outcome.status == 2);
   CHECK_THAT(
       outcome.err,
