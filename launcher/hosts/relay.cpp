@@ -94,6 +94,7 @@ class RelayProcess {
   void pass_on_starter_output();
   void tell_starter_kill();
   void starter_ended();
+  void await_starter_end();
   void tell(std::size_t index, const std::string& text, int flags) const;
 
   SteadyClock clock_;
@@ -224,7 +225,25 @@ void RelayProcess::run() {
     return channel.has_value();
   };
   while (std::any_of(channels_.begin(), channels_.end(), is_open)) poll_once();
-  if (tasks_ && missing_agents_ > 0) tasks_->starter().ask_to_end();
+  if (!tasks_) return;
+  if (missing_agents_ > 0) return tasks_->starter().ask_to_end();
+  await_starter_end();
+}
+
+/// The kernel closes a killed process's connections, by which its tasks end, before it tells of the
+/// end. The launcher waits a little longer than this for the word.
+void RelayProcess::await_starter_end() {
+  constexpr double seconds = 0.2;
+  const Deadline deadline = Deadline::after(seconds);
+  while (!told_starter_kill_ && !tasks_->starter().ended() && !deadline.passed()) {
+    std::vector<pollfd> fds;
+    tasks_->add_polls(fds);
+    if (poll(fds.data(), fds.size(), deadline.remaining_ms()) < 0 && errno != EINTR) {
+      fail_errno(errno, "poll");
+    }
+    tasks_->advance(fds);
+    tell_starter_kill();
+  }
 }
 
 /// Clients end when their connections do; those that do not are ended.
