@@ -208,9 +208,9 @@ class Rank {
  private:
   void reload() {
     const std::vector<engine::ParameterSlice> slices = store_.saved_slices(communicator_.rank());
-    engine::StagedShard staged(store_.saved_states(), slices);
     HostMemory memory;
     CpuStream inline_stream(CpuStream::Mode::inline_on_caller);
+    engine::StagedShard staged(store_.saved_states(), slices);
     staged.reserve(memory, inline_stream);
     if (const auto bad = staged.copy(store_)) FAIL("not finite: " << *bad);
     const model::RandomSource other(9, model_.parameters());
