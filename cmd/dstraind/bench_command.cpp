@@ -12,8 +12,7 @@ namespace dstrain::cmd {
 
 int bench_command(std::span<const std::string> arguments) {
   const WorkerEnv worker = read_worker_env();
-  limit_compute_threads(core_share(worker));
-  flush_denormals_in_compute_threads();
+  prepare_compute_threads(core_share(worker));
   if (worker.device == DeviceChoice::cuda) {
     fail(ErrorCode::usage, "{}=cuda: bench measures CPUs; use cpu", env::device);
   }

@@ -36,8 +36,7 @@ void check_memory(const GenerateSetup& setup, const zero::FlatLayout& layout, By
 
 int generate_command(std::span<const std::string> arguments) {
   const WorkerEnv worker = read_worker_env();
-  limit_compute_threads(core_share(worker));
-  flush_denormals_in_compute_threads();
+  prepare_compute_threads(core_share(worker));
   const DeviceKind device = resolve_device(worker.device);
   const GenerateSetup setup =
       set_up_generation(arguments, read_generate_input(arguments), worker.world_size, device);

@@ -171,8 +171,7 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
   StopSignals signals;
   progress.enter(RunPhase::starting);
   const WorkerEnv worker = read_worker_env();
-  limit_compute_threads(core_share(worker));
-  flush_denormals_in_compute_threads();
+  prepare_compute_threads(core_share(worker));
   const char* const checked = std::getenv(env::checked);
   const bool looks = worker.rank == 0 && (checked == nullptr || std::string_view(checked) != "1");
   const config::TrainOptions options = read_options(arguments);

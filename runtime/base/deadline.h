@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <thread>
 
 namespace dstrain {
 
@@ -47,6 +48,11 @@ class Deadline {
     slices_.begin_slice();
     wait();
     skip_standstill(seconds);
+  }
+  /// Sleeps so long, or until the deadline; as above.
+  void rest(double seconds) {
+    const double most = std::min(seconds, remaining_seconds());
+    slice(most, [most] { std::this_thread::sleep_for(std::chrono::duration<double>(most)); });
   }
   /// Seconds by which all that has put it off.
   [[nodiscard]] double standstill_seconds() const { return standstill_seconds_; }

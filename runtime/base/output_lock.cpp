@@ -2,9 +2,7 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,7 +22,7 @@ namespace fs = std::filesystem;
 using Holder = OutputLock::Holder;
 
 constexpr double own_job_seconds = 60;  // twice the silence after which a host ends its ranks
-constexpr std::chrono::milliseconds look_interval{20};
+constexpr double look_seconds = 0.02;
 constexpr std::size_t text_bytes_max = 4096;
 constexpr int lock_flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
@@ -80,7 +78,7 @@ bool take(int file, Holder holder, const fs::path& path, const std::string& job)
     const std::string owner = owner_of(file, path);
     const bool waits = holder == Holder::rank && is_own(owner, job) && !deadline.passed();
     if (!waits) refuse(path, owner);
-    deadline.slice(0, [] { std::this_thread::sleep_for(look_interval); });
+    deadline.rest(look_seconds);
   }
   return true;
 }

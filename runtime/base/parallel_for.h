@@ -18,9 +18,9 @@ int compute_threads();
 /// OMP_NUM_THREADS says how many.
 void limit_compute_threads(int most);
 
-/// Makes the calling thread and the compute threads flush denormals to zero: Adam's second moment
-/// walks into them and would run ten times slower. Throws likewise.
-void flush_denormals_in_compute_threads();
+/// The same, and makes the calling thread and the compute threads flush denormals to zero: Adam's
+/// second moment walks into them and would run ten times slower. Throws likewise.
+void prepare_compute_threads(int most);
 
 /// Makes the calling thread one that computes in place of the one that has `threads` compute
 /// threads: with as many of its own. Throws likewise.

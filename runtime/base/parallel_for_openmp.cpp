@@ -71,7 +71,8 @@ void limit_compute_threads(int most) {
   omp_set_num_threads(std::clamp(most, 1, omp_get_max_threads()));
 }
 
-void flush_denormals_in_compute_threads() {
+void prepare_compute_threads(int most) {
+  limit_compute_threads(most);
   try_threads();
 #pragma omp parallel
   { _mm_setcsr(_mm_getcsr() | flush_denormals); }
@@ -79,8 +80,7 @@ void flush_denormals_in_compute_threads() {
 
 void become_compute_thread(int threads) {
   leave_own_place();
-  limit_compute_threads(threads);
-  flush_denormals_in_compute_threads();
+  prepare_compute_threads(threads);
 }
 
 void become_helper_thread() {

@@ -21,16 +21,16 @@ int compute_threads() {
 
 void limit_compute_threads(int /*most*/) {}
 
-void flush_denormals_in_compute_threads() {
+void prepare_compute_threads(int /*most*/) {
   _mm_setcsr(_mm_getcsr() | flush_denormals);
 }
 
 void become_compute_thread(int /*threads*/) {
-  flush_denormals_in_compute_threads();
+  prepare_compute_threads(1);
 }
 
 void become_helper_thread() {
-  flush_denormals_in_compute_threads();
+  prepare_compute_threads(1);
 }
 
 }  // namespace dstrain

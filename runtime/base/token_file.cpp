@@ -3,11 +3,9 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
-#include <thread>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -26,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t token_bytes = 16;
 constexpr mode_t others = S_IRWXG | S_IRWXO;
-constexpr auto look_interval = std::chrono::milliseconds(50);
+constexpr double look_seconds = 0.05;
 
 fs::path token_directory() {
   if (const char* const named = std::getenv(env::token_directory)) return named;
@@ -115,7 +113,7 @@ TokenFile TokenFile::wait_for(const std::string& job, double timeout_seconds) {
     if (std::optional<std::string> token = read_token(path)) return {{}, std::move(*token)};
     if (deadline.passed()) break;
     // A network filesystem tells nobody when a file appears.
-    deadline.slice(0, [] { std::this_thread::sleep_for(look_interval); });
+    deadline.rest(look_seconds);
   }
   fail(ErrorCode::timeout,
        "{} did not appear within {:g} s: rank 0 makes it; is the directory the same on all nodes? "

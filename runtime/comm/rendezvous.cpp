@@ -1,10 +1,8 @@
 #include "runtime/comm/rendezvous.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -137,9 +135,7 @@ void wait_for_route(const Endpoint& master, std::string_view variable, double ti
           variable, own.error(), timeout_seconds, env::master_addr));
     }
     // Nothing tells when the answer changes.
-    const int rest_ms = deadline.at_most(resolve_again_seconds).remaining_ms();
-    deadline.slice(resolve_again_seconds,
-                   [&] { std::this_thread::sleep_for(std::chrono::milliseconds(rest_ms)); });
+    deadline.rest(resolve_again_seconds);
   }
 }
 

@@ -34,7 +34,7 @@ TEST_CASE("parallel_for: there is a thread to run on", "[base][parallel_for]") {
 }
 
 TEST_CASE("parallel_for: denormals become zero in every compute thread", "[base][parallel_for]") {
-  flush_denormals_in_compute_threads();
+  prepare_compute_threads(compute_threads());
   const volatile float smallest = std::numeric_limits<float>::min();
   std::vector<float> halves(static_cast<std::size_t>(compute_threads()) * 8, 1.0F);
   parallel_for(static_cast<std::int64_t>(halves.size()),

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cmath>
-#include <thread>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -114,9 +112,7 @@ Found find_server(const Search& search, Deadline& deadline) {
                            failure));
     }
     // Nothing tells when somebody begins to listen.
-    const int rest_ms = deadline.at_most(wait_seconds).remaining_ms();
-    deadline.slice(wait_seconds,
-                   [&] { std::this_thread::sleep_for(std::chrono::milliseconds(rest_ms)); });
+    deadline.rest(wait_seconds);
     wait_seconds = std::min(2 * wait_seconds, retry_seconds_max);
   }
 }
