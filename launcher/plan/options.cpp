@@ -216,8 +216,10 @@ std::size_t Parser::split(std::span<const std::string> arguments,
                           std::vector<std::string>& launch) {
   for (std::size_t at = 0; at < arguments.size();) {
     std::string word = arguments[at];
-    line_.after_dashes = word == "--";
-    if (line_.after_dashes) return at + 1;
+    if (word == "--") {
+      line_.after_dashes = true;
+      return at + 1;
+    }
     if (word.size() < 2 || word.front() != '-') return at;
     line_.launch_options_given = true;
     ++at;
