@@ -17,10 +17,7 @@
 namespace dstrain::ops::gpu {
 namespace {
 
-constexpr int row_threads = 1024;
-/// A row for each multiprocessor of an H100 at a time: its second cache holds them all, so that
-/// their logits come from memory once, though they are read twice.
-constexpr std::int64_t rows_at_once = 132;
+constexpr int row_threads = 512;
 
 /// What is known of a row's softmax.
 struct Softmax {
@@ -35,7 +32,6 @@ struct CrossEntropy {
   const float* label_weight;  ///< null: no gradient is wanted
   float* losses;
   T* gradient;  ///< may be the logits
-  std::int64_t rows;
   std::int64_t classes;
   std::int64_t stride;
 };
@@ -56,38 +52,19 @@ DSTRAIN_DEVICE float largest_of_block(RowShared& s, float value) {
   return value;
 }
 
-constexpr int part_numel = pack_numel<float>;
-/// Parts that a thread loads before it uses the first of them.
-constexpr int parts_at_once = 4;
-
-/// Calls `body(part, values)` for the thread's logits of a row, several parts at a time where there
-/// are as many; rows lie on multiples of 16 bytes, and those of gradients on multiples of their
-/// packs.
+/// Calls `body(part)` for the thread's logits of a row; rows lie on multiples of 16 bytes, and
+/// those of gradients on multiples of their packs.
 template <class Body>
-DSTRAIN_DEVICE void for_logits(const float* logits, std::int64_t classes, const Body& body) {
-  constexpr std::int64_t step = row_threads * part_numel;
-  std::int64_t done = 0;
-  std::int64_t begin = static_cast<std::int64_t>(thread()) * part_numel;
-#pragma unroll 1
-  for (; begin + (parts_at_once - 1) * step + part_numel <= classes;
-       begin += parts_at_once * step, done += parts_at_once) {
-    Pack<float, part_numel> values[parts_at_once];
-#pragma unroll
-    for (int i = 0; i < parts_at_once; ++i) values[i] = load<part_numel>(logits, begin + i * step);
-#pragma unroll
-    for (int i = 0; i < parts_at_once; ++i) {
-      body(WholePart<part_numel>{begin + i * step}, values[i]);
-    }
-  }
-  for_parts<part_numel, row_threads>(
-      classes, true, [&](const auto& part) { body(part, part.load(logits)); }, done);
+DSTRAIN_DEVICE void for_logits(std::int64_t classes, const Body& body) {
+  for_parts<pack_numel<float>, row_threads>(classes, true, body);
 }
 
 /// Each thread scales its sum down when a larger logit comes (Milakov & Gimelshein 2018).
 DSTRAIN_DEVICE Softmax softmax_of(RowShared& s, const float* logits, std::int64_t classes) {
   float largest = -std::numeric_limits<float>::max();
   float sum = 0;
-  for_logits(logits, classes, [&](const auto& part, const auto& own) {
+  for_logits(classes, [&](const auto& part) {
+    const auto own = part.load(logits);
     const float before = largest;
     part.each([&](int j) { largest = own.at[j] > largest ? own.at[j] : largest; });
     sum *= exp2f((before - largest) * log2_e);
@@ -97,20 +74,23 @@ DSTRAIN_DEVICE Softmax softmax_of(RowShared& s, const float* logits, std::int64_
   return {of_all, s.sum.add(static_cast<double>(sum * exp2f((largest - of_all) * log2_e)))};
 }
 
-/// A label outside the classes makes the loss NaN, which ends the step.
+/// A block of threads for each row. A label outside the classes makes the loss NaN, which ends the
+/// step.
 template <class T>
-DSTRAIN_DEVICE void take_row(const CrossEntropy<T>& args, RowShared& s, std::int64_t row) {
+DSTRAIN_KERNEL(row_threads)
+cross_entropy_kernel(DSTRAIN_ARGUMENT CrossEntropy<T> args) {
+  const std::int64_t row = block_x();
   const float* const logits = args.logits + row * args.stride;
   T* const gradient = args.gradient + row * args.stride;
   const std::int32_t label = args.labels[row];
   if (label == ignored_label) {
     if (thread() == 0) args.losses[row] = 0;
     if (args.label_weight == nullptr) return;
-    for_parts<part_numel, row_threads>(
-        args.classes, true, [&](const auto& part) { part.store(Pack<T, part_numel>{}, gradient); });
+    for_logits(args.classes,
+               [&](const auto& part) { part.store(Pack<T, pack_numel<float>>{}, gradient); });
     return;
   }
-  const Softmax softmax = softmax_of(s, logits, args.classes);
+  const Softmax softmax = softmax_of(shared<RowShared>(), logits, args.classes);
   const bool known = label >= 0 && label < args.classes;
   if (thread() == 0) {
     const double own =
@@ -122,26 +102,15 @@ DSTRAIN_DEVICE void take_row(const CrossEntropy<T>& args, RowShared& s, std::int
   sync();  // the gradient may overwrite the label's logit
   const float weight = *args.label_weight;
   const auto scale = static_cast<float>(static_cast<double>(weight) / softmax.sum);
-  for_logits(logits, args.classes, [&](const auto& part, const auto& own) {
-    Pack<T, part_numel> out{};
+  for_logits(args.classes, [&](const auto& part) {
+    const auto own = part.load(logits);
+    Pack<T, pack_numel<float>> out{};
     part.each([&](int j) {
       const float value = exp2f((own.at[j] - softmax.largest) * log2_e) * scale;
       out.at[j] = from_float<T>(part.begin + j == label ? value - weight : value);
     });
     part.store(out, gradient);
   });
-}
-
-/// A block of threads has every so many rows.
-template <class T>
-DSTRAIN_KERNEL(row_threads)
-cross_entropy_kernel(DSTRAIN_ARGUMENT CrossEntropy<T> args) {
-  auto& s = shared<RowShared>();
-#pragma unroll 1
-  for (std::int64_t row = block_x(); row < args.rows; row += blocks_x()) {
-    take_row(args, s, row);
-    sync();  // the next row uses what the block shares
-  }
 }
 
 struct AddLosses {
@@ -239,15 +208,12 @@ void compute_losses(const Chunk& c,
                     StreamView stream) {
   with_element_type(c.input.dtype(), [&](auto element) {
     using T = decltype(element);
-    launch(
-        "classifier_loss", cross_entropy_kernel<T>,
-        {.x = std::min(c.rows(), rows_at_once),
-         .threads = row_threads,
-         .shared_bytes = sizeof(RowShared)},
-        CrossEntropy<T>{floats(c.chunks.logits()), elements<std::int32_t>(args.labels) + first,
-                        floats(args.label_weight), floats(c.chunks.losses()) + first,
-                        elements<T>(c.chunks.gradient()), c.rows(), c.classes(), c.chunks.stride()},
-        stream);
+    launch("classifier_loss", cross_entropy_kernel<T>,
+           {.x = c.rows(), .threads = row_threads, .shared_bytes = sizeof(RowShared)},
+           CrossEntropy<T>{floats(c.chunks.logits()), elements<std::int32_t>(args.labels) + first,
+                           floats(args.label_weight), floats(c.chunks.losses()) + first,
+                           elements<T>(c.chunks.gradient()), c.classes(), c.chunks.stride()},
+           stream);
   });
 }
 

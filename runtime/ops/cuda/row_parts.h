@@ -50,14 +50,11 @@ struct PartInSingles {
 /// Calls `body(part)` for the parts of a row that the calling thread of `threads` has: every
 /// `threads`-th, of `numel` elements each. The same elements in the same order, `aligned` or not,
 /// so that sums over them have the same bits. Rows are aligned where their packs lie on multiples
-/// of their bytes. The first `done` of the thread's parts are left out.
+/// of their bytes.
 template <int numel, int threads, class Body>
-DSTRAIN_DEVICE void for_parts(std::int64_t columns,
-                              bool aligned,
-                              const Body& body,
-                              std::int64_t done = 0) {
+DSTRAIN_DEVICE void for_parts(std::int64_t columns, bool aligned, const Body& body) {
   constexpr std::int64_t step = threads * numel;
-  std::int64_t begin = static_cast<std::int64_t>(thread()) * numel + done * step;
+  std::int64_t begin = static_cast<std::int64_t>(thread()) * numel;
   if (aligned) {
     for (; begin + numel <= columns; begin += step) body(WholePart<numel>{begin});
   }
