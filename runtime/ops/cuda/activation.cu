@@ -6,7 +6,6 @@
 #include "runtime/ops/checks.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/elementwise.h"
-#include "runtime/ops/cuda/rounded.h"
 #include "runtime/ops/cuda/warp_instructions.h"
 #include "runtime/ops/elements.h"
 

@@ -5,7 +5,6 @@
 #include "runtime/ops/cuda/block_sum.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/launch.h"
-#include "runtime/ops/cuda/rounded.h"
 #include "runtime/ops/cuda/row_parts.h"
 #include "runtime/ops/cuda/row_sums.h"
 #include "runtime/ops/elements.h"
