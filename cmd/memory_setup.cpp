@@ -6,7 +6,7 @@
 #include "runtime/backend/backend.h"
 #include "runtime/base/units.h"
 #include "runtime/device/locked_memory.h"
-#include "runtime/optim/make_optimizer.h"
+#include "runtime/optim/parameter_groups.h"
 
 namespace dstrain::cmd {
 namespace {

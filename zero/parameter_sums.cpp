@@ -4,6 +4,7 @@
 
 #include "runtime/ops/convert.h"
 #include "runtime/ops/fill_zero.h"
+#include "runtime/ops/update.h"
 #include "zero/parameter_spans.h"
 
 namespace dstrain::zero {
@@ -17,7 +18,7 @@ TensorView sums_in(const Buffer& memory, Bytes bytes, std::int64_t rows) {
 }  // namespace
 
 Bytes ParameterSums::bytes(const FlatLayout& layout, std::int64_t sums) {
-  return std::ssize(parameter_names(layout)) * sums * optim::sum_numel * size_of(DType::i64);
+  return std::ssize(parameter_names(layout)) * sums * ops::norm_sum_numel * size_of(DType::i64);
 }
 
 bool ParameterSums::needs_host(const ShardPlan& plan, DeviceKind device) {
@@ -46,7 +47,7 @@ ParameterSums::ParameterSums(RankShards& shards,
 
 TensorView ParameterSums::of(int parameter, const SubGroup& group) const {
   const bool host = group.tier != MemoryTier::device && !on_host_.empty();
-  return (host ? on_host_ : on_device_).rows(parameter, 1).reshaped({sums_, optim::sum_numel});
+  return (host ? on_host_ : on_device_).rows(parameter, 1).reshaped({sums_, ops::norm_sum_numel});
 }
 
 void ParameterSums::clear(StreamView stream) const {

@@ -25,7 +25,7 @@ class ParameterSums {
   static Bytes bytes(const FlatLayout& layout, std::int64_t sums);
   static bool needs_host(const ShardPlan& plan, DeviceKind device);
 
-  /// Those of a parameter, by its number, where a sub-group is updated: (sums, optim::sum_numel)
+  /// Those of a parameter, by its number, where a sub-group is updated: (sums, ops::norm_sum_numel)
   /// i64.
   [[nodiscard]] TensorView of(int parameter, const SubGroup& group) const;
   void clear(StreamView stream) const;
@@ -38,7 +38,7 @@ class ParameterSums {
   Communication communication_;
   Buffer device_memory_;
   Buffer host_memory_;
-  TensorView on_device_;  ///< (parameters, sums x optim::sum_numel) i64
+  TensorView on_device_;  ///< (parameters, sums x ops::norm_sum_numel) i64
   TensorView on_host_;    ///< likewise; empty where the host has none of its own
 };
 

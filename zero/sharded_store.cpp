@@ -156,8 +156,8 @@ void ShardedStore::release(int part, StreamView /*stream*/) {
   in_use = nothing;
 }
 
-std::span<const optim::RuleScalars> ShardedStore::begin_step(const optim::StepScalars& scalars) {
-  scalars_ = groups_->scalars(scalars);
+std::span<const rules::ScalarValues> ShardedStore::begin_step(const optim::StepScalars& scalars) {
+  scalars_ = groups_->scalars(scalars.update);
   decision_ = {.gradient_scale = 1 / scalars.loss_scale};
   rounding_ = scalars.rounding;
   if (offloaded_) offloaded_->begin_step(host_tensors(), decision_.gradient_scale);
@@ -213,7 +213,7 @@ void ShardedStore::sum_squares(TensorView sum, StreamView stream) {
 }
 
 optim::StepTensors ShardedStore::host_tensors() {
-  constexpr std::int64_t numel = std::tuple_size_v<optim::RuleScalars>;
+  constexpr std::int64_t numel = rules::scalar_numel;
   return {HostView(scalars_.data(), DType::f32, {std::ssize(scalars_), numel}),
           ops::view_of(decision_), HostView(&rounding_, DType::i64, {1})};
 }

@@ -71,7 +71,7 @@ class ShardedStore final : public engine::ParameterStore {
   void expect(std::span<const int> parts, std::int64_t rounds) override;
   std::span<const TensorView> acquire(int part, StreamView stream) override;
   void release(int part, StreamView stream) override;
-  std::span<const optim::RuleScalars> begin_step(const optim::StepScalars& scalars) override;
+  std::span<const rules::ScalarValues> begin_step(const optim::StepScalars& scalars) override;
   void begin(engine::MicroStep micro_step) override;
   std::span<const model::GradientTarget> gradients(int part, StreamView stream) override;
   void reduce(int part, StreamView stream) override;
@@ -103,7 +103,7 @@ class ShardedStore final : public engine::ParameterStore {
   std::unique_ptr<GroupUpdates> updates_;          ///< null: nothing is updated
   std::unique_ptr<OffloadedGradients> offloaded_;  ///< null: it has nothing to do
   std::unique_ptr<GradientReducer> gradients_;
-  std::vector<optim::RuleScalars> scalars_;  ///< of the step, by parameter group
+  std::vector<rules::ScalarValues> scalars_;  ///< of the step, by parameter group
   // What crosses between the host and a device when updates are the host's.
   ops::StepDecision decision_;
   std::int64_t rounding_ = 0;

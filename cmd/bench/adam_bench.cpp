@@ -11,7 +11,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/parallel_for.h"
 #include "runtime/device/cpu_stream.h"
-#include "runtime/ops/adamw.h"
+#include "runtime/ops/update.h"
 #include "runtime/tensor/buffer.h"
 
 namespace dstrain::bench {
@@ -40,11 +40,14 @@ class Tensors {
             .exp_avg_sq = floats_[3].as<float>(),
             .working = with_working ? working_.as<BFloat16>() : std::span<BFloat16>()};
   }
-  [[nodiscard]] ops::AdamWArgs args(ops::AdamWScalars& scalars, bool with_working) const {
+  [[nodiscard]] ops::UpdateArgs args(rules::ScalarValues& scalars, bool with_working) const {
     const auto view = [this](std::size_t i) {
       return floats_.at(i).block().cut(0, DType::f32, {std::ssize(floats_.at(i).as<float>())});
     };
-    ops::AdamWArgs args{view(0), view(1), view(2), view(3), ops::view_of(scalars)};
+    ops::UpdateArgs args{.parameters = view(0),
+                         .gradients = view(1),
+                         .states = {view(2), view(3)},
+                         .scalars = ops::view_of(scalars)};
     const Shape shape = args.parameters.shape();
     if (with_working) args.working = working_.block().cut(0, DType::bf16, shape);
     return args;
@@ -73,12 +76,13 @@ std::vector<AdamRow> measure_adam(const Options& options) {
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   const Tensors updated(options.numel, stream);
   const Tensors moved(options.numel, stream);
-  ops::AdamWScalars scalars = ops::adamw_scalars({.weight_decay = 0.1, .step = 10});
+  rules::ScalarValues scalars =
+      rules::scalars(rules::Adam::Settings{.weight_decay = 0.1}, {10, 1e-3});
   std::vector<AdamRow> rows{{"fp32", false, 28, {}, {}}, {"fp32 with bf16 copy", true, 30, {}, {}}};
   for (int run = 0; run <= options.runs; ++run) {
     for (AdamRow& row : rows) {
       const double step =
-          time_of(*clock, [&] { ops::adamw(updated.args(scalars, row.with_working), stream); });
+          time_of(*clock, [&] { ops::update(updated.args(scalars, row.with_working), stream); });
       const double move = time_of(*clock, [&] { move_like_adamw(moved.arrays(row.with_working)); });
       if (run == 0) continue;
       row.step.push_back(step);

@@ -14,8 +14,9 @@ struct UpdatedArrays {
   std::span<BFloat16> working;  ///< or empty
 };
 
-/// Reads and writes what ops::adamw does, in the same chunks on the same threads, and computes
-/// nothing: values change places. One bitwise or keeps the fourth input from being left unread.
+/// Reads and writes what ops::update() of AdamW does, in the same chunks on the same threads, and
+/// computes nothing: values change places. One bitwise or keeps the fourth input from being left
+/// unread.
 void move_like_adamw(const UpdatedArrays& arrays);
 
 }  // namespace dstrain::bench

@@ -18,15 +18,12 @@ namespace dstrain::cmd {
 namespace {
 
 /// "AdamW, weight decay 0.1 but of biases and norm weights".
-std::string describe(const config::AdamSettings& adam) {
-  std::string text = adam.decoupled_decay ? "AdamW" : "Adam";
-  if (adam.weight_decay == 0) return text;
-  text += fmt::format(", weight decay {}", adam.weight_decay);
-  return adam.decays_all ? text : text + " but of biases and norm weights";
-}
-
-std::string describe(const config::LambSettings& lamb) {
-  return lamb.weight_decay == 0 ? "Lamb" : fmt::format("Lamb, weight decay {}", lamb.weight_decay);
+std::string describe(const config::OptimizerSettings& optimizer) {
+  const std::string text(rules::type_of(optimizer.rule));
+  const double decay = rules::weight_decay(optimizer.rule);
+  if (decay == 0) return text;
+  return fmt::format("{}, weight decay {}{}", text, decay,
+                     optimizer.decays_all ? "" : " but of biases and norm weights");
 }
 
 /// "rate 5e-05, linear with a warmup of 3 steps".
@@ -134,10 +131,9 @@ std::vector<std::string> differences(const TrainSetup& setup) {
 std::string describe_rule(const TrainSetup& setup) {
   const std::vector<std::string> unlike = differences(setup);
   const config::TrainSettings& settings = setup.settings;
-  const std::string optimizer =
-      std::visit([](const auto& own) { return describe(own); }, settings.optimizer);
   return fmt::format(
-      "{} of {}, {}{}", counted(settings.steps, "step"), optimizer, describe(settings.schedule),
+      "{} of {}, {}{}", counted(settings.steps, "step"), describe(settings.optimizer),
+      describe(settings.schedule),
       unlike.empty() ? ""
                      : fmt::format("; unlike Hugging Face's Trainer: {}", fmt::join(unlike, ", ")));
 }

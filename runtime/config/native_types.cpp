@@ -9,6 +9,8 @@
 #include "runtime/config/schedule_settings.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/suggest.h"
+#include "runtime/rules/registry.h"
+
 namespace dstrain::config {
 namespace {
 
@@ -16,26 +18,30 @@ constexpr std::string_view adam_params =
     "lr|betas|eps|weight_decay|bias_correction|adam_w_mode|torch_adam|amsgrad|set_grad_none|"
     "fp32_optimizer_states";
 
+/// One of DeepSpeed's optimizers, built where an update rule has its name.
+constexpr NativeType optimizer(std::string_view name, std::string_view params) {
+  return {name, rules::has_type(name), params};
+}
+
 constexpr std::array optimizers{
-    NativeType{"Adam", true, adam_params},
-    NativeType{"AdamW", true, adam_params},
-    NativeType{"Lamb", true,
-               "lr|betas|eps|eps_inside_sqrt|weight_decay|bias_correction|max_coeff|min_coeff|"
-               "amsgrad|set_grad_none|fp32_optimizer_states"},
-    NativeType{"OneBitAdam", false,
-               "lr|betas|eps|weight_decay|freeze_step|cuda_aware|comm_backend_name"},
-    NativeType{"OneBitLamb", false,
-               "lr|betas|eps|weight_decay|freeze_step|max_coeff|min_coeff|coeff_beta|factor_max|"
-               "factor_min|factor_threshold|cuda_aware|comm_backend_name"},
-    NativeType{"ZeroOneAdam", false,
-               "lr|betas|eps|weight_decay|var_freeze_step|var_update_scaler|local_step_scaler|"
-               "local_step_clipper|cuda_aware|comm_backend_name"},
-    NativeType{"Adagrad", false, "lr|eps|weight_decay"},
-    NativeType{"Lion", false, "lr|betas|weight_decay"},
-    NativeType{"Muon", false, "lr|momentum|ns_method|muon_lr|adam_lr|weight_decay|betas|eps"},
-    NativeType{"MuAdam", false, "lr|betas|eps|weight_decay"},
-    NativeType{"MuAdamW", false, "lr|betas|eps|weight_decay"},
-    NativeType{"MuSGD", false, "lr|momentum|weight_decay"},
+    optimizer("Adam", adam_params),
+    optimizer("AdamW", adam_params),
+    optimizer("Lamb",
+              "lr|betas|eps|eps_inside_sqrt|weight_decay|bias_correction|max_coeff|min_coeff|"
+              "amsgrad|set_grad_none|fp32_optimizer_states"),
+    optimizer("OneBitAdam", "lr|betas|eps|weight_decay|freeze_step|cuda_aware|comm_backend_name"),
+    optimizer("OneBitLamb",
+              "lr|betas|eps|weight_decay|freeze_step|max_coeff|min_coeff|coeff_beta|factor_max|"
+              "factor_min|factor_threshold|cuda_aware|comm_backend_name"),
+    optimizer("ZeroOneAdam",
+              "lr|betas|eps|weight_decay|var_freeze_step|var_update_scaler|local_step_scaler|"
+              "local_step_clipper|cuda_aware|comm_backend_name"),
+    optimizer("Adagrad", "lr|eps|weight_decay"),
+    optimizer("Lion", "lr|betas|weight_decay|set_grad_none|fp32_optimizer_states"),
+    optimizer("Muon", "lr|momentum|ns_method|muon_lr|adam_lr|weight_decay|betas|eps"),
+    optimizer("MuAdam", "lr|betas|eps|weight_decay"),
+    optimizer("MuAdamW", "lr|betas|eps|weight_decay"),
+    optimizer("MuSGD", "lr|momentum|weight_decay"),
 };
 
 constexpr std::array schedulers{

@@ -54,7 +54,7 @@ HuggingFaceSchedule resolve_hugging_face_schedule(SettingsBuilder& builder) {
     builder.problems().warn({}, warmup.typed_as,
                             fmt::format("has no effect: {} is constant", type.typed_as));
   }
-  const double rate = learning_rate(builder.settings().optimizer);
+  const double rate = builder.settings().schedule.learning_rate;
   if (schedule.kind == Kind::polynomial && rate <= HuggingFaceSchedule::polynomial_end) {
     builder.problems().add({}, type.typed_as,
                            fmt::format("polynomial ends at the rate {}; the rate {} must be more",
@@ -137,7 +137,7 @@ WarmupLr resolve_warmup_lr(SettingsBuilder& builder, std::optional<double> defau
   const std::optional<double> given = builder.config().number(highest);
   builder.check_agreement(highest, given, builder.options().learning_rate);
   const bool derived = builder.config().is_auto(highest) || !default_max_lr;
-  const double other = derived ? learning_rate(builder.settings().optimizer) : *default_max_lr;
+  const double other = derived ? builder.settings().schedule.learning_rate : *default_max_lr;
   warmup.warmup_max_lr = given.value_or(other);
   builder.decided(highest, warmup.warmup_max_lr, given ? "file" : derived ? "derived" : "default");
   warmup.warmup_num_steps = resolve_warmup_num_steps(builder);
@@ -147,7 +147,7 @@ WarmupLr resolve_warmup_lr(SettingsBuilder& builder, std::optional<double> defau
 
 WarmupDecayLr resolve_warmup_decay_lr(SettingsBuilder& builder) {
   const std::string highest = "scheduler.params.warmup_max_lr";
-  const double rate = learning_rate(builder.settings().optimizer);
+  const double rate = builder.settings().schedule.learning_rate;
   const double deepspeed_default = WarmupLr{}.warmup_max_lr;
   if (!builder.config().has(highest) && rate != deepspeed_default) {
     builder.problems().warn(
@@ -249,7 +249,6 @@ void resolve_deepspeed_schedule(SettingsBuilder& builder) {
 
 void resolve_schedule(SettingsBuilder& builder) {
   ScheduleSettings& schedule = builder.settings().schedule;
-  schedule.learning_rate = learning_rate(builder.settings().optimizer);
   const Flag<double>& steps = builder.options().warmup_steps;
   if (steps.value > 0 && builder.options().warmup_ratio.value > 0) {
     builder.problems().warn({}, builder.options().warmup_ratio.typed_as,

@@ -106,13 +106,15 @@ void resolve_swapped_optimizer(SettingsBuilder& builder) {
   offload.pipeline_write = builder.pick(in + "pipeline_write", true);
   // Where nothing is clipped or left out it costs nothing.
   const TrainSettings& settings = builder.settings();
-  const bool whole = takes_sums(settings.optimizer);
+  const bool whole = rules::is_layerwise(settings.optimizer.rule);
   const bool certain = settings.gradient_clipping == 0 && settings.max_skipped_steps == 0;
   offload.updates_early = builder.pick(super_offload, certain && !whole);
   if (offload.updates_early && whole) {
     offload.updates_early = false;
-    builder.add_warning(super_offload,
-                        "has no effect: Lamb updates nothing before all gradients are there");
+    builder.add_warning(
+        super_offload,
+        fmt::format("has no effect: {} updates nothing before all gradients are there",
+                    rules::type_of(settings.optimizer.rule)));
   }
 }
 

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "runtime/config/schema.h"
+#include "runtime/rules/registry.h"
 
 namespace dstrain::config {
 namespace {
@@ -9,40 +10,47 @@ using enum KeyType;
 
 constexpr double momentum_max = 0.9999999999;  // it is less than 1
 
-// Parameters of all types together; types.cpp says which type has which.
+/// A parameter of DeepSpeed's optimizers, implemented where an update rule has it.
+constexpr Key parameter(std::string_view path, KeyType type, std::string_view fallback) {
+  constexpr std::string_view prefix = "optimizer.params.";
+  const bool built = rules::has_parameter(path.substr(prefix.size()));
+  return built ? implemented(path, type, fallback) : inert(path, type, fallback);
+}
+
+// Parameters of all types together; native_types.cpp says which type has which.
 constexpr std::array optimizer_table{
     group("optimizer"),
     implemented("optimizer.type", text, "").in_any_case(),
     off_only("optimizer.legacy_fusion", boolean, "false", "the legacy fusion"),
     group("optimizer.params"),
-    implemented("optimizer.params.lr", number, "1e-3").at_least(0).or_auto(),
-    implemented("optimizer.params.betas", list, "[0.9, 0.999]").or_auto(),
-    implemented("optimizer.params.eps", number, "1e-8").at_least(0).or_auto(),
-    implemented("optimizer.params.weight_decay", number, "0").at_least(0).or_auto(),
-    implemented("optimizer.params.bias_correction", boolean, "true"),
+    parameter("optimizer.params.lr", number, "1e-3").at_least(0).or_auto(),
+    parameter("optimizer.params.betas", list, "[0.9, 0.999]").or_auto(),
+    parameter("optimizer.params.eps", number, "1e-8").at_least(0).or_auto(),
+    parameter("optimizer.params.weight_decay", number, "0").at_least(0).or_auto(),
+    parameter("optimizer.params.bias_correction", boolean, "true"),
     implemented("optimizer.params.adam_w_mode", boolean, "true"),
     implemented("optimizer.params.torch_adam", boolean, "false"),
     off_only("optimizer.params.amsgrad", boolean, "false", "AMSGrad"),
     inert("optimizer.params.set_grad_none", boolean, "true"),
     implemented("optimizer.params.fp32_optimizer_states", boolean, "true"),
-    inert("optimizer.params.momentum", number, "0.95"),
-    inert("optimizer.params.ns_method", text, "gram"),
-    inert("optimizer.params.muon_lr", number, ""),
-    inert("optimizer.params.adam_lr", number, ""),
-    implemented("optimizer.params.eps_inside_sqrt", boolean, "false"),
-    implemented("optimizer.params.max_coeff", number, "10.0").at_least(0),
-    implemented("optimizer.params.min_coeff", number, "0.01").at_least(0),
-    inert("optimizer.params.freeze_step", integer, "100000"),
-    inert("optimizer.params.cuda_aware", boolean, "false"),
-    inert("optimizer.params.comm_backend_name", text, "nccl"),
-    inert("optimizer.params.var_freeze_step", integer, "100000"),
-    inert("optimizer.params.var_update_scaler", integer, "16"),
-    inert("optimizer.params.local_step_scaler", integer, "32678"),
-    inert("optimizer.params.local_step_clipper", integer, "16"),
-    inert("optimizer.params.coeff_beta", number, "0.9"),
-    inert("optimizer.params.factor_max", number, "4"),
-    inert("optimizer.params.factor_min", number, "0.5"),
-    inert("optimizer.params.factor_threshold", number, "0.1"),
+    parameter("optimizer.params.momentum", number, "0.95"),
+    parameter("optimizer.params.ns_method", text, "gram"),
+    parameter("optimizer.params.muon_lr", number, ""),
+    parameter("optimizer.params.adam_lr", number, ""),
+    parameter("optimizer.params.eps_inside_sqrt", boolean, "false"),
+    parameter("optimizer.params.max_coeff", number, "10.0").at_least(0),
+    parameter("optimizer.params.min_coeff", number, "0.01").at_least(0),
+    parameter("optimizer.params.freeze_step", integer, "100000"),
+    parameter("optimizer.params.cuda_aware", boolean, "false"),
+    parameter("optimizer.params.comm_backend_name", text, "nccl"),
+    parameter("optimizer.params.var_freeze_step", integer, "100000"),
+    parameter("optimizer.params.var_update_scaler", integer, "16"),
+    parameter("optimizer.params.local_step_scaler", integer, "32678"),
+    parameter("optimizer.params.local_step_clipper", integer, "16"),
+    parameter("optimizer.params.coeff_beta", number, "0.9"),
+    parameter("optimizer.params.factor_max", number, "4"),
+    parameter("optimizer.params.factor_min", number, "0.5"),
+    parameter("optimizer.params.factor_threshold", number, "0.1"),
     refused("optimizer.params.max_grad_norm",
             "no parameter of an optimizer; use the top-level key \"gradient_clipping\""),
 

@@ -200,14 +200,10 @@ void Engine::accumulate(const StepInput& input) {
     DSTRAIN_CHECK(samples <= ops::dropout_samples, "a global batch of {} samples", samples);
   }
   MicroStep micro_step{0, std::ssize(input.micro_batches)};
-  const std::int64_t rounding = rounding_key(options_.seed, input.optimizer_step);
+  const std::int64_t rounding = rounding_key(options_.seed, input.update.number);
   parts_.store.expect(training_parts_, micro_step.count);
-  const std::span<const optim::RuleScalars> scalars =
-      parts_.store.begin_step({.step = input.optimizer_step,
-                               .learning_rate = input.learning_rate,
-                               .betas = input.betas,
-                               .loss_scale = input.loss_scale,
-                               .rounding = rounding});
+  const std::span<const rules::ScalarValues> scalars = parts_.store.begin_step(
+      {.update = input.update, .loss_scale = input.loss_scale, .rounding = rounding});
   {  // until the device has what was filled in before
     const profile::Recording waiting(profile::beside_device(parts_.timeline), profile::Lane::host,
                                      profile::Activity::wait);

@@ -17,12 +17,10 @@ namespace dstrain::engine {
 
 /// One optimizer step.
 struct StepInput {
-  std::int64_t step = 1;            ///< number of its global batch, from 1
-  std::int64_t optimizer_step = 1;  ///< and of its update, as the optimizer's states count
-  double learning_rate = 0;
+  std::int64_t step = 1;                      ///< number of its global batch, from 1
+  rules::Step update{};                       ///< numbered as the optimizer's states count
   std::span<const MicroBatch> micro_batches;  ///< this rank's, as many on every rank
   std::int64_t labels = 0;                    ///< counted_labels() of all ranks together
-  std::optional<optim::Betas> betas{};        ///< of this step; nothing: the optimizer's own
   double loss_scale = 1;                      ///< of the loss that has gradients
 };
 

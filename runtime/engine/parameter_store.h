@@ -91,7 +91,7 @@ class ParameterStore {
 
   /// Called before the micro steps of a step. Returns what step() is to find on the device, by
   /// parameter group; lets the store update before that what it need not keep until then.
-  virtual std::span<const optim::RuleScalars> begin_step(const optim::StepScalars& scalars) = 0;
+  virtual std::span<const rules::ScalarValues> begin_step(const optim::StepScalars& scalars) = 0;
   /// Called before the units of a micro step.
   virtual void begin(MicroStep micro_step) = 0;
   /// Where the backward of `part` puts its parameter gradients, owned then borrowed; empty targets

@@ -25,7 +25,7 @@ StepBlock::Inputs::Inputs(const TensorView& all, const Options& options) {
   label_count = arena.take({1}, DType::f64);
   loss_scale = arena.take({1}, DType::f64);
   rounding = arena.take({1}, DType::i64);
-  scalars = arena.take({options.parameter_groups, std::ssize(optim::RuleScalars{})});
+  scalars = arena.take({options.parameter_groups, rules::scalar_numel});
   counters = arena.take({options.micro_batches, 2}, DType::i64);
   bytes = arena.used();
   block = all.empty() ? all : all.part(0, {bytes});
@@ -120,7 +120,7 @@ void StepBlock::fill(std::span<const MicroBatch> batches,
   stage(HostView(&scale, DType::f64, {1}), staged_.loss_scale);
   stage(HostView(&rounding, DType::i64, {1}), staged_.rounding);
   for (std::size_t group = 0; group < numbers.scalars.size(); ++group) {
-    optim::RuleScalars scalars = numbers.scalars[group];
+    rules::ScalarValues scalars = numbers.scalars[group];
     stage(HostView(scalars, {1, std::ssize(scalars)}),
           staged_.scalars.rows(static_cast<std::int64_t>(group), 1));
   }

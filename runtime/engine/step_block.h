@@ -45,7 +45,7 @@ class StepBlock {
     double loss_scale = 1;       ///< of the loss that has gradients
     double gradient_factor = 1;  ///< see Engine::Options
     std::int64_t rounding = 0;   ///< see optim::StepScalars
-    std::span<const optim::RuleScalars> scalars{};  ///< by parameter group; none: no update
+    std::span<const rules::ScalarValues> scalars{};  ///< by parameter group; none: no update
   };
   /// Takes in what is read, with all sums 0; `batches` may change once it returns. Asynchronous on
   /// `stream`.

@@ -204,10 +204,10 @@ void Trainer::launch_step(std::int64_t step, data::BatchPrefetcher& batches) {
   const Launched launched{step, optim::learning_rate(parts_.settings.schedule, update),
                           overflow_.loss_scale(), parts_.clock.now_seconds()};
   StepInput input{.step = step,
-                  .optimizer_step = parts_.state.optimizer_step + under_way + 1,
-                  .learning_rate = launched.learning_rate,
+                  .update = {.number = parts_.state.optimizer_step + under_way + 1,
+                             .learning_rate = launched.learning_rate,
+                             .betas = optim::scheduled_betas(parts_.settings.schedule, update)},
                   .micro_batches = micro_batches_,
-                  .betas = optim::scheduled_betas(parts_.settings.schedule, update),
                   .loss_scale = launched.loss_scale};
   for (const Report& rank : reports_) input.labels += rank.labels;
   parts_.engine.accumulate(input);

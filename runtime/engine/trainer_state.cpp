@@ -19,27 +19,29 @@ constexpr std::int64_t version_without_data_start = 2;
 
 using Json = nlohmann::ordered_json;
 
-Json optimizer_json(const config::AdamSettings& adam) {
-  Json json{{"type", adam.decoupled_decay ? "AdamW" : "Adam"},
-            {"lr", adam.learning_rate},
-            {"betas", {adam.beta1, adam.beta2}},
-            {"eps", adam.epsilon},
-            {"weight_decay", adam.weight_decay},
-            {"bias_correction", adam.bias_correction}};
-  if (adam.weight_decay > 0 && !adam.decays_all) json["no_decay"] = "biases and norm weights";
-  return json;
+Json json_of(double value) {
+  return value;
+}
+Json json_of(bool value) {
+  return value;
+}
+Json json_of(const rules::Betas& betas) {
+  return {betas.beta1, betas.beta2};
 }
 
-Json optimizer_json(const config::LambSettings& lamb) {
-  return {{"type", "Lamb"},
-          {"lr", lamb.learning_rate},
-          {"betas", {lamb.beta1, lamb.beta2}},
-          {"eps", lamb.epsilon},
-          {"eps_inside_sqrt", lamb.eps_inside_sqrt},
-          {"weight_decay", lamb.weight_decay},
-          {"bias_correction", lamb.bias_correction},
-          {"max_coeff", lamb.max_coeff},
-          {"min_coeff", lamb.min_coeff}};
+Json optimizer_json(const config::OptimizerSettings& optimizer, double learning_rate) {
+  Json json{{"type", rules::type_of(optimizer.rule)}, {"lr", learning_rate}};
+  std::visit(
+      [&json](const auto& own) {
+        rules::for_each_parameter(own, [&json](std::string_view key, const auto& value) {
+          json[std::string(key)] = json_of(value);
+        });
+      },
+      optimizer.rule);
+  if (rules::weight_decay(optimizer.rule) > 0 && !optimizer.decays_all) {
+    json["no_decay"] = "biases and norm weights";
+  }
+  return json;
 }
 
 Json scaler_json(const std::optional<optim::LossScaler::State>& state) {
@@ -193,8 +195,7 @@ TrainerState describe_run(const config::TrainSettings& settings,
   state.data_seed = settings.data.seed;
   state.data = data;
   state.loads_best = settings.evaluation.loads_best;
-  state.optimizer =
-      std::visit([](const auto& own) { return optimizer_json(own); }, settings.optimizer).dump();
+  state.optimizer = optimizer_json(settings.optimizer, settings.schedule.learning_rate).dump();
   state.scheduler = config::schedule_json(settings.schedule);
   state.description =
       Json{{"model", {{"name", model.name}, {"parameters", model.parameter_count()}}},

@@ -23,6 +23,13 @@ struct ActivationArgs {
   TensorView input;
   TensorView factor{};  ///< or empty
   TensorView output;
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(input);
+    visit(factor);
+    visit(output);
+  }
 };
 /// Asynchronous on `stream`.
 void activation_forward(const ActivationArgs& args, StreamView stream);
@@ -38,6 +45,16 @@ struct ActivationBackwardArgs {
   TensorView input_gradient;     ///< written; may be output_gradient
   TensorView factor_gradient{};  ///< written, with a factor
   TensorView output{};           ///< or empty
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(input);
+    visit(factor);
+    visit(output_gradient);
+    visit(input_gradient);
+    visit(factor_gradient);
+    visit(output);
+  }
 };
 /// Asynchronous on `stream`.
 void activation_backward(const ActivationBackwardArgs& args, StreamView stream);

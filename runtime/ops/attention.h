@@ -58,6 +58,20 @@ struct AttentionArgs {
   TensorView logsumexp;    ///< (B, H, T) f32: written, for backward
   TensorView workspace{};  ///< u8: at least attention_forward_workspace() bytes, 64-byte aligned
   DropoutSite dropout{};
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(query);
+    visit(key);
+    visit(value);
+    visit(key_count);
+    visit(first_key);
+    visit(bias);
+    visit(output);
+    visit(logsumexp);
+    visit(workspace);
+    visit(dropout.counter);
+  }
 };
 
 /// Bytes that forward and backward need beside their tensors on a kind of device, whether there is
@@ -96,6 +110,25 @@ struct AttentionBackwardArgs {
   bool accumulate_bias = false;
   TensorView workspace;   ///< u8: at least attention_backward_workspace() bytes
   DropoutSite dropout{};  ///< as in forward
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(query);
+    visit(key);
+    visit(value);
+    visit(key_count);
+    visit(first_key);
+    visit(bias);
+    visit(output);
+    visit(logsumexp);
+    visit(output_gradient);
+    visit(query_gradient);
+    visit(key_gradient);
+    visit(value_gradient);
+    visit(bias_gradient);
+    visit(workspace);
+    visit(dropout.counter);
+  }
 };
 
 /// Parallel over sequences and heads of keys. Asynchronous on `stream`.

@@ -28,6 +28,14 @@ struct ClassifierLogitsArgs {
   TensorView weight;     ///< (V, C)
   TensorView logits;     ///< (R, V) f32: written; may be of the host, as what a copy writes
   TensorView workspace;  ///< u8: at least classifier_workspace() bytes, 64-byte aligned
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(input);
+    visit(weight);
+    visit(workspace);
+    visit(logits);
+  }
 };
 
 /// Asynchronous on `stream`.
@@ -45,6 +53,18 @@ struct ClassifierLossArgs {
   TensorView weight_gradient{};    ///< (V, C) f32: written; empty: nobody wants it
   bool accumulate_weight = false;  ///< add to weight_gradient instead
   TensorView workspace;            ///< u8: at least classifier_workspace() bytes, 64-byte aligned
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(input);
+    visit(weight);
+    visit(labels);
+    visit(loss_sum);
+    visit(label_weight);
+    visit(input_gradient);
+    visit(weight_gradient);
+    visit(workspace);
+  }
 };
 
 /// A label outside the classes is a bug, and on the CPU an Error{internal} of the stream.

@@ -11,6 +11,13 @@ struct CopyFiniteArgs {
   TensorView source;
   TensorView target;
   TensorView not_finite;
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(source);
+    visit(target);
+    visit(not_finite);
+  }
 };
 void copy_finite(const CopyFiniteArgs& args, StreamView stream);
 

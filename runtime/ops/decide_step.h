@@ -32,6 +32,14 @@ struct DecideStepArgs {
   TensorView loss_scale;  ///< (1) f64: what gradients were multiplied with
   TensorView decision;    ///< (StepDecision::numel) f64
   double norm_max = 0;    ///< largest norm; 0: no limit
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(totals);
+    visit(labels);
+    visit(loss_scale);
+    visit(decision);
+  }
 };
 
 /// What gradients are multiplied with so that their norm is at most `norm_max` (0: no limit):

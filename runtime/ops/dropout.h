@@ -14,6 +14,14 @@ struct DropoutArgs {
   TensorView residual;  ///< or empty
   TensorView output;    ///< may be the input or the residual
   DropoutSite site;
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(input);
+    visit(residual);
+    visit(output);
+    visit(site.counter);
+  }
 };
 
 /// Throws Error{internal} unless they fit each other.

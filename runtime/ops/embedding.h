@@ -12,6 +12,15 @@ struct EmbeddingArgs {
   TensorView token_table;       ///< (V, C)
   TensorView position_table{};  ///< (P, C), P >= T; or empty
   TensorView output;            ///< (B, T, C)
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(tokens);
+    visit(first_position);
+    visit(token_table);
+    visit(position_table);
+    visit(output);
+  }
 };
 
 /// A token outside the table is a bug, and on the CPU an Error{internal} of the stream.
@@ -27,6 +36,15 @@ struct EmbeddingBackwardArgs {
   TensorView position_gradient;  ///< (P, C); likewise
   bool accumulate_token = false;
   bool accumulate_position = false;
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(tokens);
+    visit(first_position);
+    visit(output_gradient);
+    visit(token_gradient);
+    visit(position_gradient);
+  }
 };
 
 /// Rows are added in the order of the tokens; work is shared out by columns, so no two threads meet

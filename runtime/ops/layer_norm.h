@@ -16,6 +16,16 @@ struct LayerNormArgs {
   TensorView rstd;    ///< (R): likewise
   TensorView output;  ///< (..., C)
   float eps = 0;      ///< used by forward
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(input);
+    visit(weight);
+    visit(bias);
+    visit(mean);
+    visit(rstd);
+    visit(output);
+  }
 };
 
 /// Writes mean, rstd and output. Asynchronous on `stream`.
@@ -40,6 +50,19 @@ struct LayerNormBackwardArgs {
   bool accumulate_input = false;
   bool accumulate_weight = false;
   bool accumulate_bias = false;
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(input);
+    visit(weight);
+    visit(mean);
+    visit(rstd);
+    visit(output_gradient);
+    visit(residual);
+    visit(input_gradient);
+    visit(weight_gradient);
+    visit(bias_gradient);
+  }
 };
 
 /// Throw Error{internal} unless the tensors fit each other.

@@ -18,6 +18,15 @@ struct MatmulArgs {
   bool b_transposed = false;
   bool accumulate = false;  ///< add to `out`, which is f32, instead of overwriting it
   TensorView workspace{};   ///< u8: at least matmul_workspace() bytes, 64-byte aligned
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(a);
+    visit(b);
+    visit(out);
+    visit(bias);
+    visit(workspace);
+  }
 };
 
 /// Bytes of workspace that a product needs on a kind of device, whether there is one here or not;

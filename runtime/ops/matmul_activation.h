@@ -10,6 +10,12 @@ struct MatmulActivationArgs {
   MatmulArgs product;
   Activation kind = Activation::gelu_tanh;
   TensorView active;  ///< (M, N), of the dtype of product.out
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    product.for_each_tensor(visit);
+    visit(active);
+  }
 };
 
 /// Has the bits of matmul() and activation_forward(). Asynchronous on `stream`.
@@ -23,6 +29,13 @@ struct MatmulActivationBackwardArgs {
   Activation kind = Activation::gelu_tanh;
   TensorView input;   ///< (M, N), of the dtype of product.out, as the next one
   TensorView active;  ///< (M, N): written
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    product.for_each_tensor(visit);
+    visit(input);
+    visit(active);
+  }
 };
 
 /// Has the bits of matmul() and activation_backward(). Asynchronous on `stream`.

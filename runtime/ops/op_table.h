@@ -6,7 +6,6 @@ namespace dstrain::ops {
 
 struct ActivationArgs;
 struct ActivationBackwardArgs;
-struct AdamWArgs;
 struct AttentionArgs;
 struct AttentionBackwardArgs;
 struct ClassifierLogitsArgs;
@@ -16,53 +15,59 @@ struct DecideStepArgs;
 struct DropoutArgs;
 struct EmbeddingArgs;
 struct EmbeddingBackwardArgs;
-struct LambMeasureArgs;
-struct LambUpdateArgs;
 struct LayerNormArgs;
 struct LayerNormBackwardArgs;
-struct MatmulArgs;
 struct MatmulActivationArgs;
 struct MatmulActivationBackwardArgs;
+struct MatmulArgs;
 struct ResidualNormArgs;
 struct ResidualNormBackwardArgs;
 struct RoundStochasticArgs;
+struct UpdateArgs;
 struct WeightGradientArgs;
+
+/// Lists the ops: DSTRAIN_OP(name, types of the arguments...) for each; a stream comes last. The
+/// tables and declarations of every kind of device follow from it.
+#define DSTRAIN_FOR_EACH_OP(DSTRAIN_OP)                                       \
+  DSTRAIN_OP(activation_backward, const ActivationBackwardArgs&)              \
+  DSTRAIN_OP(activation_forward, const ActivationArgs&)                       \
+  DSTRAIN_OP(add, const TensorView&, const TensorView&)                       \
+  DSTRAIN_OP(add_squares, const TensorView&, const TensorView&)               \
+  DSTRAIN_OP(attention_backward, const AttentionBackwardArgs&)                \
+  DSTRAIN_OP(attention_forward, const AttentionArgs&)                         \
+  DSTRAIN_OP(classifier_logits, const ClassifierLogitsArgs&)                  \
+  DSTRAIN_OP(classifier_loss, const ClassifierLossArgs&)                      \
+  DSTRAIN_OP(convert, const TensorView&, const TensorView&)                   \
+  DSTRAIN_OP(copy_finite, const CopyFiniteArgs&)                              \
+  DSTRAIN_OP(copy_rows, const TensorView&, const TensorView&)                 \
+  DSTRAIN_OP(decide_step, const DecideStepArgs&)                              \
+  DSTRAIN_OP(dropout, const DropoutArgs&)                                     \
+  DSTRAIN_OP(embedding_backward, const EmbeddingBackwardArgs&)                \
+  DSTRAIN_OP(embedding_forward, const EmbeddingArgs&)                         \
+  DSTRAIN_OP(fill_zero, const TensorView&)                                    \
+  DSTRAIN_OP(layer_norm_backward, const LayerNormBackwardArgs&)               \
+  DSTRAIN_OP(layer_norm_forward, const LayerNormArgs&)                        \
+  DSTRAIN_OP(layer_norm_recompute, const LayerNormArgs&)                      \
+  DSTRAIN_OP(matmul, const MatmulArgs&)                                       \
+  DSTRAIN_OP(matmul_activation_backward, const MatmulActivationBackwardArgs&) \
+  DSTRAIN_OP(matmul_activation_forward, const MatmulActivationArgs&)          \
+  DSTRAIN_OP(measure_update, const UpdateArgs&)                               \
+  DSTRAIN_OP(residual_norm_backward, const ResidualNormBackwardArgs&)         \
+  DSTRAIN_OP(residual_norm_forward, const ResidualNormArgs&)                  \
+  DSTRAIN_OP(round_stochastic, const RoundStochasticArgs&)                    \
+  DSTRAIN_OP(scale, const TensorView&, float, const TensorView&)              \
+  DSTRAIN_OP(update, const UpdateArgs&)                                       \
+  DSTRAIN_OP(weight_gradient, const WeightGradientArgs&)
+
+#define DSTRAIN_OP_ENTRY(name, ...) void (*name)(__VA_ARGS__, StreamView stream);
+#define DSTRAIN_OP_DECLARATION(name, ...) void name(__VA_ARGS__, StreamView stream);
 
 /// The ops of one kind of device, each under the name by which everybody calls it. An entry sees
 /// arguments that were checked, and launches on the stream, which is of its device. Entries are
 /// what the best device does in one pass; a backend that cannot composes them from pieces of its
 /// own, as the CPU does.
 struct OpTable {
-  void (*activation_backward)(const ActivationBackwardArgs& args, StreamView stream);
-  void (*activation_forward)(const ActivationArgs& args, StreamView stream);
-  void (*adamw)(const AdamWArgs& args, StreamView stream);
-  void (*add)(const TensorView& values, const TensorView& sum, StreamView stream);
-  void (*add_squares)(const TensorView& values, const TensorView& sum, StreamView stream);
-  void (*attention_backward)(const AttentionBackwardArgs& args, StreamView stream);
-  void (*attention_forward)(const AttentionArgs& args, StreamView stream);
-  void (*classifier_logits)(const ClassifierLogitsArgs& args, StreamView stream);
-  void (*classifier_loss)(const ClassifierLossArgs& args, StreamView stream);
-  void (*convert)(const TensorView& source, const TensorView& target, StreamView stream);
-  void (*copy_finite)(const CopyFiniteArgs& args, StreamView stream);
-  void (*copy_rows)(const TensorView& source, const TensorView& target, StreamView stream);
-  void (*decide_step)(const DecideStepArgs& args, StreamView stream);
-  void (*dropout)(const DropoutArgs& args, StreamView stream);
-  void (*embedding_backward)(const EmbeddingBackwardArgs& args, StreamView stream);
-  void (*embedding_forward)(const EmbeddingArgs& args, StreamView stream);
-  void (*fill_zero)(const TensorView& values, StreamView stream);
-  void (*lamb_measure)(const LambMeasureArgs& args, StreamView stream);
-  void (*lamb_update)(const LambUpdateArgs& args, StreamView stream);
-  void (*layer_norm_backward)(const LayerNormBackwardArgs& args, StreamView stream);
-  void (*layer_norm_forward)(const LayerNormArgs& args, StreamView stream);
-  void (*layer_norm_recompute)(const LayerNormArgs& args, StreamView stream);
-  void (*matmul)(const MatmulArgs& args, StreamView stream);
-  void (*matmul_activation_backward)(const MatmulActivationBackwardArgs& args, StreamView stream);
-  void (*matmul_activation_forward)(const MatmulActivationArgs& args, StreamView stream);
-  void (*residual_norm_backward)(const ResidualNormBackwardArgs& args, StreamView stream);
-  void (*residual_norm_forward)(const ResidualNormArgs& args, StreamView stream);
-  void (*round_stochastic)(const RoundStochasticArgs& args, StreamView stream);
-  void (*scale)(const TensorView& input, float factor, const TensorView& output, StreamView stream);
-  void (*weight_gradient)(const WeightGradientArgs& args, StreamView stream);
+  DSTRAIN_FOR_EACH_OP(DSTRAIN_OP_ENTRY)
 };
 
 /// Those of the device that `stream` is of. Throws Error{internal} where there are none.

@@ -8,6 +8,12 @@ namespace dstrain::ops {
 struct ResidualNormArgs {
   DropoutArgs join;    ///< output = residual + input times the mask: the stream from here on
   LayerNormArgs norm;  ///< of join.output
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    join.for_each_tensor(visit);
+    norm.for_each_tensor(visit);
+  }
 };
 
 /// Has the bits of dropout() and layer_norm_forward(). Asynchronous on `stream`.
@@ -20,6 +26,13 @@ struct ResidualNormBackwardArgs {
                                ///< times the mask; not written when `site` is not active, for then
                                ///< it is input_gradient
   DropoutSite site;            ///< as in forward
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    norm.for_each_tensor(visit);
+    visit(branch_gradient);
+    visit(site.counter);
+  }
 };
 
 /// How the branch's gradient comes from the stream's, at an active site.

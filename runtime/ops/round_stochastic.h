@@ -17,6 +17,13 @@ struct RoundStochasticArgs {
   TensorView key;            ///< (1) i64: of this step; read where the op runs
   std::uint32_t stream = 0;  ///< keeps the draws of tensors apart
   std::int64_t first = 0;    ///< index of element 0 in its tensor
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    visit(source);
+    visit(target);
+    visit(key);
+  }
 };
 
 /// Element e of a tensor takes 16 bits of block 16 (e / 128) + e % 16 of Philox with the key as

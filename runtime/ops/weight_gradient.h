@@ -16,6 +16,12 @@ struct WeightGradientArgs {
   [[nodiscard]] const TensorView& output_gradient() const {
     return outputs_first ? product.a : product.b;
   }
+
+  /// Calls `visit` with each tensor.
+  void for_each_tensor(const auto& visit) {
+    product.for_each_tensor(visit);
+    visit(bias_gradient);
+  }
 };
 
 /// Asynchronous on `stream`.

@@ -7,12 +7,6 @@
 namespace dstrain::optim {
 namespace {
 
-std::vector<ParameterGroup> one_group(std::unique_ptr<const Optimizer> optimizer) {
-  std::vector<ParameterGroup> groups;
-  groups.push_back({.optimizer = std::move(optimizer)});
-  return groups;
-}
-
 bool takes_rest(const ParameterGroup& group) {
   return group.names.empty();
 }
@@ -33,14 +27,14 @@ void check_names(const std::vector<ParameterGroup>& groups) {
 ParameterGroups::ParameterGroups(std::vector<ParameterGroup> groups) : groups_(std::move(groups)) {
   check_names(groups_);
   for (const ParameterGroup& group : groups_) {
-    DSTRAIN_CHECK(group.optimizer == nullptr ||
-                      std::ranges::equal(group.optimizer->state_names(), state_names()),
-                  "optimizers of two groups keep different states");
+    DSTRAIN_CHECK(
+        !group.optimizer || std::ranges::equal(group.optimizer->state_names(), state_names()),
+        "optimizers of two groups keep different states");
   }
 }
 
-ParameterGroups::ParameterGroups(std::unique_ptr<const Optimizer> optimizer)
-    : ParameterGroups(one_group(std::move(optimizer))) {}
+ParameterGroups::ParameterGroups(const rules::Settings& rule)
+    : ParameterGroups(std::vector{ParameterGroup{.optimizer = Optimizer(rule)}}) {}
 
 int ParameterGroups::group_of(const std::string& parameter) const {
   const auto names_it = [&parameter](const ParameterGroup& group) {
@@ -59,7 +53,7 @@ const Optimizer& ParameterGroups::optimizer(int group) const {
 
 std::span<const std::string_view> ParameterGroups::state_names() const {
   for (const ParameterGroup& group : groups_) {
-    if (group.optimizer != nullptr) return group.optimizer->state_names();
+    if (group.optimizer) return group.optimizer->state_names();
   }
   return {};
 }
@@ -67,19 +61,29 @@ std::span<const std::string_view> ParameterGroups::state_names() const {
 std::int64_t ParameterGroups::sums() const {
   std::int64_t most = 0;
   for (const ParameterGroup& group : groups_) {
-    if (group.optimizer != nullptr) most = std::max(most, group.optimizer->sums());
+    if (group.optimizer) most = std::max(most, group.optimizer->sums());
   }
   return most;
 }
 
-std::vector<RuleScalars> ParameterGroups::scalars(const StepScalars& step) const {
-  std::vector<RuleScalars> scalars;
+std::vector<rules::ScalarValues> ParameterGroups::scalars(const rules::Step& step) const {
+  std::vector<rules::ScalarValues> scalars;
   for (const ParameterGroup& group : groups_) {
-    StepScalars own = step;
+    rules::Step own = step;
     own.learning_rate *= group.rate_factor;
-    scalars.push_back(group.optimizer == nullptr ? RuleScalars{} : group.optimizer->scalars(own));
+    scalars.push_back(group.optimizer ? group.optimizer->scalars(own) : rules::ScalarValues{});
   }
   return scalars;
+}
+
+ParameterGroups make_parameter_groups(const config::OptimizerSettings& settings,
+                                      std::vector<std::string> undecayed) {
+  const bool spares = !settings.decays_all && rules::weight_decay(settings.rule) > 0;
+  if (!spares || undecayed.empty()) return ParameterGroups(settings.rule);
+  const ParameterGroup rest{.optimizer = Optimizer(settings.rule)};
+  const ParameterGroup spared{.optimizer = Optimizer(rules::without_decay(settings.rule)),
+                              .names = std::move(undecayed)};
+  return ParameterGroups(std::vector{rest, spared});
 }
 
 }  // namespace dstrain::optim

@@ -1,17 +1,18 @@
 #pragma once
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/config/optimizer_settings.h"
 #include "runtime/optim/optimizer.h"
 
 namespace dstrain::optim {
 
 /// Parameters that are updated alike, as in PyTorch's param_groups.
 struct ParameterGroup {
-  std::unique_ptr<const Optimizer> optimizer = nullptr;  ///< null: they are frozen
-  double rate_factor = 1;                                ///< of the learning rate of each step
-  std::vector<std::string> names{};  ///< of its parameters; none: all that no other group names
+  std::optional<Optimizer> optimizer{};  ///< nothing: they are frozen
+  double rate_factor = 1;                ///< of the learning rate of each step
+  std::vector<std::string> names{};      ///< of its parameters; none: all that no other group names
 };
 
 /// The groups of a model: each parameter is in one. Gradients and optimizer states exist for what
@@ -22,12 +23,12 @@ class ParameterGroups {
   /// differ.
   explicit ParameterGroups(std::vector<ParameterGroup> groups);
   /// One group of all parameters.
-  explicit ParameterGroups(std::unique_ptr<const Optimizer> optimizer);
+  explicit ParameterGroups(const rules::Settings& rule);
 
   [[nodiscard]] int count() const { return static_cast<int>(groups_.size()); }
   /// That of a parameter. Throws Error{internal} where none has it.
   [[nodiscard]] int group_of(const std::string& parameter) const;
-  [[nodiscard]] bool trains(int group) const { return at(group).optimizer != nullptr; }
+  [[nodiscard]] bool trains(int group) const { return at(group).optimizer.has_value(); }
   /// Of a group that is not frozen.
   [[nodiscard]] const Optimizer& optimizer(int group) const;
   /// Of all that are not frozen.
@@ -35,7 +36,7 @@ class ParameterGroups {
   /// Most sums over a parameter that one of the optimizers takes.
   [[nodiscard]] std::int64_t sums() const;
   /// What each optimizer makes of a step, by group; nothing for those that are frozen.
-  [[nodiscard]] std::vector<RuleScalars> scalars(const StepScalars& step) const;
+  [[nodiscard]] std::vector<rules::ScalarValues> scalars(const rules::Step& step) const;
 
  private:
   [[nodiscard]] const ParameterGroup& at(int group) const {
@@ -43,5 +44,10 @@ class ParameterGroups {
   }
   std::vector<ParameterGroup> groups_;
 };
+
+/// The groups of a run: one of all parameters, as DeepSpeed makes of a configuration, or a second
+/// one of those that the settings do not decay. `undecayed`: the names of biases and norm weights.
+ParameterGroups make_parameter_groups(const config::OptimizerSettings& settings,
+                                      std::vector<std::string> undecayed);
 
 }  // namespace dstrain::optim

@@ -174,12 +174,12 @@ double learning_rate(const ScheduleSettings& schedule, std::int64_t step) {
       schedule.kind);
 }
 
-std::optional<Betas> scheduled_betas(const ScheduleSettings& schedule, std::int64_t step) {
+std::optional<rules::Betas> scheduled_betas(const ScheduleSettings& schedule, std::int64_t step) {
   constexpr double beta2 = 0.99;  // whatever the optimizer's is
   const auto* const cycle = std::get_if<OneCycle>(&schedule.kind);
   if (cycle == nullptr || !cycle->cycle_momentum || keeps_optimizer(schedule, step)) return {};
-  if (step == 1) return Betas{cycle->cycle_min_mom, beta2};  // the other end of the cycle
-  return Betas{momentum_at(*cycle, iteration_of(schedule, step)), beta2};
+  if (step == 1) return rules::Betas{cycle->cycle_min_mom, beta2};  // the other end of the cycle
+  return rules::Betas{momentum_at(*cycle, iteration_of(schedule, step)), beta2};
 }
 
 }  // namespace dstrain::optim

@@ -15,6 +15,7 @@ namespace dstrain::optim {
 double learning_rate(const config::ScheduleSettings& schedule, std::int64_t step);
 
 /// Adam's betas of update `step` where the schedule sets them (OneCycle); else nothing.
-std::optional<Betas> scheduled_betas(const config::ScheduleSettings& schedule, std::int64_t step);
+std::optional<rules::Betas> scheduled_betas(const config::ScheduleSettings& schedule,
+                                            std::int64_t step);
 
 }  // namespace dstrain::optim

@@ -181,7 +181,7 @@ TEST_CASE("Resolve: Megatron's names", "[config][resolve]") {
   CHECK(settings.output.directory == "o");
   CHECK(settings.gradient_checkpointing);
   CHECK(settings.model.in_splits == 4);
-  CHECK(adam(settings).beta1 == 0.8);
+  CHECK(adam(settings).betas.beta1 == 0.8);
   CHECK(adam(settings).epsilon == 1e-6);
   CHECK((settings.evaluation.cadence == Cadence{Unit::steps, 5}));
   CHECK(settings.warnings.empty());

@@ -73,7 +73,7 @@ TEST_CASE("Schedule: empty sections count as not set", "[config][schedule]") {
       settings_of(R"({"train_batch_size": 16, "optimizer": {}, "scheduler": {}})");
   CHECK(schedule_json(settings.schedule) ==
         R"({"type":"linear","warmup_steps":0,"total_steps":"auto"})");
-  CHECK_FALSE(dstrain::test::adam(settings).decays_all);
+  CHECK_FALSE(settings.optimizer.decays_all);
 }
 
 TEST_CASE("Schedule: the epochs of the data give its length", "[config][schedule]") {

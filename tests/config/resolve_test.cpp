@@ -41,15 +41,15 @@ TEST_CASE("Resolve: without configuration the defaults are those of Hugging Face
   CHECK(settings.micro_batch_size == 8);
   CHECK(settings.accumulation_steps == 1);
   CHECK(settings.train_batch_size == 16);
-  CHECK(adam(settings).learning_rate == 5e-5);
-  CHECK(adam(settings).beta1 == 0.9);
-  CHECK(adam(settings).beta2 == 0.999);
+  CHECK(settings.schedule.learning_rate == 5e-5);
+  CHECK(adam(settings).betas.beta1 == 0.9);
+  CHECK(adam(settings).betas.beta2 == 0.999);
   CHECK(adam(settings).epsilon == 1e-8);
   CHECK(adam(settings).weight_decay == 0);
   CHECK(adam(settings).decoupled_decay);
-  CHECK_FALSE(adam(settings).decays_all);
-  CHECK(
-      adam(settings_of(R"({"train_batch_size": 16, "optimizer": {"type": "AdamW"}})")).decays_all);
+  CHECK_FALSE(settings.optimizer.decays_all);
+  CHECK(settings_of(R"({"train_batch_size": 16, "optimizer": {"type": "AdamW"}})")
+            .optimizer.decays_all);
   CHECK_FALSE(settings.data.drop_last);
   CHECK(settings.gradient_clipping == 1);
   CHECK(settings.steps == 0);  // three epochs of data that are not known
@@ -71,7 +71,7 @@ TEST_CASE("Resolve: auto takes the options and their defaults", "[config][resolv
     const TrainSettings settings = settings_of(automatic);
     CHECK(settings.train_batch_size == 16);
     CHECK(settings.micro_batch_size == 8);
-    CHECK(adam(settings).learning_rate == 5e-5);
+    CHECK(settings.schedule.learning_rate == 5e-5);
     const auto warmup = std::get<WarmupLr>(settings.schedule.kind);
     CHECK(warmup.warmup_max_lr == 5e-5);
     CHECK(warmup.warmup_num_steps == 2);
@@ -86,9 +86,9 @@ TEST_CASE("Resolve: auto takes the options and their defaults", "[config][resolv
     CHECK(settings.train_batch_size == 24);
     CHECK(settings.micro_batch_size == 4);
     CHECK(settings.accumulation_steps == 3);
-    CHECK(adam(settings).learning_rate == 1e-3);
-    CHECK(adam(settings).beta1 == 0.8);
-    CHECK(adam(settings).beta2 == 0.95);
+    CHECK(settings.schedule.learning_rate == 1e-3);
+    CHECK(adam(settings).betas.beta1 == 0.8);
+    CHECK(adam(settings).betas.beta2 == 0.95);
     CHECK(adam(settings).epsilon == 1e-6);
     CHECK(adam(settings).weight_decay == 0.1);
     CHECK(settings.gradient_clipping == 0.5);
@@ -107,8 +107,8 @@ TEST_CASE("Resolve: auto takes the options and their defaults", "[config][resolv
 
 TEST_CASE("Resolve: the configuration's optimizer has DeepSpeed's defaults", "[config][resolve]") {
   const std::string text = R"({"train_batch_size": 4, "optimizer": {"type": "Adam"}})";
-  CHECK(adam(settings_of(text)).learning_rate == 1e-3);
-  CHECK(adam(settings_of(text, {"--learning_rate", "0.1"})).learning_rate == 0.1);
+  CHECK(settings_of(text).schedule.learning_rate == 1e-3);
+  CHECK(settings_of(text, {"--learning_rate", "0.1"}).schedule.learning_rate == 0.1);
 }
 
 TEST_CASE("Resolve: Adam is AdamW unless its mode says otherwise", "[config][resolve]") {
@@ -136,8 +136,8 @@ TEST_CASE("Resolve: Lamb", "[config][resolve]") {
                        params);
   };
   const TrainSettings plain = settings_of(lamb(""));
-  const auto defaults = std::get<LambSettings>(plain.optimizer);
-  CHECK(defaults.learning_rate == 1e-3);
+  const auto defaults = std::get<dstrain::rules::Lamb::Settings>(plain.optimizer.rule);
+  CHECK(plain.schedule.learning_rate == 1e-3);
   CHECK(defaults.max_coeff == 10);
   CHECK(defaults.min_coeff == 0.01);
   CHECK(defaults.weight_decay == 0);
@@ -145,10 +145,10 @@ TEST_CASE("Resolve: Lamb", "[config][resolve]") {
   CHECK_FALSE(defaults.eps_inside_sqrt);
   const std::string text = lamb(R"("lr": 0.1, "betas": [0.8, 0.9], "eps": 1e-6, "max_coeff": 0.3,
       "min_coeff": 0.1, "bias_correction": false, "eps_inside_sqrt": true, "weight_decay": 0.2)");
-  const auto given = std::get<LambSettings>(settings_of(text).optimizer);
-  CHECK(given.learning_rate == 0.1);
-  CHECK(given.beta1 == 0.8);
-  CHECK(given.beta2 == 0.9);
+  const TrainSettings settings = settings_of(text);
+  const auto given = std::get<dstrain::rules::Lamb::Settings>(settings.optimizer.rule);
+  CHECK(settings.schedule.learning_rate == 0.1);
+  CHECK((given.betas == dstrain::rules::Betas{0.8, 0.9}));
   CHECK(given.epsilon == 1e-6);
   CHECK(given.max_coeff == 0.3);
   CHECK(given.min_coeff == 0.1);

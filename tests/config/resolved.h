@@ -31,8 +31,8 @@ inline std::string error_of(const std::string& text, const Arguments& flags = {}
 }
 
 /// Of a run that is updated by AdamW.
-inline config::AdamSettings adam(const config::TrainSettings& settings) {
-  return std::get<config::AdamSettings>(settings.optimizer);
+inline rules::Adam::Settings adam(const config::TrainSettings& settings) {
+  return std::get<rules::Adam::Settings>(settings.optimizer.rule);
 }
 
 /// What is wrong with training options alone.

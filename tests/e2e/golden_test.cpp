@@ -43,7 +43,7 @@ struct Half {
 
 TEST_CASE("train: every stage and rank count follows PyTorch", "[e2e][golden]") {
   const std::string name = GENERATE("plain", "accumulation", "weight_decay", "clipping",
-                                    "everything", "one_cycle", "lamb");
+                                    "everything", "one_cycle", "lamb", "lion");
   const int ranks = GENERATE(1, 2, 3);
   const json golden = test::read_json(golden_folder / (name + ".json"));
   const test::TempDir folder;

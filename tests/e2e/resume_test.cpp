@@ -32,6 +32,7 @@ std::vector<Row> rows() {
     run.bf16 = index / 4 % 2 != 0;
     run.in_16_bits = run.bf16 && index % 2 != 0;
     if (index % 6 == 5) run.optimizer = "Lamb";
+    if (index % 6 == 1) run.optimizer = "Lion";
     if (!run.bf16 && index % 3 != 0) {  // the first steps overflow, and the hysteresis counts
       run.fp16 = {{"enabled", true}, {"initial_scale_power", 24}, {"hysteresis", 3}};
     }

@@ -10,7 +10,7 @@
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/resume.h"
 #include "runtime/model/random_source.h"
-#include "runtime/optim/adamw.h"
+#include "runtime/optim/parameter_groups.h"
 #include "tests/support/catch.h"
 #include "tests/support/ranks.h"
 #include "tests/support/temp_dir.h"
@@ -60,7 +60,7 @@ void load_and_save(const Place& place, const fs::path& output, std::int64_t step
         test::DeviceMemory memory;
         const zero::FlatLayout layout(model,
                                       {.world = place.world, .persistence_threshold_numel = 100});
-        const optim::ParameterGroups groups(std::make_unique<optim::AdamW>(config::AdamSettings{}));
+        const optim::ParameterGroups groups(rules::Adam::Settings{});
         zero::ShardedStore store({layout, communicator, memory.of_store(), &groups},
                                  {.stage = place.stage, .offload = place.offload}, stream);
         load(store, control, model, stream);

@@ -56,7 +56,7 @@ class WholeStore final : public engine::ParameterStore {
     return views_[static_cast<std::size_t>(part)];
   }
   void release(int /*part*/, StreamView /*stream*/) override {}
-  std::span<const optim::RuleScalars> begin_step(const optim::StepScalars& scalars) override {
+  std::span<const rules::ScalarValues> begin_step(const optim::StepScalars& scalars) override {
     begun.push_back(scalars);
     return {};
   }
@@ -91,8 +91,7 @@ struct Workplace {
     const std::vector<std::int32_t> tokens(tokens_per_sample, 3);
     const engine::MicroBatch batch{tokens, tokens, first_sample};
     engine.accumulate({.step = 1,
-                       .optimizer_step = optimizer_step,
-                       .learning_rate = 0.1,
+                       .update = {.number = update, .learning_rate = 0.1},
                        .micro_batches = {&batch, 1},
                        .labels = tokens_per_sample,
                        .loss_scale = loss_scale});
@@ -101,7 +100,7 @@ struct Workplace {
     return decision;
   }
 
-  std::int64_t optimizer_step = 1;
+  std::int64_t update = 1;
   std::int64_t first_sample = 0;
   double loss_scale = 1;
   model::Model model = test::toy_gpt2();
@@ -158,10 +157,10 @@ TEST_CASE("Engine: gradients of a scaled loss are those of the loss", "[engine][
 
 TEST_CASE("Engine: the optimizer counts its updates by itself", "[engine][step]") {
   Workplace here(0.01F);
-  here.optimizer_step = 3;
+  here.update = 3;
   here.take_step();
   REQUIRE(here.store.begun.size() == 1);
-  CHECK(here.store.begun[0].step == 3);
+  CHECK(here.store.begun[0].update.number == 3);
 }
 
 TEST_CASE("Engine: a sample that no mask is drawn for is refused", "[engine][step]") {

@@ -177,6 +177,11 @@ def lamb(params, value, m, v, step, rate, beta1, beta2):
     return -rate * correction * ratio * update
 
 
+def lion(params, value, m, v, step, rate, beta1, beta2):
+    """Likewise, as the paper's: `v` is the gradient and `m` the momentum before the update."""
+    return -rate * (torch.sign(beta1 * m + (1 - beta1) * v) + params["weight_decay"] * value)
+
+
 def round_stochastically(values, dtype):
     """To one of the neighbours in bf16 or fp16, in place."""
     digits, least = (8, -133) if dtype == torch.bfloat16 else (11, -24)
@@ -190,7 +195,7 @@ def train(config, parameters, tokens, dtype, precision=None, skipped=()):
     precision, kept = KEPT.get(precision, (precision, set()))
     half = HALVES.get(precision)
     params = config["optimizer"]["params"]
-    rule = {"AdamW": adamw, "Lamb": lamb}[config["optimizer"]["type"]]
+    rule = {"AdamW": adamw, "Lamb": lamb, "Lion": lion}[config["optimizer"]["type"]]
     p = {k: torch.from_numpy(v.copy()).to(dtype).requires_grad_() for k, v in parameters.items()}
     m = {k: torch.zeros_like(v) for k, v in p.items()}
     v2 = {k: torch.zeros_like(v) for k, v in p.items()}
@@ -224,9 +229,13 @@ def train(config, parameters, tokens, dtype, precision=None, skipped=()):
         with torch.no_grad():
             for k, value in p.items():
                 gradient = value.grad * factor
-                m[k].mul_(beta1).add_(gradient, alpha=1 - beta1)
-                v2[k].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-                value += rule(params, value, m[k], v2[k], updates, rate, beta1, beta2)
+                if rule is lion:
+                    value += lion(params, value, m[k], gradient, updates, rate, beta1, beta2)
+                    m[k].mul_(beta2).add_(gradient, alpha=1 - beta2)
+                else:
+                    m[k].mul_(beta1).add_(gradient, alpha=1 - beta1)
+                    v2[k].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+                    value += rule(params, value, m[k], v2[k], updates, rate, beta1, beta2)
                 value.grad = None
                 for name, tensors in (("masters", [value]), ("states", [m[k], v2[k]])):
                     for tensor in tensors if name in kept else ():
@@ -254,6 +263,7 @@ ONE_CYCLE = {"type": "OneCycle", "params": {
 # In some steps the ratios of some parameters are at the bounds.
 LAMB = {"type": "Lamb", "params": {"lr": 2e-2, "betas": [0.9, 0.999], "eps": 1e-6,
                                    "weight_decay": 0.01, "max_coeff": 0.15, "min_coeff": 0.04}}
+LION = {"type": "Lion", "params": {"lr": 3e-4, "betas": [0.9, 0.99], "weight_decay": 0.1}}
 # At a loss scale of 2^21 nothing overflows in fp16 but PyTorch's gradients of weights, which are
 # fp16 as well; from 2^24 it takes three steps to get there.
 SKIPPED = {"overflow": range(3)}
@@ -264,7 +274,8 @@ CASES = [case("plain"), case("accumulation", train_micro_batch_size_per_gpu=2),
          case("one_cycle", scheduler=ONE_CYCLE),
          case("overflow", decay=0.1, train_micro_batch_size_per_gpu=2, scheduler=WARMUP,
               fp16={"enabled": True, "initial_scale_power": 24, "hysteresis": 1}),
-         case("lamb", train_micro_batch_size_per_gpu=2, gradient_clipping=0.5, optimizer=LAMB)]
+         case("lamb", train_micro_batch_size_per_gpu=2, gradient_clipping=0.5, optimizer=LAMB),
+         case("lion", train_micro_batch_size_per_gpu=2, gradient_clipping=0.5, optimizer=LION)]
 
 
 def write_safetensors(path, tensors):

@@ -2,7 +2,6 @@
 
 #include "runtime/base/exact_sum.h"
 #include "runtime/ops/activation.h"
-#include "runtime/ops/adamw.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/classifier.h"
@@ -12,13 +11,14 @@
 #include "runtime/ops/decide_step.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/fill_zero.h"
-#include "runtime/ops/lamb.h"
 #include "runtime/ops/matmul_activation.h"
 #include "runtime/ops/residual_norm.h"
 #include "runtime/ops/round_stochastic.h"
 #include "runtime/ops/scale.h"
 #include "runtime/ops/square_sum.h"
+#include "runtime/ops/update.h"
 #include "runtime/ops/weight_gradient.h"
+#include "tests/support/every_rule.h"
 
 namespace dstrain::test {
 namespace {
@@ -277,27 +277,22 @@ struct FlatTensors {
   TensorView decision;
 };
 
-void run_lamb(Tensors& t, const FlatTensors& flat, StreamView stream) {
+void run_updates(Tensors& t, const FlatTensors& flat, StreamView stream) {
   const Shape shape = flat.parameters.shape();
-  const TensorView exp_avg = t.f32(shape);
-  const TensorView exp_avg_sq = t.zeros(DType::f32, shape);
-  const TensorView scalars = t.scalars(ops::lamb_scalars({.weight_decay = 0.1, .step = 3}));
-  const TensorView sums = t.zeros(DType::i64, {ops::lamb_sums, ops::lamb_sum_numel});
-  ops::lamb_measure({.parameters = flat.parameters,
-                     .gradients = flat.gradients,
-                     .exp_avg = exp_avg,
-                     .exp_avg_sq = exp_avg_sq,
-                     .scalars = scalars,
-                     .sums = sums},
-                    stream);
-  ops::lamb_update({.parameters = flat.parameters,
-                    .exp_avg = exp_avg,
-                    .exp_avg_sq = exp_avg_sq,
-                    .scalars = scalars,
-                    .sums = sums,
-                    .decision = flat.decision,
-                    .working = t.bf16(shape.numel())},
-                   stream);
+  const TensorView sums = t.zeros(DType::i64, {ops::norm_sums, ops::norm_sum_numel});
+  for (const rules::Settings& settings : test::every_rule()) {
+    const ops::UpdateArgs args{
+        .rule = settings.index(),
+        .parameters = flat.parameters,
+        .gradients = flat.gradients,
+        .states = {t.f32(shape), t.zeros(DType::f32, shape)},
+        .scalars = t.scalars(rules::scalars(settings, {.number = 3, .learning_rate = 1e-3})),
+        .sums = sums,
+        .decision = flat.decision,
+        .working = t.bf16(shape.numel())};
+    if (rules::is_layerwise(settings)) ops::measure_update(args, stream);
+    ops::update(args, stream);
+  }
 }
 
 void run_flat(Tensors& t, StreamView stream) {
@@ -314,15 +309,7 @@ void run_flat(Tensors& t, StreamView stream) {
                     .decision = decision,
                     .norm_max = 1},
                    stream);
-  ops::adamw({.parameters = values,
-              .gradients = sum,
-              .exp_avg = t.zeros(DType::f32, {numel}),
-              .exp_avg_sq = t.zeros(DType::f32, {numel}),
-              .scalars = t.scalars(ops::adamw_scalars({.weight_decay = 0.1, .step = 3})),
-              .decision = decision,
-              .working = t.bf16(numel)},
-             stream);
-  run_lamb(t, {values, sum, decision}, stream);
+  run_updates(t, {values, sum, decision}, stream);
   ops::add_squares(t.vector(numel), t.zeros(DType::i64, {ExactSum::numel}), stream);
   ops::round_stochastic({.source = values,
                          .target = t.bf16(numel),

@@ -9,7 +9,6 @@
 
 #include "runtime/device/cpu_stream.h"
 #include "runtime/ops/activation.h"
-#include "runtime/ops/adamw.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/classifier.h"
@@ -18,6 +17,7 @@
 #include "runtime/ops/layer_norm.h"
 #include "runtime/ops/matmul_activation.h"
 #include "runtime/ops/square_sum.h"
+#include "runtime/ops/update.h"
 #include "runtime/ops/weight_gradient.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_tensors.h"
@@ -306,14 +306,13 @@ void measure_flat(Bench& b) {
   constexpr std::int64_t numel = 124'000'000;
   const TensorView parameters = b.f32({numel});
   const TensorView gradients = b.f32({numel});
-  const ops::AdamWArgs adamw{
+  const ops::UpdateArgs adamw{
       .parameters = parameters,
       .gradients = gradients,
-      .exp_avg = b.f32({numel}),
-      .exp_avg_sq = b.tensors.zeros(DType::f32, {numel}),
-      .scalars = b.tensors.scalars(ops::adamw_scalars({.learning_rate = 1e-6})),
+      .states = {b.f32({numel}), b.tensors.zeros(DType::f32, {numel})},
+      .scalars = b.tensors.scalars(rules::scalars(rules::Adam::Settings{}, {1, 1e-6})),
       .working = b.bf16({numel})};
-  b.print("AdamW of 124 M parameters", seconds_of(b.stream, [&] { ops::adamw(adamw, b.stream); }),
+  b.print("AdamW of 124 M parameters", seconds_of(b.stream, [&] { ops::update(adamw, b.stream); }),
           0, 30.0 * numel);
   const TensorView sum = b.tensors.zeros(DType::i64, {ExactSum::numel});
   b.print("exact squares of 124 M gradients",

@@ -13,7 +13,6 @@
 #include "runtime/base/label.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/ops/activation.h"
-#include "runtime/ops/adamw.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/classifier.h"
@@ -22,14 +21,15 @@
 #include "runtime/ops/decide_step.h"
 #include "runtime/ops/dropout.h"
 #include "runtime/ops/embedding.h"
-#include "runtime/ops/lamb.h"
 #include "runtime/ops/layer_norm.h"
 #include "runtime/ops/round_stochastic.h"
 #include "runtime/ops/scale.h"
 #include "runtime/ops/square_sum.h"
+#include "runtime/ops/update.h"
 #include "runtime/ops/weight_gradient.h"
 #include "tests/ops/all_ops.h"
 #include "tests/support/catch.h"
+#include "tests/support/every_rule.h"
 #include "tests/support/test_gpu.h"
 #include "tests/support/variable.h"
 
@@ -205,39 +205,24 @@ TEST_CASE("CUDA ops: optimizers have the CPU's bits", "[cuda]") {
   CHECK(compare(*gpu, half, Promise::bits, [&](DeviceTensors& t, StreamView stream) {
           const TensorView parameters = range(t, DType::f32, first, numel);
           const TensorView gradients = range(t, DType::f32, first, numel);
-          const TensorView exp_avg = range(t, DType::f32, first, numel);
-          const TensorView exp_avg_sq = t.zeros(DType::f32, {numel});
           const TensorView decision = t.decision({.gradient_scale = 0.37, .taken = taken});
-          const ops::AdamWScalars adamw = ops::adamw_scalars({.weight_decay = 0.1, .step = 3});
-          const ops::LambScalars lamb = ops::lamb_scalars({.weight_decay = 0.1, .step = 3});
-          ops::adamw({.parameters = parameters,
-                      .gradients = gradients,
-                      .exp_avg = exp_avg,
-                      .exp_avg_sq = exp_avg_sq,
-                      .scalars = t.scalars(adamw),
-                      .decision = decision,
-                      .working = range(t, half, first, numel)},
-                     stream);
-          const TensorView sums = t.zeros(DType::i64, {ops::lamb_sums, ops::lamb_sum_numel});
-          const TensorView scalars = t.scalars(lamb);
-          for (int piece = 0; piece < 2; ++piece) {
-            ops::lamb_measure({.parameters = parameters,
-                               .gradients = gradients,
-                               .exp_avg = exp_avg,
-                               .exp_avg_sq = exp_avg_sq,
-                               .scalars = scalars,
-                               .sums = sums,
-                               .decision = decision},
-                              stream);
+          const TensorView sums = t.zeros(DType::i64, {ops::norm_sums, ops::norm_sum_numel});
+          const rules::Step step{.number = 3, .learning_rate = 1e-3};
+          for (const rules::Settings& settings : test::every_rule()) {
+            const ops::UpdateArgs args{
+                .rule = settings.index(),
+                .parameters = parameters,
+                .gradients = gradients,
+                .states = {range(t, DType::f32, first, numel), t.zeros(DType::f32, {numel})},
+                .scalars = t.scalars(rules::scalars(settings, step)),
+                .sums = sums,
+                .decision = decision,
+                .working = range(t, half, first, numel)};
+            if (rules::is_layerwise(settings)) {
+              for (int piece = 0; piece < 2; ++piece) ops::measure_update(args, stream);
+            }
+            ops::update(args, stream);
           }
-          ops::lamb_update({.parameters = parameters,
-                            .exp_avg = exp_avg,
-                            .exp_avg_sq = exp_avg_sq,
-                            .scalars = scalars,
-                            .sums = sums,
-                            .decision = decision,
-                            .working = range(t, half, first, numel)},
-                           stream);
         }) == "");
 }
 

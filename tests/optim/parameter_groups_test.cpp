@@ -1,7 +1,5 @@
 #include "runtime/optim/parameter_groups.h"
 
-#include "runtime/optim/adamw.h"
-#include "runtime/optim/make_optimizer.h"
 #include "tests/support/catch.h"
 
 namespace dstrain {
@@ -11,21 +9,9 @@ using Catch::Matchers::ContainsSubstring;
 using optim::ParameterGroup;
 using optim::ParameterGroups;
 
-std::unique_ptr<optim::Optimizer> adamw(double weight_decay) {
-  return std::make_unique<optim::AdamW>(config::AdamSettings{.weight_decay = weight_decay});
+optim::Optimizer adamw(double weight_decay) {
+  return optim::Optimizer(rules::Adam::Settings{.weight_decay = weight_decay});
 }
-
-/// Keeps other states than AdamW.
-struct Momentum final : optim::Optimizer {
-  [[nodiscard]] std::span<const std::string_view> state_names() const override { return names; }
-  [[nodiscard]] optim::RuleScalars scalars(const optim::StepScalars& /*step*/) const override {
-    return {};
-  }
-  void step(const optim::OptimizerShard& /*shard*/,
-            const optim::StepTensors& /*step*/,
-            StreamView /*stream*/) const override {}
-  static constexpr std::array<std::string_view, 1> names{"momentum"};
-};
 
 template <class... Group>
 std::vector<ParameterGroup> list(Group... groups) {
@@ -52,28 +38,28 @@ TEST_CASE("Parameter groups: a rule sees the rate of its group", "[optim][groups
   const ParameterGroups groups(
       list(ParameterGroup{.optimizer = adamw(0.1), .rate_factor = 0.25, .names = {"a"}},
            ParameterGroup{}, ParameterGroup{.optimizer = adamw(0.1), .names = {"b"}}));
-  const auto scalars = groups.scalars({.step = 3, .learning_rate = 0.01});
+  const auto scalars = groups.scalars({.number = 3, .learning_rate = 0.01});
   REQUIRE(scalars.size() == 3);
-  CHECK(scalars[0] == adamw(0.1)->scalars({.step = 3, .learning_rate = 0.0025}));
-  CHECK(scalars[2] == adamw(0.1)->scalars({.step = 3, .learning_rate = 0.01}));
+  CHECK(scalars[0] == adamw(0.1).scalars({.number = 3, .learning_rate = 0.0025}));
+  CHECK(scalars[2] == adamw(0.1).scalars({.number = 3, .learning_rate = 0.01}));
 }
 
 TEST_CASE("Parameter groups: biases and norms are spared where the settings say so",
           "[optim][groups]") {
-  config::AdamSettings adam{.weight_decay = 0.1, .decays_all = false};
+  config::OptimizerSettings adam{rules::Adam::Settings{.weight_decay = 0.1}, false};
   const ParameterGroups groups = optim::make_parameter_groups(adam, {"b"});
   REQUIRE(groups.count() == 2);
-  const auto scalars = groups.scalars({.step = 3, .learning_rate = 0.01});
+  const auto scalars = groups.scalars({.number = 3, .learning_rate = 0.01});
   CHECK(scalars[static_cast<std::size_t>(groups.group_of("w"))] ==
-        adamw(0.1)->scalars({.step = 3, .learning_rate = 0.01}));
+        adamw(0.1).scalars({.number = 3, .learning_rate = 0.01}));
   CHECK(scalars[static_cast<std::size_t>(groups.group_of("b"))] ==
-        adamw(0)->scalars({.step = 3, .learning_rate = 0.01}));
+        adamw(0).scalars({.number = 3, .learning_rate = 0.01}));
   CHECK(optim::make_parameter_groups(adam, {}).count() == 1);
   adam.decays_all = true;
   CHECK(optim::make_parameter_groups(adam, {"b"}).count() == 1);
-  adam = {.decays_all = false};  // there is nothing to spare anything from
+  adam = {rules::Adam::Settings{}, false};  // there is nothing to spare anything from
   CHECK(optim::make_parameter_groups(adam, {"b"}).count() == 1);
-  CHECK(optim::make_parameter_groups(config::LambSettings{.weight_decay = 0.1}, {"b"}).count() ==
+  CHECK(optim::make_parameter_groups({rules::Lamb::Settings{.weight_decay = 0.1}}, {"b"}).count() ==
         1);
 }
 
@@ -85,7 +71,7 @@ TEST_CASE("Parameter groups: what is ambiguous is refused", "[optim][groups]") {
                     ContainsSubstring("what is left"));
   CHECK_THROWS_WITH(
       ParameterGroups(list(ParameterGroup{.optimizer = adamw(0), .names = {"a"}},
-                           ParameterGroup{.optimizer = std::make_unique<Momentum>()})),
+                           ParameterGroup{.optimizer = optim::Optimizer(rules::Lion::Settings{})})),
       ContainsSubstring("different states"));
   const ParameterGroups partial(list(ParameterGroup{.optimizer = adamw(0), .names = {"a"}}));
   CHECK_THROWS_WITH(partial.group_of("b"), ContainsSubstring("b is in no group"));

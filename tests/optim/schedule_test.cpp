@@ -51,14 +51,14 @@ TEST_CASE("learning_rate: every step is that of DeepSpeed or Hugging Face", "[op
 }
 
 TEST_CASE("scheduled_betas: every step is that of DeepSpeed", "[optim][schedule]") {
-  const optim::Betas own{0.85, 0.98};  // the optimizer's, in every golden case
+  const rules::Betas own{0.85, 0.98};  // the optimizer's, in every golden case
   int cycled = 0;
   for (const json& golden : golden_schedules()) {
     CAPTURE(golden.value("ds_config", json()).dump());
     const config::ScheduleSettings schedule = schedule_of(golden);
     if (golden.contains("betas")) ++cycled;
     for (std::int64_t step = 1; step <= std::ssize(golden.at("rates")); ++step) {
-      const optim::Betas found = optim::scheduled_betas(schedule, step).value_or(own);
+      const rules::Betas found = optim::scheduled_betas(schedule, step).value_or(own);
       const auto at = static_cast<std::size_t>(step - 1);
       const json truth = golden.contains("betas") ? golden.at("betas")[at] : json{0.85, 0.98};
       CAPTURE(step, found.beta1, truth.dump());

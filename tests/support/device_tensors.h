@@ -1,7 +1,6 @@
 #pragma once
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "runtime/ops/decide_step.h"
 #include "runtime/ops/fill_zero.h"
 #include "runtime/ops/matmul.h"
+#include "runtime/rules/registry.h"
 #include "runtime/tensor/buffer.h"
 #include "tests/support/random_values.h"
 #include "tests/support/typed_values.h"
@@ -53,13 +53,11 @@ class DeviceTensors {
     decisions_.push_back(std::make_unique<ops::StepDecision>(decision));
     return copy_of(ops::view_of(*decisions_.back()));
   }
-  /// Those of an optimizer: floats alone.
-  template <class Scalars>
-  TensorView scalars(const Scalars& scalars) {
-    std::vector<float> values(Scalars::numel);
-    std::memcpy(values.data(), &scalars, sizeof(Scalars));
+  /// Those of an update rule.
+  TensorView scalars(const rules::ScalarValues& scalars) {
+    const std::vector<float> values(scalars.begin(), scalars.end());
     values_.push_back(std::make_unique<TypedValues>(values, DType::f32));
-    return copy_of(values_.back()->view({Scalars::numel}));
+    return copy_of(values_.back()->view({rules::scalar_numel}));
   }
   /// i32: `value(i)` of each element.
   template <class Value>

@@ -24,7 +24,7 @@ class StoreStep {
     store.gather_totals(own(), totals(), stream);
   }
   void update(engine::ParameterStore& store, StreamView stream) {
-    constexpr std::int64_t numel = std::tuple_size_v<optim::RuleScalars>;
+    constexpr std::int64_t numel = rules::scalar_numel;
     const HostView scalars(scalars_.data(), DType::f32, {std::ssize(scalars_), numel});
     store.step({scalars, ops::view_of(halved_)}, stream);
   }
@@ -48,7 +48,7 @@ class StoreStep {
     return {totals_.data(), DType::i64, {std::ssize(totals_) / std::ssize(own_), std::ssize(own_)}};
   }
 
-  std::vector<optim::RuleScalars> scalars_;
+  std::vector<rules::ScalarValues> scalars_;
   ops::StepDecision halved_{.gradient_scale = 0.5};
   std::array<std::int64_t, ops::step_total_numel> own_{};
   std::vector<std::int64_t> totals_;

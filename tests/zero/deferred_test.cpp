@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/optim/lamb.h"
+#include "runtime/optim/parameter_groups.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
@@ -190,11 +190,10 @@ Mutation sums() {
                        .offload = {host, 0.5, device},
                        .groups =
                            [](const auto& /*names*/) {
-                             return optim::ParameterGroups(
-                                 std::make_unique<optim::Lamb>(config::LambSettings{}));
+                             return optim::ParameterGroups(rules::Lamb::Settings{});
                            }},
           .of = "lamb",
-          .survivors = {{"communication for compute after lamb_update", 4,
+          .survivors = {{"communication for compute after update", 4,
                          "what the host has updated does not come from the stream that computes"}}};
 }
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <map>
 
-#include "runtime/optim/lamb.h"
+#include "runtime/optim/parameter_groups.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
@@ -98,7 +98,7 @@ TEST_CASE("fp16: a step that overflows changes nothing", "[zero][fp16][offload]"
                         .loss_scale = usual_scale};
   if (GENERATE(false, true)) {
     settings.groups = [](const std::vector<std::string>& /*names*/) {
-      return optim::ParameterGroups(std::make_unique<optim::Lamb>(config::LambSettings{}));
+      return optim::ParameterGroups(rules::Lamb::Settings{});
     };
   }
   settings.nvme_path = folder.path().string();

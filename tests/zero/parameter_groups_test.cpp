@@ -1,7 +1,8 @@
 // Parameters that are updated in ways of their own, or not at all.
+#include "runtime/optim/parameter_groups.h"
+
 #include <array>
 
-#include "runtime/optim/adamw.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
@@ -20,8 +21,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-std::unique_ptr<const optim::Optimizer> adamw(double weight_decay) {
-  return std::make_unique<optim::AdamW>(config::AdamSettings{.weight_decay = weight_decay});
+optim::Optimizer adamw(double weight_decay) {
+  return optim::Optimizer(rules::Adam::Settings{.weight_decay = weight_decay});
 }
 
 /// Those of `names` that contain `part`.
@@ -45,9 +46,10 @@ auto groups_with(const Own& own) {
   return [own](const Names& names) {
     std::vector<optim::ParameterGroup> groups;
     groups.push_back({.optimizer = adamw(0.1)});
-    groups.push_back({.optimizer = own.trains ? adamw(own.weight_decay) : nullptr,
-                      .rate_factor = own.rate_factor,
-                      .names = with(names, own.part)});
+    groups.push_back(
+        {.optimizer = own.trains ? std::optional(adamw(own.weight_decay)) : std::nullopt,
+         .rate_factor = own.rate_factor,
+         .names = with(names, own.part)});
     return optim::ParameterGroups(std::move(groups));
   };
 }

@@ -1,7 +1,6 @@
 // Optimizers that need to know of whole parameters, wherever their elements are updated.
 
-#include "runtime/optim/adamw.h"
-#include "runtime/optim/lamb.h"
+#include "runtime/optim/parameter_groups.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
@@ -21,12 +20,12 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-std::unique_ptr<const optim::Optimizer> lamb() {
-  return std::make_unique<optim::Lamb>(config::LambSettings{.weight_decay = 0.1});
+optim::Optimizer lamb() {
+  return optim::Optimizer(rules::Lamb::Settings{.weight_decay = 0.1});
 }
 
 optim::ParameterGroups all_by_lamb(const Names& /*names*/) {
-  return optim::ParameterGroups(lamb());
+  return optim::ParameterGroups(rules::Lamb::Settings{.weight_decay = 0.1});
 }
 
 bool is_matrix(const std::string& name) {
@@ -41,7 +40,7 @@ optim::ParameterGroups matrices_by_lamb(const Names& names) {
   }
   std::vector<optim::ParameterGroup> groups;
   groups.push_back(std::move(matrices));
-  groups.push_back({.optimizer = std::make_unique<optim::AdamW>(config::AdamSettings{})});
+  groups.push_back({.optimizer = optim::Optimizer(rules::Adam::Settings{})});
   return optim::ParameterGroups(std::move(groups));
 }
 
@@ -116,7 +115,7 @@ TEST_CASE("Parameter sums: groups with and without them", "[zero][sums]") {
     return settings;
   }());
   settings.groups = [](const Names& /*names*/) {
-    return optim::ParameterGroups(std::make_unique<optim::AdamW>(config::AdamSettings{}));
+    return optim::ParameterGroups(rules::Adam::Settings{});
   };
   const TrainingResult by_adamw = run_training(settings);
   settings.groups = matrices_by_lamb;

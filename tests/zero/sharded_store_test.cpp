@@ -5,7 +5,7 @@
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/model/random_source.h"
-#include "runtime/optim/adamw.h"
+#include "runtime/optim/parameter_groups.h"
 #include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 #include "tests/support/ranks.h"
@@ -64,7 +64,7 @@ class StoreRank {
   StoreResult run() {
     StoreResult result;
     for (int step = 1; step <= settings_.steps; ++step) {
-      step_.begin(store_, {step, 1e-2});
+      step_.begin(store_, {.update = {step, 1e-2}});
       for (engine::MicroStep micro{0, 2}; micro.index < micro.count; ++micro.index) {
         run_backward(step, micro);
       }
@@ -109,8 +109,7 @@ class StoreRank {
   test::StoreStep step_;
   model::Model model_;
   zero::FlatLayout layout_;
-  optim::ParameterGroups groups_{
-      std::make_unique<optim::AdamW>(config::AdamSettings{.weight_decay = 0.1})};
+  optim::ParameterGroups groups_{rules::Adam::Settings{.weight_decay = 0.1}};
   zero::ShardedStore store_;
 };
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/optim/lamb.h"
+#include "runtime/optim/parameter_groups.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 #include "tests/zero/memory_tiers.h"
@@ -62,8 +62,7 @@ std::string describe(const Precision& precision) {
 }
 
 optim::ParameterGroups lamb(const std::vector<std::string>& /*names*/) {
-  return optim::ParameterGroups(
-      std::make_unique<optim::Lamb>(config::LambSettings{.weight_decay = 0.1}));
+  return optim::ParameterGroups(rules::Lamb::Settings{.weight_decay = 0.1});
 }
 
 }  // namespace

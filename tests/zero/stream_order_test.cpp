@@ -7,7 +7,7 @@
 #include "runtime/device/cpu_stream.h"
 #include "runtime/engine/frame_copies.h"
 #include "runtime/model/random_source.h"
-#include "runtime/optim/adamw.h"
+#include "runtime/optim/parameter_groups.h"
 #include "tests/support/catch.h"
 #include "tests/support/collective_watch.h"
 #include "tests/support/late_streams.h"
@@ -96,7 +96,7 @@ class OrderRank {
     for (int unit = 0; unit < units() - 1; ++unit) expect(unit, false);
     for (int unit = units() - 1; unit >= 0; --unit) expect(unit, true);
     store_.expect(expected_, micro_steps);
-    step_.begin(store_, {step, 1e-2});
+    step_.begin(store_, {.update = {step, 1e-2}});
     for (engine::MicroStep micro{0, micro_steps}; micro.index < micro.count; ++micro.index) {
       store_.begin(micro);
       for (int unit = 0; unit < units() - 1; ++unit) forward(unit);
@@ -170,8 +170,7 @@ class OrderRank {
   test::CollectiveWatch watch_;
   model::Model model_;
   zero::FlatLayout layout_;
-  optim::ParameterGroups groups_{
-      std::make_unique<optim::AdamW>(config::AdamSettings{.weight_decay = 0.1})};
+  optim::ParameterGroups groups_{rules::Adam::Settings{.weight_decay = 0.1}};
   zero::ShardedStore store_;
   test::StoreStep step_{world};
   std::vector<int> expected_;

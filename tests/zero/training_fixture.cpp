@@ -11,7 +11,7 @@
 #include "runtime/model/gpt2.h"
 #include "runtime/model/random_source.h"
 #include "runtime/ops/convert.h"
-#include "runtime/optim/adamw.h"
+#include "runtime/optim/parameter_groups.h"
 #include "tests/support/catch.h"
 #include "tests/support/collective_watch.h"
 #include "tests/support/deferred_device.h"
@@ -122,8 +122,7 @@ model::Model make_model(const TrainingCase& settings, DeviceKind device) {
 
 optim::ParameterGroups make_groups(const TrainingCase& settings, const model::Model& model) {
   if (!settings.groups) {
-    return optim::ParameterGroups(
-        std::make_unique<optim::AdamW>(config::AdamSettings{.weight_decay = 0.1}));
+    return optim::ParameterGroups(rules::Adam::Settings{.weight_decay = 0.1});
   }
   std::vector<std::string> names;
   for (const model::ParameterSpec& spec : model.parameters()) names.push_back(spec.name);
@@ -247,8 +246,7 @@ class Rank {
     constexpr double too_much = 0x1p100;
     engine::StepInput input{
         .step = step,
-        .optimizer_step = update_of(step),
-        .learning_rate = settings_.learning_rate,
+        .update = {.number = update_of(step), .learning_rate = settings_.learning_rate},
         .micro_batches = batches,
         .loss_scale = step == settings_.overflowing_step ? too_much : settings_.loss_scale};
     for (const std::int64_t counted : control_.gather(engine::counted_labels(batches))) {

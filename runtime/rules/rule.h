@@ -1,0 +1,63 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <variant>
+
+namespace dstrain::rules {
+
+// An update rule is what an optimizer does to one element of a parameter. Each is a struct that
+// describes itself, and registry.h lists them; configuration, checkpoints, memory plans and the
+// kernels of every device follow from it:
+//
+//   types            names in a configuration ("optimizer.type"), the usual one first
+//   learning_rate    default of a configuration that has the type and no rate
+//   Settings         parameters with DeepSpeed's defaults
+//   parameters       their table: Parameter<Settings>
+//   states           names in checkpoints of what is kept per element: f32, zero at the start
+//   Scalars          floats, at most scalar_numel: what the kernels of a step read
+//   scalars()        Settings and Step -> Scalars, computed in double and rounded once
+//
+// and one of
+//
+//   update(p, g, state, s)         elementwise: returns the new parameter and changes the states;
+//                                  any cut of the parameters has the same bits
+//   measure(p, g, state, s),       layerwise: the change of an element is scaled by the norms of
+//   trust_ratio(values, change),   its parameter and of that parameter's whole change. measure()
+//   update(p, state, rate, s)      updates the states and returns the change; update() repeats it
+//
+// Formulas are compiled for CPUs and GPUs and have the same bits there: fuse with std::fma, and let
+// zero gradients and states leave a parameter of zero as it is, since padding must stay zero.
+
+/// The decay rates of Adam's moments.
+struct Betas {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  friend bool operator==(const Betas&, const Betas&) = default;
+};
+
+/// One update of a run.
+struct Step {
+  std::int64_t number = 1;  ///< counts from 1
+  double learning_rate = 0;
+  std::optional<Betas> betas{};  ///< of this step; nothing: those of the settings
+};
+
+/// A parameter of a rule.
+template <class Settings>
+struct Parameter {
+  std::string_view key;  ///< below "optimizer.params"
+  std::variant<double Settings::*, bool Settings::*, Betas Settings::*> member;
+};
+
+/// Floats in a tensor of scalars, of which a rule uses the first few.
+inline constexpr std::int64_t scalar_numel = 16;
+
+/// Largest number of states of a rule.
+inline constexpr std::size_t states_max = 2;
+
+template <class Rule>
+using State = float[std::tuple_size_v<decltype(Rule::states)>];
+
+}  // namespace dstrain::rules
