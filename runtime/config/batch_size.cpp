@@ -109,7 +109,7 @@ std::string batch_problem_anywhere(const BatchGiven& given) {
   if (per_rank && *given.train % *per_rank == 0) return {};
   return fmt::format(
       "train_batch_size {} is not equal to train_micro_batch_size_per_gpu * "
-      "gradient_accumulation_steps * world size for any number of ranks: it is no multiple of "
+      "gradient_accumulation_steps * world size for any number of ranks: it is not a multiple of "
       "{}{}{}",
       *given.train, given.micro ? fmt::format("{}", micro) : "",
       given.micro && given.accumulation ? " * " : "",

@@ -34,7 +34,7 @@ Result<std::vector<DataFile>> parse_weighted(std::span<const std::string> words)
                                  weight_max, words[at])};
     }
     if (at + 1 == words.size()) {
-      return Failure{fmt::format("there is no file after the weight {}", words[at])};
+      return Failure{fmt::format("no file follows the weight {}", words[at])};
     }
     files.push_back({words[at + 1], *weight});
   }

@@ -101,7 +101,7 @@ std::string problem_of(const Elasticity& e) {
   }
   if (by_node && e.num_gpus_per_node % e.model_parallel_size != 0) {
     return fmt::format(
-        "elasticity.num_gpus_per_node: {} is no multiple of elasticity.model_parallel_size {}",
+        "elasticity.num_gpus_per_node: {} is not a multiple of elasticity.model_parallel_size {}",
         e.num_gpus_per_node, e.model_parallel_size);
   }
   if (by_node && e.max_gpus < e.num_gpus_per_node) {
@@ -204,7 +204,7 @@ std::string differs_from_scheduler(const Elasticity& elasticity, std::string_vie
   using Json = nlohmann::json;
   const Json scheduler = Json::parse(json, nullptr, false);
   if (!scheduler.is_object()) {
-    return fmt::format("{} is no JSON object; give it the section, or unset it", variable);
+    return fmt::format("{} must be a JSON object; set it to the section, or unset it", variable);
   }
   const bool by_node = elasticity.version == Elasticity::Version::v0_2;
   const std::array<std::pair<const char*, Json>, 3> own{

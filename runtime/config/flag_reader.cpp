@@ -154,8 +154,9 @@ class FlagReader {
     double number = 0;
     if (!parse_number(typed_as, text, "a number", number)) return;
     if (row.whole_from_one && number >= 1 && number != std::trunc(number)) {
-      problems_.push_back(fmt::format(
-          "{}: must be a whole number, or below 1 a part of all steps, got {}", typed_as, text));
+      problems_.push_back(
+          fmt::format("{}: must be a whole number, or below 1 a fraction of all steps, got {}",
+                      typed_as, text));
     } else if (in_range(row, number, typed_as, text)) {
       flag = {number, typed_as};
     }

@@ -60,8 +60,8 @@ constexpr std::string_view unbuilt = "not implemented";
 constexpr std::string_view fp16 = "there is one fp16: weights and activations are fp16";
 constexpr std::string_view loss_scale = "use the section fp16 of the configuration";
 constexpr std::string_view translation =
-    "text is not made into pairs: give --train_file with JSON lines of token ids, "
-    "{\"input_ids\": [...], \"labels\": [...]}";
+    "text is not made into pairs; give --train_file with JSON lines of token ids, {\"input_ids\": "
+    "[...], \"labels\": [...]}";
 constexpr std::string_view hub = "not implemented; nothing is sent anywhere";
 constexpr std::string_view no_hub = "nothing is sent anywhere";
 constexpr std::string_view no_download = "nothing is downloaded: models and data are files";
@@ -75,7 +75,7 @@ constexpr std::string_view compiled = "dstrain is compiled already";
 constexpr std::string_view launcher_device = "the launch option --device chooses the device";
 constexpr std::string_view transport =
     "ranks on CPUs use shared memory, and TCP or MPI between nodes; DSTRAIN_COMM=tcp|mpi|shm "
-    "asks for one";
+    "selects one";
 constexpr std::string_view tokenizers =
     "give --tokenizer DIR, a directory with the tokenizer's files";
 constexpr std::string_view fast_tokenizer = "there is one tokenizer for each kind of files";
@@ -86,12 +86,12 @@ constexpr std::string_view warmup = "use --warmup_ratio or --warmup_steps";
 constexpr std::string_view dropout = "use --config_overrides \"attn_pdrop=X,resid_pdrop=X\"";
 constexpr std::string_view checkpointing =
     "use the section activation_checkpointing of the configuration";
-constexpr std::string_view parallel = "ZeRO over ranks is the one parallelism";
+constexpr std::string_view parallel = "ZeRO is the only parallelism";
 constexpr std::string_view lora = "LoRA is not implemented; all parameters are trained";
 constexpr std::string_view quantized = "weights of fewer than 16 bits are not implemented";
 constexpr std::string_view attention = "attention never holds its T x T matrix";
 constexpr std::string_view layout =
-    "Megatron's options make a GPT-2; of another model give a preset or a config.json as "
+    "Megatron's options make a GPT-2; for another model give a preset or a config.json as "
     "--config_name";
 constexpr std::string_view overlapped = "communication runs beside computing where it can";
 constexpr std::string_view tpu = "TPUs are not supported";
@@ -99,7 +99,7 @@ constexpr std::string_view tpu = "TPUs are not supported";
 
 const std::array hugging_face{
     // Model.
-    hint_flag("model_type", "TYPE", "config.json, or the preset of --config_name, says it"),
+    hint_flag("model_type", "TYPE", "config.json, or the preset of --config_name, sets it"),
     negatable(hint_flag("use_fast_tokenizer", no_value, reason::fast_tokenizer, "true")),
     hint_flag("cache_dir", "DIR", reason::no_download),
     hint_flag("model_revision", "NAME", reason::no_download, "main"),
@@ -108,7 +108,7 @@ const std::array hugging_face{
     hint_flag("trust_remote_code", no_value, "no code of a model is run"),
     also(hint_flag("torch_dtype",
                    "TYPE",
-                   "training is in fp32, or with --bf16 or --fp16 in these",
+                   "training is in fp32 unless --bf16 or --fp16 is given",
                    "auto|float32"),
          "dtype"),
     hint_flag("low_cpu_mem_usage", no_value, "every rank reads only its share of the weights"),
@@ -122,7 +122,7 @@ const std::array hugging_face{
              "validation_split_percentage", "N", "give --validation_file, or --split A,B,C"),
          "val_size"),
     refused_flag("autotuning", "MODE", "dstrain plan tells what fits and how fast it is"),
-    hint_flag("overwrite_cache", no_value, "nothing is cached"),
+    hint_flag("overwrite_cache", no_value, "the token cache follows the content"),
     hint_flag("preprocessing_num_workers", "N", "there is nothing to preprocess"),
     negatable(refused_flag("keep_linebreaks", no_value, "line ends are tokens", "true")),
     refused_flag("max_predict_samples", "N", reason::unbuilt),
@@ -137,7 +137,7 @@ const std::array hugging_face{
     refused_flag("generation_num_beams", "N", reason::unbuilt),
     refused_flag("sortish_sampler", no_value, reason::unbuilt),
     hint_flag("pad_to_max_length", no_value, "samples are of --block_size tokens, without padding"),
-    negatable(hint_flag("ignore_pad_token_for_loss", no_value, "padding is never learnt", "true")),
+    negatable(hint_flag("ignore_pad_token_for_loss", no_value, "padding is never learned", "true")),
     hint_flag("group_by_length", no_value, "all samples are of one length"),
     hint_flag("length_column_name", "NAME", "all samples are of one length"),
     negatable(hint_flag("remove_unused_columns", no_value, "token files have no columns", "true")),
@@ -153,13 +153,13 @@ const std::array hugging_face{
     refused_flag("eval_delay", "N", reason::unbuilt, "0"),
     hint_flag("eval_accumulation_steps", "N", "no predictions are kept, only their loss"),
     hint_flag("use_legacy_prediction_loop", no_value, "there is one way of evaluating"),
-    hint_flag("ray_scope", "WHEN", "there is no search for parameters"),
-    hint_flag("prediction_loss_only", no_value, "the loss is all that is computed", "true"),
-    hint_flag("batch_eval_metrics", no_value, "the loss is all that is computed"),
-    hint_flag("eval_do_concat_batches", no_value, "the loss is all that is computed", "true"),
-    hint_flag("eval_use_gather_object", no_value, "the loss is all that is computed"),
-    hint_flag("include_for_metrics", "NAME", "the loss is all that is computed"),
-    hint_flag("include_inputs_for_metrics", no_value, "the loss is all that is computed"),
+    hint_flag("ray_scope", "WHEN", "there is no hyperparameter search"),
+    hint_flag("prediction_loss_only", no_value, "only the loss is computed", "true"),
+    hint_flag("batch_eval_metrics", no_value, "only the loss is computed"),
+    hint_flag("eval_do_concat_batches", no_value, "only the loss is computed", "true"),
+    hint_flag("eval_use_gather_object", no_value, "only the loss is computed"),
+    hint_flag("include_for_metrics", "NAME", "only the loss is computed"),
+    hint_flag("include_inputs_for_metrics", no_value, "only the loss is computed"),
     refused_flag("lr_scheduler_kwargs", "JSON", reason::decay, "{}"),
     refused_flag("optim_args", "TEXT", reason::unbuilt),
     refused_flag("optim_target_modules", "NAME", reason::unbuilt),
@@ -203,14 +203,15 @@ const std::array hugging_face{
     hint_flag("logging_first_step", no_value, "the first step is always logged", "true"),
     negatable(hint_flag(
         "logging_nan_inf_filter", no_value, "a step whose loss is not finite ends the run")),
-    negatable(
-        hint_flag("log_on_each_node", no_value, "the launcher prints what all nodes say", "true")),
+    negatable(hint_flag(
+        "log_on_each_node", no_value, "the launcher prints the output of all nodes", "true")),
     hint_flag("log_level", "LEVEL", "it is a launch option", "passive"),
     hint_flag("log_level_replica", "LEVEL", "--log_level is a launch option", "warning|passive"),
     hint_flag("include_tokens_per_second", no_value, "always in metrics.jsonl"),
     hint_flag("include_num_input_tokens_seen", no_value, "always in metrics.jsonl"),
     negatable(refused_flag("save_safetensors", no_value, "pickle is not written", "true")),
-    refused_flag("save_only_model", no_value, "checkpoints are made to go on from", "false"),
+    refused_flag(
+        "save_only_model", no_value, "checkpoints always hold what resuming needs", "false"),
     hint_flag("restore_callback_states_from_checkpoint", no_value, "there are no callbacks"),
     refused_flag("report_to", "none", "not implemented", "none"),
     refused_flag("push_to_hub", no_value, reason::hub),
@@ -230,9 +231,9 @@ const std::array hugging_face{
     hint_flag("use_cpu", no_value, reason::launcher_device),
     refused_flag("use_mps_device", no_value, reason::unbuilt),
     one_of(hint_flag("ddp_backend", "NAME", reason::transport), "nccl|gloo|mpi|ccl|hccl|cncl|mccl"),
-    hint_flag("ddp_timeout", "SECONDS", "the launch option --timeout is it"),
+    hint_flag("ddp_timeout", "SECONDS", "use the launch option --timeout"),
     hint_flag("ddp_find_unused_parameters", no_value, reason::ddp),
-    hint_flag("ddp_bucket_cap_mb", "N", "zero_optimization.reduce_bucket_size is it"),
+    hint_flag("ddp_bucket_cap_mb", "N", "use zero_optimization.reduce_bucket_size"),
     hint_flag("ddp_broadcast_buffers", no_value, reason::ddp),
     refused_flag("fsdp", "OPTIONS", reason::fsdp, "false"),
     refused_flag("fsdp_config", "FILE", reason::fsdp),
@@ -271,8 +272,7 @@ const std::array megatron{
     hint_flag("loose_json", no_value, reason::mapped),
     hint_flag("mmap_warmup", no_value, reason::mapped),
     hint_flag("num_workers", "N", reason::mapped),
-    hint_flag(
-        "resume_dataloader", no_value, "a resumed run takes the samples that it has not taken"),
+    hint_flag("resume_dataloader", no_value, "a resumed run continues with the next samples"),
     refused_flag("no_load_optim",
                  no_value,
                  "give the weights alone as --model_name_or_path DIR/checkpoint-N"),
@@ -287,7 +287,9 @@ const std::array megatron{
     refused_flag("attention_dropout", "X", reason::dropout, "0"),
     refused_flag("hidden_dropout", "X", reason::dropout, "0"),
     refused_flag("loss_scale", "X", reason::loss_scale),
-    hint_flag("dynamic_loss_scale", no_value, "it is, unless fp16.loss_scale says otherwise"),
+    hint_flag("dynamic_loss_scale",
+              no_value,
+              "the loss scale is dynamic unless fp16.loss_scale fixes it"),
     refused_flag("cpu_optimizer", no_value, "use zero_optimization.offload_optimizer"),
     refused_flag("cpu_torch_adam", no_value, "use zero_optimization.offload_optimizer"),
     refused_flag("checkpoint_num_layers", "N", "every block is checkpointed by itself", "1"),
@@ -302,7 +304,7 @@ const std::array megatron{
     hint_flag("contigious_checkpointing", no_value, "activations lie where the plan puts them"),
     hint_flag("scattered_embeddings", no_value, "a block's inputs lie where the plan puts them"),
     hint_flag("split_transformers", no_value, "every block is checkpointed by itself"),
-    hint_flag("synchronize_each_layer", no_value, "computing waits where it must"),
+    hint_flag("synchronize_each_layer", no_value, "computation waits only where it must"),
     hint_flag("no_masked_softmax_fusion", no_value, reason::compiled),
     hint_flag("no_bias_gelu_fusion", no_value, reason::compiled),
     hint_flag("no_bias_dropout_fusion", no_value, reason::compiled),
@@ -321,7 +323,7 @@ const std::array megatron{
     hint_flag("overlap_grad_reduce", no_value, reason::overlapped),
     hint_flag("overlap_param_gather", no_value, reason::overlapped),
     hint_flag("no_async_tensor_model_parallel_allreduce", no_value, reason::overlapped),
-    hint_flag("recompute_activations", no_value, "what is cheap to rebuild is not kept anyway"),
+    hint_flag("recompute_activations", no_value, "cheap activations are always recomputed"),
     refused_flag("recompute_granularity", "KIND", "use --gradient_checkpointing", "selective"),
     hint_flag("recompute_method", "NAME", "every block is checkpointed by itself"),
     hint_flag("recompute_num_layers", "N", "every block is checkpointed by itself"),
@@ -353,7 +355,7 @@ const std::array megatron{
     refused_flag("hysteresis", "N", reason::loss_scale),
     refused_flag(
         "finetune", no_value, "give the weights alone as --model_name_or_path DIR/checkpoint-N"),
-    refused_flag("no_save_optim", no_value, "checkpoints are made to go on from"),
+    refused_flag("no_save_optim", no_value, "checkpoints always hold what resuming needs"),
     hint_flag("no_save_rng", no_value, "random numbers are functions of the seed and the step"),
     hint_flag("async_save", no_value, "checkpoints are written beside training"),
     hint_flag("ckpt_format", "NAME", "there is one format of checkpoints"),
@@ -362,7 +364,7 @@ const std::array megatron{
     hint_flag("data_cache_path", "DIR", reason::mapped),
     hint_flag("no_create_attention_mask_in_dataloader", no_value, reason::attention),
     hint_flag("use_mpi", no_value, "ranks are found without MPI, or by the launcher"),
-    hint_flag("distributed_timeout_minutes", "N", "the launch option --timeout is it"),
+    hint_flag("distributed_timeout_minutes", "N", "use the launch option --timeout"),
     hint_flag("tensorboard_dir", "DIR", reason::quiet),
     hint_flag("tensorboard_queue_size", "N", reason::quiet),
     hint_flag("log_timers_to_tensorboard", no_value, reason::quiet),
@@ -386,11 +388,11 @@ const std::array fine_tuning{
     hint_flag("dataset_num_proc", "N", "there is nothing to preprocess"),
     refused_flag("eos_token", "TEXT", "the tokenizer's files say which token ends a text"),
     refused_flag(
-        "assistant_only_loss", no_value, "of conversations answers alone are learnt", "true"),
-    refused_flag("completion_only_loss", no_value, "of prompts nothing is learnt", "true"),
+        "assistant_only_loss", no_value, "only the answers of conversations are learned", "true"),
+    refused_flag("completion_only_loss", no_value, "prompts are never learned", "true"),
     hint_flag("use_deepspeed", no_value, "--deepspeed names the configuration"),
     refused_flag("dataset_text_field", "KEY", "texts are under the key text", "text"),
-    one_of(hint_flag("stage", "NAME", "the records say what is learnt"), "pt|sft"),
+    one_of(hint_flag("stage", "NAME", "the records say what is learned"), "pt|sft"),
     hint_flag("template", "NAME", "the chat template is that of the model's directory"),
     hint_flag("lazy_preprocess", no_value, "there is nothing to preprocess"),
     optional_value(hint_flag("flash_attn", "NAME", reason::attention)),

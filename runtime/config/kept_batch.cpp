@@ -37,7 +37,7 @@ Result<KeptBatch> decode_kept_batch(std::string_view text) {
     if (!train || !micro || *micro < 1 || *train < *micro) continue;
     return KeptBatch{*train, *micro, word == exactly};
   }
-  return Failure{fmt::format("\"{}\" is no batch of an elastic job", text)};
+  return Failure{fmt::format("\"{}\" is not a batch of an elastic job", text)};
 }
 
 }  // namespace dstrain::config

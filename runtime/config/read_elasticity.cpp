@@ -28,7 +28,7 @@ void check_elastic_alone(const TrainOptions& options, const DsConfig& config, Pr
     const std::string what = size.origin == "file" ? "" : fmt::format(" ({})", size.origin);
     if (ignored) {
       problems.warn(config.position(key), key,
-                    fmt::format("{}{} counts for nothing: elasticity decides", *size.value, what));
+                    fmt::format("{}{} has no effect: elasticity decides", *size.value, what));
     } else {
       problems.add(config.position(key), key,
                    fmt::format("{}{}: elasticity decides it; leave it out, or set {} to true",
@@ -52,9 +52,9 @@ std::vector<std::int64_t> read_micro_batches(const DsConfig& config, Problems& p
     if (element.integer && *element.integer > 0) {
       sizes.push_back(*element.integer);
     } else {
-      problems.add(
-          element.position, micro_sizes_key,
-          fmt::format("a micro batch is a whole number from 1 on, got {}", to_text(element)));
+      problems.add(element.position, micro_sizes_key,
+                   fmt::format("micro batches must be whole numbers of at least 1, got {}",
+                               to_text(element)));
     }
   }
   return sizes;
@@ -65,7 +65,7 @@ void read_version(const DsConfig& config, Elasticity& elasticity, Problems& prob
   if (version == 0.1) elasticity.version = Elasticity::Version::v0_1;
   if (version == 0.1 || version == 0.2) return;
   problems.add(config.position(version_key), version_key,
-               fmt::format("there are 0.1 and 0.2, got {}", version));
+               fmt::format("must be 0.1 or 0.2, got {}", version));
 }
 
 void compare_with_scheduler(const DsConfig& config,
@@ -95,7 +95,7 @@ std::optional<Elasticity> read_elasticity(const TrainOptions& options,
   elasticity.max_train_batch_size = number("max_train_batch_size", 0);
   if (!config.has(batch_max_key) && !config.is_faulty(batch_max_key)) {
     problems.add(config.position("elasticity"), batch_max_key,
-                 "is missing; say how large the global batch may be");
+                 "is missing; set the largest global batch");
   }
   elasticity.micro_batch_sizes = read_micro_batches(config, problems);
   read_version(config, elasticity, problems);

@@ -37,7 +37,7 @@ void resolve_activations(SettingsBuilder& builder) {
   settings.gradient_checkpointing = builder.options().gradient_checkpointing.value;
   settings.cpu_checkpointing = builder.pick(on_host, false);
   if (settings.cpu_checkpointing && !settings.gradient_checkpointing) {
-    builder.add_problem(on_host, "needs --gradient_checkpointing: it moves what that keeps");
+    builder.add_problem(on_host, "needs --gradient_checkpointing, whose activations it moves");
   }
 }
 
@@ -86,8 +86,8 @@ void resolve_checkpoint(SettingsBuilder& builder) {
           builder.pick("zero_optimization.stage3_gather_16bit_weights_on_model_save", false)};
   if (builder.settings().checkpoint.node_local && builder.options().save_total_limit.value > 0) {
     builder.add_problem("checkpoint.use_node_local_storage",
-                        "no node can tell whether a checkpoint is whole on all of them, as "
-                        "--save_total_limit needs it; leave out one of them");
+                        "excludes --save_total_limit, because no node sees whether a checkpoint is "
+                        "whole on all nodes; leave out one of them");
   }
 }
 
@@ -107,9 +107,9 @@ void resolve_evaluation(SettingsBuilder& builder) {
 /// stands in front that is not seen.
 bool separates_documents(const TrainOptions& options) {
   if (options.reset_position_ids.value && !options.reset_attention_mask.value) {
-    fail(ErrorCode::usage,
-         "--reset_position_ids: positions begin anew where attention does: add "
-         "--reset_attention_mask");
+    fail(
+        ErrorCode::usage,
+        "--reset_position_ids: add --reset_attention_mask; positions restart where attention does");
   }
   return options.reset_attention_mask.value;
 }

@@ -45,9 +45,10 @@ void warn_of_other_batch(SettingsBuilder& builder, const Elasticity& elasticity)
                               ? fmt::format("{} cannot share its batch of {}",
                                             counted(ranks, "rank"), shared.value().train_batch_size)
                               : shared.error();
-  builder.add_warning("elasticity", fmt::format("{}; they get one of {}, with which no other "
-                                                "number of ranks could go on",
-                                                why, own));
+  builder.add_warning(
+      "elasticity",
+      fmt::format("{}; they take a batch of {}, with which no other number of ranks could resume",
+                  why, own));
 }
 
 void resolve_elasticity(SettingsBuilder& builder) {

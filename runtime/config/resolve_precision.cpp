@@ -34,13 +34,13 @@ void check_dynamic(SettingsBuilder& builder) {
     if (!right) builder.add_problem(key, message);
   };
   require(scale.window >= 1, "fp16.loss_scale_window",
-          fmt::format("must be at least 1 where the scale is dynamic, got {}", scale.window));
+          fmt::format("must be at least 1 if the loss scale is dynamic, got {}", scale.window));
   require(scale.hysteresis >= 1, "fp16.hysteresis",
-          fmt::format("must be at least 1 where the scale is dynamic, got {}", scale.hysteresis));
+          fmt::format("must be at least 1 if the loss scale is dynamic, got {}", scale.hysteresis));
   require(scale.least > 0, "fp16.min_loss_scale",
-          fmt::format("must be more than 0 where the scale is dynamic, got {}", scale.least));
+          fmt::format("must be more than 0 if the loss scale is dynamic, got {}", scale.least));
   require(scale.least <= scale.initial, "fp16.min_loss_scale",
-          fmt::format("is more than the scale that the run begins with, {}", scale.initial));
+          fmt::format("is above the initial loss scale, {}", scale.initial));
   if (scale.machine != LossScaleSettings::Machine::fused) return;
   for (const char* const key : {"fp16.hysteresis", "fp16.consecutive_hysteresis"}) {
     if (!builder.config().has(key)) continue;
@@ -90,9 +90,10 @@ void resolve_autocast(SettingsBuilder& builder, bool enabled_too) {
   }
   const bool fp16 = name == "float16";
   builder.settings().dtype = fp16 ? DType::f16 : DType::bf16;
-  builder.add_warning(autocast_key, fmt::format("is taken as {0}.enabled: all activations are {0}, "
-                                                "those between layers too",
-                                                fp16 ? "fp16" : "bf16"));
+  builder.add_warning(
+      autocast_key,
+      fmt::format("is read as {0}.enabled: all activations are {0}, also between layers",
+                  fp16 ? "fp16" : "bf16"));
   if (builder.config().has(modules_key)) {
     builder.add_warning(modules_key, "has no effect: all weights and activations are of one dtype");
   }
@@ -139,8 +140,7 @@ void resolve_precision(SettingsBuilder& builder) {
   if (fp16) resolve_loss_scale(builder);
   const Flag<std::string>& scaler = builder.options().loss_scaler;
   if (scaler.typed() && settings.loss_scale.machine == LossScaleSettings::Machine::fixed) {
-    builder.problems().warn({}, scaler.typed_as,
-                            "has no effect: there is no loss scale that changes");
+    builder.problems().warn({}, scaler.typed_as, "has no effect: the loss scale is not dynamic");
   }
   const bool bf16_skips =
       settings.dtype == DType::bf16 && builder.config().has("bf16.check_grad_overflow");

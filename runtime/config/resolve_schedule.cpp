@@ -110,7 +110,7 @@ std::int64_t resolve_total_num_steps(SettingsBuilder& builder, std::int64_t warm
   if (run && total != *run) {
     builder.add_warning(
         path,
-        fmt::format("is {}, but the run has {} steps; \"auto\" is their number", total, *run));
+        fmt::format("is {}, but the run has {} steps; \"auto\" uses that number", total, *run));
   }
   if (total < warmup_num_steps) {
     builder.add_warning(
@@ -150,11 +150,10 @@ WarmupDecayLr resolve_warmup_decay_lr(SettingsBuilder& builder) {
   const double rate = builder.settings().schedule.learning_rate;
   const double deepspeed_default = WarmupLr{}.warmup_max_lr;
   if (!builder.config().has(highest) && rate != deepspeed_default) {
-    builder.problems().warn(
-        builder.config().position("scheduler.type"), highest,
-        fmt::format("is not given: the rate rises to DeepSpeed's default, {}, and not "
-                    "to the optimizer's {}; \"auto\" is that one",
-                    deepspeed_default, rate));
+    builder.problems().warn(builder.config().position("scheduler.type"), highest,
+                            fmt::format("is not given: the rate rises to DeepSpeed's default, {}, "
+                                        "not to the optimizer's {}; set \"auto\" for that",
+                                        deepspeed_default, rate));
   }
   WarmupDecayLr schedule{.warmup = resolve_warmup_lr(builder, deepspeed_default)};
   schedule.total_num_steps = resolve_total_num_steps(builder, schedule.warmup.warmup_num_steps);
@@ -212,10 +211,9 @@ OneCycle resolve_one_cycle(SettingsBuilder& builder) {
   const bool betas = builder.config().has("optimizer.params.betas") ||
                      builder.options().adam_beta1.typed() || builder.options().adam_beta2.typed();
   if (cycle.cycle_momentum && betas) {
-    builder.problems().warn(
-        builder.config().position("scheduler.type"), in + "cycle_momentum",
-        "sets Adam's betas at each step: the first between cycle_min_mom and "
-        "cycle_max_mom, the second to 0.99; what is given for them has no effect");
+    builder.problems().warn(builder.config().position("scheduler.type"), in + "cycle_momentum",
+                            "sets Adam's betas at each step: the first between cycle_min_mom and "
+                            "cycle_max_mom, the second to 0.99; given betas have no effect");
   }
   return cycle;
 }

@@ -60,9 +60,9 @@ void warn_idle_offload(SettingsBuilder& builder, const std::string& in, bool has
   for (const char* key : {"nvme_path", "buffer_count", "buffer_size", "max_in_cpu", "ratio",
                           "pipeline_read", "pipeline_write"}) {
     if (!builder.config().has(in + key) || builder.config().is_auto(in + key)) continue;
-    builder.add_warning(in + key,
-                        has_device ? "has no effect: the device is none"
-                                   : "has no effect without device beside it: \"cpu\" or \"nvme\"");
+    builder.add_warning(in + key, has_device
+                                      ? "has no effect: the device is none"
+                                      : "has no effect without \"device\": \"cpu\" or \"nvme\"");
     return;
   }
 }
@@ -85,13 +85,13 @@ OffloadSettings resolve_offload(SettingsBuilder& builder,
   if (offload.device == OffloadSettings::Device::nvme) lowest_stage = 3;
   if (lacks_stage(builder, lowest_stage)) {
     builder.add_problem(
-        named, fmt::format("needs stage {}, and the stage is {}",
+        named, fmt::format("needs stage {}, but the stage is {}",
                            lowest_stage == 3 ? "3" : "1, 2 or 3", builder.settings().zero.stage));
   }
   if (offload.device == OffloadSettings::Device::nvme) {
     offload.nvme_path = builder.pick(in + "nvme_path", "");
     if (offload.nvme_path.empty() && !builder.config().is_faulty(in + "nvme_path")) {
-      builder.add_problem(named, "needs nvme_path beside it, a directory on a fast disk");
+      builder.add_problem(named, "needs nvme_path, a directory on a fast disk");
     }
   }
   return offload;
@@ -111,10 +111,9 @@ void resolve_swapped_optimizer(SettingsBuilder& builder) {
   offload.updates_early = builder.pick(super_offload, certain && !whole);
   if (offload.updates_early && whole) {
     offload.updates_early = false;
-    builder.add_warning(
-        super_offload,
-        fmt::format("has no effect: {} updates nothing before all gradients are there",
-                    rules::type_of(settings.optimizer.rule)));
+    builder.add_warning(super_offload,
+                        fmt::format("has no effect: {} needs all gradients before it updates",
+                                    rules::type_of(settings.optimizer.rule)));
   }
 }
 
@@ -135,8 +134,7 @@ void resolve_offload(SettingsBuilder& builder) {
   } else if (builder.config().boolean(super_offload).value_or(false)) {
     builder.add_warning(
         super_offload,
-        "only states on a disk are updated before the norm of the gradients is known: "
-        "in memory nothing would be gained");
+        "has no effect: only states on a disk are updated before the gradient norm is known");
   }
   if (zero.offload_param.device == OffloadSettings::Device::nvme)
     resolve_swapped_parameters(builder);
@@ -150,7 +148,7 @@ void resolve_offload(SettingsBuilder& builder) {
   zero.offload_optimizer.ratio = builder.pick(ratio, 1.0);
   if (zero.offload_optimizer.ratio < 1 && lacks_stage(builder, 3)) {
     builder.add_problem(ratio,
-                        fmt::format("below 1 needs stage 3, and the stage is {}", zero.stage));
+                        fmt::format("below 1 needs stage 3, but the stage is {}", zero.stage));
   }
 }
 

@@ -52,7 +52,7 @@ constexpr std::array optimizer_table{
     parameter("optimizer.params.factor_min", number, "0.5"),
     parameter("optimizer.params.factor_threshold", number, "0.1"),
     refused("optimizer.params.max_grad_norm",
-            "no parameter of an optimizer; use the top-level key \"gradient_clipping\""),
+            "not a parameter of an optimizer; use the top-level key \"gradient_clipping\""),
 
     group("scheduler"),
     implemented("scheduler.type", text, ""),

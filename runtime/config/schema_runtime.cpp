@@ -37,7 +37,7 @@ constexpr std::array runtime_table{
 
     group("checkpoint"),
     implemented("checkpoint.use_node_local_storage", boolean, "false"),
-    hint("checkpoint.tag_validation", text, "Warn", "one rank makes the tag, for all of them")
+    hint("checkpoint.tag_validation", text, "Warn", "one rank chooses the tag")
         .one_of("Ignore|Warn|Fail")
         .in_any_case(),
     hint("checkpoint.load_universal",

@@ -66,7 +66,8 @@ constexpr std::array top_table{
     implemented("data_types.grad_accum_dtype", text, "null")
         .one_of(dtypes)
         .synonymous(dtype_synonyms),
-    off_only("data_types.param_dtype", text, "null|fp32", "16 bits by this key, not bf16.enabled,")
+    off_only(
+        "data_types.param_dtype", text, "null|fp32", "a 16-bit type by this key (use bf16.enabled)")
         .one_of(dtypes)
         .synonymous(dtype_synonyms),
     off_only("data_types.buffer_dtype", text, "null|fp32", "16-bit buffers")

@@ -79,7 +79,7 @@ constexpr std::array zero_table{
     hint("zero_optimization.load_from_fp32_weights",
          boolean,
          "true",
-         "a run goes on from the fp32 weights of a checkpoint"),
+         "a run resumes from the fp32 weights of a checkpoint"),
     hint("zero_optimization.elastic_checkpoint", boolean, "false", any_ranks),
     hint("zero_optimization.log_trace_cache_warnings", boolean, "false", as_recorded),
     hint("zero_optimization.enable_sanity_checks", boolean, "false", "checks are always on"),

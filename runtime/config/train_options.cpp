@@ -114,8 +114,8 @@ void check_repeated_files(const Lines& arguments, std::string_view name, Lines& 
   });
   if (times < 2) return;
   problems.push_back(
-      fmt::format("{}: is given {} times; give all files to one of them, with weights before them "
-                  "if they shall have any: {} 0.7 A 0.3 B",
+      fmt::format("{}: is given {} times; give all files to one option, with or without weights: "
+                  "{} 0.7 A 0.3 B",
                   option, times, option));
 }
 
@@ -135,10 +135,7 @@ void read_negation(const CLI::App& app,
 void require_utf8(std::span<const std::string> arguments) {
   for (const std::string& argument : arguments) {
     if (!find_invalid_utf8(argument)) continue;
-    fail(ErrorCode::usage,
-         "\"{}\": is no UTF-8, in which all that a run writes down is kept; give the file another "
-         "name",
-         printable(argument));
+    fail(ErrorCode::usage, "\"{}\": is not UTF-8; rename the file", printable(argument));
   }
 }
 

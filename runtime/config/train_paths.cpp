@@ -27,10 +27,9 @@ bool is_megatron_prefix(const std::string& path) {
 
 /// Other programs write "A=0.7,B=0.3", or all words in one pair of quotes.
 std::string_view remedy(std::string_view path, bool is_pattern) {
-  if (is_pattern) return "; a pattern stands for token files, 'data/*.bin'";
+  if (is_pattern) return "; patterns name token files, 'data/*.bin'";
   const bool looks_like_one = path.find_first_of("=, ") != std::string_view::npos;
-  return looks_like_one ? "; a mixture of files is written 0.7 A 0.3 B, each a word of its own"
-                        : "";
+  return looks_like_one ? "; write a mixture as separate words: 0.7 A 0.3 B" : "";
 }
 
 void check_data(const Flag<std::vector<DataFile>>& flag, std::vector<std::string>& problems) {
@@ -96,7 +95,7 @@ void check_output(const TrainOptions& options, std::vector<std::string>& problem
   std::error_code ignored;
   if (!fs::exists(directory, ignored)) return;
   if (!fs::is_directory(directory, ignored)) {
-    problems.push_back(fmt::format("--output_dir {}: is no directory", directory.string()));
+    problems.push_back(fmt::format("--output_dir {}: is not a directory", directory.string()));
   } else if (trains(options) && !holds_nothing(directory) && !options.overwrite_output_dir.value &&
              !continues_in(directory, options)) {
     problems.push_back(
@@ -118,7 +117,7 @@ void check_profile(const Flag<std::string>& flag) {
   if (path.empty()) refuse("is no file");
   if (!fs::is_directory(parent, ignored)) refuse("there is no such directory");
   if (type != fs::file_type::regular && type != fs::file_type::not_found) {
-    refuse("is no regular file");
+    refuse("is not a regular file");
   }
   refuse_foreign_link(path);
   const bool exists = type == fs::file_type::regular;
@@ -168,7 +167,7 @@ void prepare_output_directory(const TrainOptions& options) {
   for (const char* const name : written) {
     const fs::file_type type = fs::status(directory / name, error).type();
     if (type != fs::file_type::regular && type != fs::file_type::not_found) {
-      refuse(fmt::format("{} is in the way: it is no regular file", name));
+      refuse(fmt::format("{} is in the way: it is not a regular file", name));
     }
   }
   if (::access(directory.c_str(), W_OK | X_OK) != 0) {

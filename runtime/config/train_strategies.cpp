@@ -82,10 +82,9 @@ double eval_steps(const TrainOptions& options) {
 std::vector<std::string> strategy_problems(const TrainOptions& options) {
   Lines problems;
   if (options.logging_steps.typed() && options.logging_steps.value == 0) {
-    problems.push_back(
-        fmt::format("{}: must not be 0; --logging_strategy no logs the first and "
-                    "the last step alone",
-                    options.logging_steps.typed_as));
+    problems.push_back(fmt::format(
+        "{}: must not be 0; --logging_strategy no logs only the first and the last step",
+        options.logging_steps.typed_as));
   }
   check_best_model(options, problems);
   if (!trains(options) && !options.do_eval.value) {
@@ -109,7 +108,7 @@ std::vector<std::string> strategy_warnings(const TrainOptions& options) {
     warnings.push_back(
         fmt::format("{}: evaluates and does not train{}",
                     options.do_train.typed() ? options.do_train.typed_as + " false" : "--do_eval",
-                    options.do_train.typed() ? "" : "; add --do_train to train, too"));
+                    options.do_train.typed() ? "" : "; add --do_train to train too"));
     if (options.resume_from_checkpoint.typed() || options.load.typed()) {
       warn(options.load.typed() ? options.load.typed_as : options.resume_from_checkpoint.typed_as,
            "--model_name_or_path is evaluated; it may be a checkpoint-N");
@@ -124,15 +123,15 @@ std::vector<std::string> strategy_warnings(const TrainOptions& options) {
     warn(options.save_steps.typed_as, "--save_strategy is " + saves);
   }
   if (options.greater_is_better.typed() && !tracks_best(options)) {
-    warn(options.greater_is_better.typed_as, "it goes with --load_best_model_at_end");
+    warn(options.greater_is_better.typed_as, "it needs --load_best_model_at_end");
   }
   if (options.ignore_data_skip.value && trains(options) && !resumes(options)) {
-    warn(options.ignore_data_skip.typed_as, "it goes with --resume_from_checkpoint");
+    warn(options.ignore_data_skip.typed_as, "it needs --resume_from_checkpoint");
   }
   if (options.load.typed() && options.resume_from_checkpoint.typed()) {
     warn(options.load.typed_as, "--resume_from_checkpoint decides");
   } else if (options.load.typed() && trains(options) && !resumes(options)) {
-    warnings.push_back(fmt::format("{} {}: holds no checkpoint; the run starts anew",
+    warnings.push_back(fmt::format("{} {}: holds no checkpoint; starting a new run",
                                    options.load.typed_as, options.load.value));
   }
   return warnings;
@@ -143,7 +142,7 @@ void check_data_options(TrainOptions& options, std::vector<std::string>& problem
     problems.emplace_back("--train_file FILE is required");
   }
   if (options.validation_file.typed() && options.split.typed()) {
-    problems.push_back(fmt::format("{} and {} both say what is held out; give one of them",
+    problems.push_back(fmt::format("{} and {} both set held-out data; give one of them",
                                    options.split.typed_as, options.validation_file.typed_as));
   }
   if (has_held_out_data(options)) return;

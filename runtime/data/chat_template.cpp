@@ -260,12 +260,12 @@ std::optional<Found> find_style(const std::string& text) {
 Failure unknown(std::string_view jinja) {
   if (jinja.find("strftime_now") != std::string_view::npos) {
     return Failure{
-        "the chat template writes the day's date into every conversation, which makes each run's "
-        "tokens others; give the model one with a fixed date"};
+        "the chat template writes the day's date into every conversation, so each day has other "
+        "tokens; use one with a fixed date"};
   }
   return Failure{
-      "the chat template is none of those known: Llama 2, Llama 3, Llama 3.1, Mistral (instruct "
-      "v0.1 to v0.3, Nemo), Qwen 2, Qwen 2.5, Qwen 3 and ChatML as they were published"};
+      "unknown chat template; known are Llama 2, Llama 3, Llama 3.1, Mistral (instruct v0.1 to "
+      "v0.3, Nemo), Qwen 2, Qwen 2.5, Qwen 3 and ChatML as they were published"};
 }
 
 /// A special token in tokenizer_config.json: its text, or an object with its "content".
@@ -327,9 +327,9 @@ Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& directory) 
                                                 ? read_text_file(file, template_bytes_max)
                                                 : template_text(config);
     if (!text)
-      return Failure{directory.string() +
-                     ": there is no chat template; the model's own goes "
-                     "beside its tokenizer, as chat_template.jinja"};
+      return Failure{
+          directory.string() +
+          ": no chat template; put the model's own beside its tokenizer, as chat_template.jinja"};
     Result<ChatTemplate> found =
         recognise(*text, {token_text(config, "bos_token"), token_text(config, "eos_token")});
     if (!found.ok()) return Failure{directory.string() + ": " + found.error()};

@@ -18,12 +18,12 @@ struct ForeignFormat {
 
 constexpr std::array<ForeignFormat, 5> unread_formats{
     {{".parquet", "PAR1",
-      "Parquet is not read; make JSON lines of it: python3 -c \"import pandas as p; "
+      "Parquet is not supported; convert it to JSON lines: python3 -c \"import pandas as p; "
       "p.read_parquet('in.parquet').to_json('out.jsonl', orient='records', lines=True)\""},
      {".arrow", "ARROW1",
-      "Arrow is not read; make JSON lines of it: python3 -c \"import datasets as d; "
+      "Arrow is not supported; convert it to JSON lines: python3 -c \"import datasets as d; "
       "d.Dataset.from_file('in.arrow').to_json('out.jsonl')\""},
-     {".npy", "\x93NUMPY", "NumPy's arrays are not read; write the ids to an llm.c .bin"},
+     {".npy", "\x93NUMPY", "NumPy arrays are not supported; write the ids to an llm.c .bin"},
      {".xz",
       "\xfd"
       "7zXZ",
@@ -31,8 +31,8 @@ constexpr std::array<ForeignFormat, 5> unread_formats{
      {".bz2", "BZh", "is compressed by bzip2; bunzip2 it first"}}};
 
 constexpr std::array<ForeignFormat, 4> formats_of_tokenize{
-    {{".csv", "", "CSV is not trained on; dstrain tokenize makes token files of a column of it"},
-     {".tsv", "", "TSV is not trained on; dstrain tokenize makes token files of a column of it"},
+    {{".csv", "", "training does not read CSV; dstrain tokenize makes token files from a column"},
+     {".tsv", "", "training does not read TSV; dstrain tokenize makes token files from a column"},
      {".gz", "\x1f\x8b", "is compressed; gunzip it first, or make token files: dstrain tokenize"},
      {".zst", "\x28\xb5\x2f\xfd",
       "is compressed; unzstd it first, or make token files: dstrain tokenize"}}};

@@ -97,7 +97,7 @@ void IdArray::read(std::int64_t begin,
     const Id id = id_at<Id>(bytes, bad);
     const std::int64_t position = begin + static_cast<std::int64_t>(bad);
     if (!is_id(id)) {
-      fail(ErrorCode::input, "{}: token {} is {}, which is no id", path, position, id);
+      fail(ErrorCode::input, "{}: token {} is {}, which is not an id", path, position, id);
     }
     fail(ErrorCode::input, "{}: token {} is {}, but the model's vocabulary ends at {}", path,
          position, id, vocabulary - 1);

@@ -163,7 +163,8 @@ std::vector<std::int32_t> take_ids(const json& object,
                        !(item.is_number_unsigned() && item.get<std::uint64_t>() >> 31 != 0);
     const auto id = whole ? item.get<std::int64_t>() : -1;
     if (!whole || (id < 0 && id != other)) {
-      fail(ErrorCode::input, "{}: {}[{}] is {}, no token id", place, key, ids.size(), item.dump());
+      fail(ErrorCode::input, "{}: {}[{}] is {}, not a token id", place, key, ids.size(),
+           item.dump());
     }
     ids.push_back(static_cast<std::int32_t>(id));
   }

@@ -38,7 +38,7 @@ class IndexReader {
   [[nodiscard]] IdType type() const {
     const auto code = at<std::uint8_t>(17);
     if (code < 1 || code > types.size()) {
-      fail(ErrorCode::input, "{}: dtype code {} is unknown; 1 to {} are", path_, code,
+      fail(ErrorCode::input, "{}: dtype code {} is unknown; expected 1 to {}", path_, code,
            types.size());
     }
     return types.at(code - std::size_t{1});
@@ -72,18 +72,18 @@ class IndexReader {
     };
     if (begins_with(old_magic)) {
       fail(ErrorCode::input,
-           "{}: an index of fairseq's older format, which is not read; make the "
-           "set again with Megatron's tools/preprocess_data.py",
+           "{}: is an index of fairseq's older format, which is not supported; rebuild the set "
+           "with Megatron's tools/preprocess_data.py",
            path_);
     }
     if (!begins_with(megatron_magic))
-      fail(ErrorCode::input, "{}: is no index of a Megatron set", path_);
+      fail(ErrorCode::input, "{}: is not the index of a Megatron set", path_);
     if (std::ssize(bytes_) < header_bytes) {
       fail(ErrorCode::input, "{}: {} bytes are too few for the header of an index", path_,
            bytes_.size());
     }
     if (const auto version = at<std::uint64_t>(9); version != 1) {
-      fail(ErrorCode::input, "{}: version {} is unknown; 1 is read", path_, version);
+      fail(ErrorCode::input, "{}: version {} is unknown; expected 1", path_, version);
     }
   }
 
@@ -101,8 +101,7 @@ class IndexReader {
     const std::int64_t size =
         header_bytes + sequence_bytes * sequences_ + document_bytes * documents_;
     if (sequences_ > 0 && std::ssize(bytes_) == size + sequences_) {
-      fail(ErrorCode::input,
-           "{}: has modes of sequences, as multimodal sets do, which are not read", path_);
+      fail(ErrorCode::input, "{}: has sequence modes; multimodal sets are not supported", path_);
     }
     if (std::ssize(bytes_) != size) {
       fail(ErrorCode::input,

@@ -19,8 +19,8 @@ std::vector<std::int64_t> mixture_counts(std::span<const MixtureShare> shares) {
   constexpr double most = 0x1p50;
   if (!(time * weights < most)) {
     fail(ErrorCode::input,
-         "the weights of the files lie too far apart: an epoch in which each sample occurs would "
-         "have {:.3g} samples; give more weight to those with the least",
+         "the weights of the files differ too much: an epoch in which each sample occurs would "
+         "have {:.3g} samples; raise the smallest weights",
          time * weights);
   }
   std::vector<std::int64_t> counts;

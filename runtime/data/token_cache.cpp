@@ -28,8 +28,8 @@ fs::path variable(const char* name) {
 
 void make_directory(const fs::path& directory) {
   if (const std::error_code error = make_directories(directory)) {
-    fail(ErrorCode::io, "{}: {}; DSTRAIN_CACHE names the directory where tokens are kept",
-         directory.string(), error.message());
+    fail(ErrorCode::io, "{}: {}; set DSTRAIN_CACHE to a directory for tokens", directory.string(),
+         error.message());
   }
 }
 
@@ -37,13 +37,13 @@ void make_directory(const fs::path& directory) {
 UniqueFd lock(const fs::path& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!fd) {
-    fail(ErrorCode::io, "{}: {}; DSTRAIN_CACHE names the directory where tokens are kept",
-         path.string(), std::generic_category().message(errno));
+    fail(ErrorCode::io, "{}: {}; set DSTRAIN_CACHE to a directory for tokens", path.string(),
+         std::generic_category().message(errno));
   }
   while (::flock(fd.get(), LOCK_EX) != 0) {
     if (errno == EINTR) continue;
     fail(ErrorCode::io,
-         "{}: cannot be locked: {}; let DSTRAIN_CACHE name a directory of another file system",
+         "{}: cannot be locked: {}; set DSTRAIN_CACHE to a directory on another file system",
          path.string(), std::generic_category().message(errno));
   }
   return fd;
@@ -74,8 +74,7 @@ fs::path cache_directory() {
   if (fs::path own = variable("DSTRAIN_CACHE"); !own.empty()) return own;
   if (const fs::path base = variable("XDG_CACHE_HOME"); !base.empty()) return base / "dstrain";
   if (const fs::path home = variable("HOME"); !home.empty()) return home / ".cache" / "dstrain";
-  fail(ErrorCode::io,
-       "there is no HOME to keep tokens in: let DSTRAIN_CACHE name a directory for them");
+  fail(ErrorCode::io, "HOME is not set; set DSTRAIN_CACHE to a directory for tokens");
 }
 
 std::string token_key(std::span<const std::byte> content, std::string_view method) {

@@ -94,7 +94,7 @@ void TokenFile::open_llmc() {
   }
   const auto version = word_at<std::int32_t>(file_.bytes(), 4);
   if (version != kind.version) {
-    fail(ErrorCode::input, "{}: version {} of magic {} is unknown; {} is read", path(), version,
+    fail(ErrorCode::input, "{}: version {} of magic {} is unknown; expected {}", path(), version,
          kind.magic, kind.version);
   }
   const IdType type = wide ? IdType::u32 : IdType::u16;

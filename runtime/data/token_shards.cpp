@@ -30,8 +30,7 @@ std::vector<std::string> files_of_manifest(const std::string& directory) {
   }
   if (!manifest->complete) {
     fail(ErrorCode::input,
-         "{}: its shards are not all written; the same dstrain tokenize again goes on where it "
-         "stopped",
+         "{}: its shards are incomplete; rerun the same dstrain tokenize to finish them",
          directory);
   }
   std::vector<std::string> paths;

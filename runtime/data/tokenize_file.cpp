@@ -63,9 +63,8 @@ class AnswerCheck {
     std::vector<std::string> roles;
     for (const std::string& role : roles_) roles.push_back(printable(role));
     fail(ErrorCode::input,
-         "{}: no conversation has an answer, of the role assistant, which alone is learnt; the "
-         "roles are {}",
-         path, fmt::join(roles, ", "));
+         "{}: no conversation has an answer (role assistant) to learn; the roles are {}", path,
+         fmt::join(roles, ", "));
   }
 
  private:

@@ -59,7 +59,7 @@ TEST_CASE("DataFiles: one problem and its line", "[config][options]") {
       {{"1", "a", "inf", "b"}, "the weight of a file must be above 0 and below 1e+100, got inf"},
       {{"1e308", "a", "1", "b"},
        "the weight of a file must be above 0 and below 1e+100, got 1e308"},
-      {{"0.7", "a", "0.3"}, "there is no file after the weight 0.3"},
+      {{"0.7", "a", "0.3"}, "no file follows the weight 0.3"},
       {{"0.7", "a", "b", "0.3"},
        "\"b\" stands where a weight is expected: give one before each file, as in 0.7 A 0.3 B, or "
        "none at all"},
@@ -75,8 +75,8 @@ TEST_CASE("DataFiles: one problem and its line", "[config][options]") {
 
 TEST_CASE("DataFiles: a repeated option is refused with the way", "[config][options]") {
   CHECK(options_error({"--train-file", "a", "--lr", "1", "--train_file=b"}) ==
-        "--train_file: is given 2 times; give all files to one of them, with weights before them "
-        "if they shall have any: --train_file 0.7 A 0.3 B");
+        "--train_file: is given 2 times; give all files to one option, with or without weights: "
+        "--train_file 0.7 A 0.3 B");
   CHECK(options_error({"--train_file", "a", "--data_path", "1", "a", "2", "b"}) ==
         "--train_file a and --data_path 1 a 2 b are the same option; keep one");
   CHECK(contains(options_error({"--data-args-path", "words.txt"}),

@@ -82,8 +82,8 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "ds.json:1:51: bf16.check_grad_overflow: false: taking steps that are not finite is not "
        "implemented; leave it out or set it to true"},
       {R"({"amp": {"enabled": true}})",
-       "ds.json:1:21: amp.enabled: true: automatic mixed precision by apex, in place of which "
-       "there is fp16.enabled, is not implemented; leave it out or set it to false"},
+       "ds.json:1:21: amp.enabled: true: apex's automatic mixed precision (use fp16.enabled) is "
+       "not implemented; leave it out or set it to false"},
       {R"({"bf16": {"enabled": true, "loss_scale": 0}})",
        "ds.json:1:28: bf16.loss_scale: unknown key; this key belongs in \"fp16\""},
       {R"({"zero_optimization": {"zenflow": {}}})",
@@ -108,7 +108,7 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "ds.json:1:56: optimizer.params.max_coeff: Adam has no such parameter; Lamb, OneBitLamb "
        "has"},
       {R"({"optimizer": {"type": "Adam", "params": {"max_grad_norm": 1}}})",
-       "ds.json:1:60: optimizer.params.max_grad_norm: no parameter of an optimizer; use the "
+       "ds.json:1:60: optimizer.params.max_grad_norm: not a parameter of an optimizer; use the "
        R"(top-level key "gradient_clipping")"},
       {R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9]}}})",
        "ds.json:1:52: optimizer.params.betas: must be two numbers in [0, 1)"},

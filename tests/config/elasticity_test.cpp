@@ -102,7 +102,8 @@ TEST_CASE("Elasticity: version 0.2 counts nodes and finds another batch", "[conf
   CHECK(found.value().train_batch_size == 9996);
   CHECK(found.value().valid_counts == Counts{4});
   by_node.model_parallel_size = 16;
-  CHECK(contains(elastic_batch(by_node).error(), "elasticity.num_gpus_per_node: 8 is no multiple"));
+  CHECK(contains(elastic_batch(by_node).error(),
+                 "elasticity.num_gpus_per_node: 8 is not a multiple"));
   by_node.version = Elasticity::Version::v0_1;
   CHECK(contains(elastic_batch(by_node).error(), "needs elasticity.version 0.2"));
 }
@@ -162,7 +163,7 @@ TEST_CASE("Elasticity: sizes beside it", "[config][elasticity]") {
       enabled(std::string(small) + R"(, "ignore_non_elastic_batch_info": true)", sizes);
   const TrainSettings settings = test::settings_of(ignoring);
   CHECK(settings.train_batch_size == 96);
-  CHECK(contains(settings.warnings.at(0), "8 counts for nothing"));
+  CHECK(contains(settings.warnings.at(0), "8 has no effect"));
 }
 
 TEST_CASE("Elasticity: mistakes name key and value and remedy", "[config][elasticity]") {
@@ -172,14 +173,14 @@ TEST_CASE("Elasticity: mistakes name key and value and remedy", "[config][elasti
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [])", "micro_batch_sizes: is empty"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": 5)", "expected a list, got 5"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [1, -1])",
-       "elasticity.micro_batch_sizes: a micro batch is a whole number from 1 on, got -1"},
+       "elasticity.micro_batch_sizes: micro batches must be whole numbers of at least 1, got -1"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": ["a"])", R"(got "a")"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [null])", "got null"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [2, 0.5])", "got 0.5"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [2, 8])",
        "elasticity.micro_batch_sizes: 8 on 1 rank is more than"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [2], "version": 0.3)",
-       "elasticity.version: there are 0.1 and 0.2, got 0.3"},
+       "elasticity.version: must be 0.1 or 0.2, got 0.3"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [2], "min_gpus": -1)", "got -1"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [2], "max_gpus": 0)", "got 0"},
       {R"("max_train_batch_size": 4, "micro_batch_sizes": [2], "min_gpus": 3, "max_gpus": 2)",
@@ -206,7 +207,7 @@ TEST_CASE("Elasticity: what a scheduler was told must be the same", "[config][el
   const json told{
       {"max_train_batch_size", 10'000}, {"micro_batch_sizes", {8, 12, 16, 17}}, {"version", 0.1}};
   CHECK(differs_from_scheduler(elasticity, told.dump()) == "");
-  CHECK(contains(differs_from_scheduler(elasticity, "[]"), "no JSON object"));
+  CHECK(contains(differs_from_scheduler(elasticity, "[]"), "must be a JSON object"));
   CHECK(contains(differs_from_scheduler(elasticity, "{}"), "max_train_batch_size is 10000 here"));
   for (const char* const key : {"max_train_batch_size", "micro_batch_sizes", "version"}) {
     json other = told;

@@ -28,7 +28,6 @@ TEST_CASE("Resolve: checkpointed activations on the host", "[config][resolve]") 
 
 TEST_CASE("Resolve: what is not checkpointed does not go to the host", "[config][resolve]") {
   CHECK(message_of([] { activation_settings(R"({"cpu_checkpointing": true})", {}); }) ==
-        "ds.json:1:52: activation_checkpointing.cpu_checkpointing: needs --gradient_checkpointing: "
-        "it "
-        "moves what that keeps");
+        "ds.json:1:52: activation_checkpointing.cpu_checkpointing: needs --gradient_checkpointing, "
+        "whose activations it moves");
 }

@@ -109,8 +109,8 @@ TEST_CASE("Resolve: where each node keeps its own files none can count checkpoin
   const std::string own =
       R"({"train_batch_size": 8, "checkpoint": {"use_node_local_storage": true}})";
   const std::string refusal =
-      "checkpoint.use_node_local_storage: no node can tell whether a checkpoint is whole on all of "
-      "them, as --save_total_limit needs it; leave out one of them";
+      "checkpoint.use_node_local_storage: excludes --save_total_limit, because no node sees "
+      "whether a checkpoint is whole on all nodes; leave out one of them";
   const auto error = [](const Arguments& flags, const std::string& file) {
     return message_of([&] { evaluated_settings(flags, file); });
   };

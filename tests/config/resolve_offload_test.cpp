@@ -60,7 +60,7 @@ TEST_CASE("Resolve: offload to a disk", "[config][offload]") {
 TEST_CASE("Resolve: a place without a device is told to have no effect", "[config][offload]") {
   const auto [section, warning] = GENERATE(table<std::string, std::string>(
       {{R"({"stage": 3, "offload_optimizer": {"nvme_path": "/a", "pin_memory": true}})",
-        "offload_optimizer.nvme_path: has no effect without device beside it"},
+        "offload_optimizer.nvme_path: has no effect without \"device\""},
        {R"({"stage": 3, "offload_param": {"device": "none", "buffer_count": 3}})",
         "offload_param.buffer_count: has no effect: the device is none"}}));
   const std::vector<std::string> warnings = offload_settings(section).warnings;
@@ -93,7 +93,7 @@ TEST_CASE("Resolve: SuperOffload of states in memory gains nothing", "[config][o
       R"({"stage": 2, "offload_optimizer": {"device": "cpu", "super_offload": true}})");
   CHECK_FALSE(settings.zero.offload_optimizer.updates_early);
   REQUIRE(settings.warnings.size() == 1);
-  CHECK(contains(settings.warnings.front(), "super_offload: only states on a disk"));
+  CHECK(contains(settings.warnings.front(), "super_offload: has no effect: only states on a disk"));
 }
 
 TEST_CASE("Resolve: nothing is offloaded unless a device is named", "[config][offload]") {
@@ -123,21 +123,21 @@ TEST_CASE("Resolve: offload needs a stage that shards", "[config][offload]") {
   };
   const Row row = GENERATE(values<Row>({
       {R"({"offload_optimizer": {"device": "cpu"}})",
-       "ds.json:1:56: zero_optimization.offload_optimizer.device: needs stage 1, 2 or 3, and the "
+       "ds.json:1:56: zero_optimization.offload_optimizer.device: needs stage 1, 2 or 3, but the "
        "stage is 0"},
       {R"({"stage": 2, "offload_param": {"device": "cpu"}})",
-       "ds.json:1:64: zero_optimization.offload_param.device: needs stage 3, and the stage is 2"},
+       "ds.json:1:64: zero_optimization.offload_param.device: needs stage 3, but the stage is 2"},
       {R"({"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.5}})",
-       "ds.json:1:84: zero_optimization.offload_optimizer.ratio: below 1 needs stage 3, and the "
+       "ds.json:1:84: zero_optimization.offload_optimizer.ratio: below 1 needs stage 3, but the "
        "stage is 2"},
       {R"({"stage": 2, "offload_optimizer": {"device": "nvme", "nvme_path": "/x"}})",
-       "ds.json:1:68: zero_optimization.offload_optimizer.device: needs stage 3, and the stage is "
+       "ds.json:1:68: zero_optimization.offload_optimizer.device: needs stage 3, but the stage is "
        "2"},
       {R"({"stage": 3, "offload_param": {"device": "nvme"}})",
-       "ds.json:1:64: zero_optimization.offload_param.device: needs nvme_path beside it, a "
-       "directory on a fast disk"},
+       "ds.json:1:64: zero_optimization.offload_param.device: needs nvme_path, a directory on a "
+       "fast disk"},
       {R"({"cpu_offload": true})",
-       "ds.json:1:39: zero_optimization.cpu_offload: needs stage 1, 2 or 3, and the stage is 0"},
+       "ds.json:1:39: zero_optimization.cpu_offload: needs stage 1, 2 or 3, but the stage is 0"},
   }));
   CAPTURE(row.section);
   CHECK(offload_error(row.section) == row.message);

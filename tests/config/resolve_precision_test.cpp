@@ -76,7 +76,7 @@ TEST_CASE("Resolve: fp16 and its loss scale", "[config][resolve]") {
   CHECK(given.warnings.size() == 2);  // of hysteresis, which fused does not know
   CHECK(settings_of("", {"--loss_scaler", "fused"}).warnings.size() == 1);
   CHECK(contains(error_of(fp16(R"(, "hysteresis": 0)")), "fp16.hysteresis: must be at least 1"));
-  CHECK(contains(error_of(fp16(R"(, "min_loss_scale": 1e9)")), "begins with, 65536"));
+  CHECK(contains(error_of(fp16(R"(, "min_loss_scale": 1e9)")), "initial loss scale, 65536"));
   CHECK(fixed.loss_scale.machine == Machine::fixed);
   CHECK(fixed.loss_scale.initial == 128);
   CHECK(settings_of(R"({"train_batch_size": 4, "fp16": {"loss_scale": 9}})").loss_scale.initial ==

@@ -218,9 +218,9 @@ TEST_CASE("Schedule: the option agrees with the scheduler it stands for", "[conf
 }
 
 TEST_CASE("Schedule: options that cannot be are refused", "[config][schedule]") {
-  CHECK(
-      contains(error_of("", {"--warmup_steps", "2.5"}),
-               "--warmup_steps: must be a whole number, or below 1 a part of all steps, got 2.5"));
+  CHECK(contains(
+      error_of("", {"--warmup_steps", "2.5"}),
+      "--warmup_steps: must be a whole number, or below 1 a fraction of all steps, got 2.5"));
   CHECK(contains(error_of("", {"--lr_scheduler_type", "polynomial", "--lr", "1e-7"}),
                  "polynomial ends at the rate 1e-07; the rate 1e-07 must be more"));
   for (const std::string name : {"cosine_with_restarts", "cosine_with_min_lr",

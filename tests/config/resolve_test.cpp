@@ -247,7 +247,7 @@ TEST_CASE("Resolve: batch sizes without a world size", "[config][resolve]") {
   CHECK(check(R"({"gradient_accumulation_steps": 3})") == "no error");
   CHECK(check("{}") == "no error");
   CHECK(contains(check(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 5})"),
-                 "for any number of ranks: it is no multiple of 5"));
+                 "for any number of ranks: it is not a multiple of 5"));
   CHECK(contains(check(R"({"train_batch_size": 0})"), "Train batch size: 0"));
 }
 

@@ -132,7 +132,7 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
       {{"--eval_strategy", "setps"},
        "--eval_strategy: must be no or steps or epoch, got \"setps\"; did you mean steps?"},
       {{"--eval_steps", "2.5"},
-       "--eval_steps: must be a whole number, or below 1 a part of all steps, got 2.5"},
+       "--eval_steps: must be a whole number, or below 1 a fraction of all steps, got 2.5"},
       {{"--no_save_safetensors"},
        "--no_save_safetensors: pickle is not written; leave it out or set it to true"},
       {{"--tf32", "1", "--no_tf32"},
@@ -151,8 +151,8 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
       {{"--save", "a", "--output_dir", "b"},
        "--output_dir b and --save a are the same option; keep one"},
       {{"--logging_steps", "0"},
-       "--logging_steps: must not be 0; --logging_strategy no logs the first and the last step "
-       "alone"},
+       "--logging_steps: must not be 0; --logging_strategy no logs only the first and the last "
+       "step"},
       {{"--do_train", "false"}, "--do_train false without --do_eval: there is nothing to do"},
       {{"--split", "0,0,0"},
        "--split 0,0,0: expected up to three weights, \"949,50,1\", that are not all 0"},
@@ -168,8 +168,7 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
       {{"--vocab_file", "vocab.json"},
        "--vocab_file vocab.json: give --tokenizer DIR, a directory with the tokenizer's files"},
       {{"--model-parallel-size", "2"},
-       "--model_parallel_size 2: ZeRO over ranks is the one parallelism; leave it out or set it to "
-       "1"},
+       "--model_parallel_size 2: ZeRO is the only parallelism; leave it out or set it to 1"},
   }));
   CAPTURE(row.arguments);
   CHECK(options_error(row.arguments) == row.message);
@@ -226,8 +225,7 @@ TEST_CASE("TrainOptions: what a run needs is asked for at once", "[config][optio
 TEST_CASE("TrainOptions: what is no UTF-8 is refused", "[config][options]") {
   const std::string option = GENERATE("--train_file", "--output_dir");
   CHECK(options_error({option, "caf\xE9.bin"}) ==
-        "\"caf\\xe9.bin\": is no UTF-8, in which all that a run writes down is kept; give the file "
-        "another name");
+        "\"caf\\xe9.bin\": is not UTF-8; rename the file");
 }
 
 TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
@@ -260,16 +258,15 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
   CHECK(contains(problem({"--output_dir", in("full"), "--resume_from_checkpoint", "false"}),
                  "is not empty"));
   CHECK(contains(problem({"--output_dir", in("full")}), "is not empty; choose another, or add"));
-  CHECK(contains(problem({"--output_dir", in("text.txt")}), "is no directory"));
+  CHECK(contains(problem({"--output_dir", in("text.txt")}), "is not a directory"));
   CHECK(contains(problem({"--output_dir", in("new"), "--train_file", in("none")}), "no such file"));
   CHECK(problem({"--output_dir", in("new"), "--data-path", "1", in("text.txt"), "2", in("none")}) ==
         "--data_path " + in("none") + ": no such file");
-  CHECK(
-      contains(problem({"--output_dir", in("new"), "--train_file", "a.txt=0.7,b.txt=0.3"}),
-               "no such file; a mixture of files is written 0.7 A 0.3 B, each a word of its own"));
+  CHECK(contains(problem({"--output_dir", in("new"), "--train_file", "a.txt=0.7,b.txt=0.3"}),
+                 "no such file; write a mixture as separate words: 0.7 A 0.3 B"));
   CHECK(problem({"--output_dir", in("new"), "--train_file", in("*.bin")}) == "no error");
   CHECK(contains(problem({"--output_dir", in("new"), "--train_file", in("*.txt")}),
-                 "no such file; a pattern stands for token files, 'data/*.bin'"));
+                 "no such file; patterns name token files, 'data/*.bin'"));
   for (const std::string name : {"corpus", "corpus.bin", "corpus.idx"}) {
     CHECK(problem({"--output_dir", in("new"), "--validation_file", in(name)}) == "no error");
   }

@@ -81,7 +81,7 @@ TEST_CASE("TrainOptions: held-out data is asked for by name", "[config][options]
   CHECK(told({"--train_file", "t", "--evaluation_strategy", "epoch"}) ==
         "--evaluation_strategy: needs --validation_file FILE, or --split A,B,C");
   CHECK(told({"--train_file", "t", "--split", "9,1", "--valid-data", "v"}) ==
-        "--split and --valid_data both say what is held out; give one of them");
+        "--split and --valid_data both set held-out data; give one of them");
   Arguments unused = run;
   unused.insert(unused.end(), {"--train_file", "t", "--max_eval_samples", "3"});
   CHECK(parse_train_options(unused).warnings ==
@@ -104,5 +104,5 @@ TEST_CASE("TrainOptions: --load is a checkpoint if there is one", "[config][opti
   CHECK(source({"--load", in("none")}).empty());
   CHECK(source({"--load", in("run"), "--resume_from_checkpoint", "latest"}) == "latest");
   CHECK(read_train_flags(Arguments{"--load", in("none")}).warnings ==
-        Arguments{"--load " + in("none") + ": holds no checkpoint; the run starts anew"});
+        Arguments{"--load " + in("none") + ": holds no checkpoint; starting a new run"});
 }

@@ -183,11 +183,11 @@ TEST_CASE("MegatronSet: an index that contradicts itself is refused", "[data][me
   };
   CHECK(error([](IndexClaim&) {}) == "");
   CHECK(error([](IndexClaim& index) { index.version = 2; }) ==
-        "m.idx: version 2 is unknown; 1 is read");
+        "m.idx: version 2 is unknown; expected 1");
   CHECK(error([](IndexClaim& index) { index.dtype = 9; }) ==
-        "m.idx: dtype code 9 is unknown; 1 to 8 are");
+        "m.idx: dtype code 9 is unknown; expected 1 to 8");
   CHECK(error([](IndexClaim& index) { index.dtype = 0; }) ==
-        "m.idx: dtype code 0 is unknown; 1 to 8 are");
+        "m.idx: dtype code 0 is unknown; expected 1 to 8");
   CHECK(error([](IndexClaim& index) {
           index.lengths = {2, -1, 3};
           index.offsets = {0, 4, 4};
@@ -222,7 +222,7 @@ TEST_CASE("MegatronSet: a damaged header is refused", "[data][megatron]") {
     return MegatronFiles(index, id_bytes<std::uint16_t>({1, 2, 3, 4, 5})).error();
   };
   CHECK(error("") == "m.idx: the file is empty");
-  CHECK(error("MMIDIDX") == "m.idx: is no index of a Megatron set");
+  CHECK(error("MMIDIDX") == "m.idx: is not the index of a Megatron set");
   CHECK(error(good.substr(0, 33)) == "m.idx: 33 bytes are too few for the header of an index");
   CHECK(error(good.substr(0, 90)) ==
         "m.idx: 3 sequences and 3 document indices take 94 bytes, but the file has 90");
@@ -246,12 +246,12 @@ TEST_CASE("MegatronSet: a bad id is named with its position", "[data][megatron]"
   };
   CHECK(error(8, id_bytes<std::uint16_t>({1, 100, 3})) ==
         "m.bin: token 1 is 100, but the model's vocabulary ends at 99");
-  CHECK(error(2, id_bytes<std::int8_t>({1, 2, -3})) == "m.bin: token 2 is -3, which is no id");
+  CHECK(error(2, id_bytes<std::int8_t>({1, 2, -3})) == "m.bin: token 2 is -3, which is not an id");
   CHECK(error(5, id_bytes<std::int64_t>({1LL << 40, 2, 3})) ==
         "m.bin: token 0 is 1099511627776, but the model's vocabulary ends at 99");
-  CHECK(error(7, id_bytes<float>({1, 2.5F, 3})) == "m.bin: token 1 is 2.5, which is no id");
+  CHECK(error(7, id_bytes<float>({1, 2.5F, 3})) == "m.bin: token 1 is 2.5, which is not an id");
   CHECK(error(6, id_bytes<double>({1, std::numeric_limits<double>::quiet_NaN(), 3})) ==
-        "m.bin: token 1 is nan, which is no id");
+        "m.bin: token 1 is nan, which is not an id");
   CHECK(error(6, id_bytes<double>({1, 2, 1e300})) ==
         "m.bin: token 2 is 1e+300, but the model's vocabulary ends at 99");
 }

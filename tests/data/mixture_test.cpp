@@ -169,7 +169,7 @@ TEST_CASE("MixtureCounts: an epoch is the shortest that has each sample", "[data
   CHECK(data::mixture_counts(Shares{{100, 0.25}, {10, 0.75}}) == Counts{100, 299});
   CHECK_THROWS_WITH(
       data::mixture_counts(Shares{{1'000'000, 1e-12}, {1, 1}}),
-      Catch::Matchers::ContainsSubstring("the weights of the files lie too far apart") &&
+      Catch::Matchers::ContainsSubstring("the weights of the files differ too much") &&
           Catch::Matchers::ContainsSubstring("1e+18 samples"));
 }
 

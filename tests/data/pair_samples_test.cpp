@@ -72,11 +72,11 @@ TEST_CASE("PairSamples: bad lines are named", "[data][pairs]") {
   CHECK(message("\n{\"input_ids\": \"a\", \"labels\": [1]}") ==
         "d.jsonl:2: input_ids is string, not a list of token ids");
   CHECK(message(R"({"input_ids": [-100], "labels": [1]})") ==
-        "d.jsonl:1: input_ids[0] is -100, no token id");
+        "d.jsonl:1: input_ids[0] is -100, not a token id");
   CHECK(message(R"({"input_ids": [1], "labels": [2, 1.5]})") ==
-        "d.jsonl:1: labels[1] is 1.5, no token id");
+        "d.jsonl:1: labels[1] is 1.5, not a token id");
   CHECK(message(R"({"input_ids": [4294967297], "labels": [2]})") ==
-        "d.jsonl:1: input_ids[0] is 4294967297, no token id");
+        "d.jsonl:1: input_ids[0] is 4294967297, not a token id");
   CHECK(message(R"({"input_ids": [1], "labels": [50]})") ==
         "d.jsonl:1: labels: token 50 is not below the model's vocabulary of 50");
   CHECK(message(R"({"input_ids": [1], "labels": [-100]})") ==

@@ -189,12 +189,13 @@ TEST_CASE("OpenSamples: other formats are refused with the way out", "[data][rec
   CHECK_THAT(files.error("PAR1...", "d.parquet"),
              Catch::Matchers::ContainsSubstring("to_json('out.jsonl'"));
   CHECK_THAT(files.error("PAR1...", "d.jsonl"),
-             Catch::Matchers::ContainsSubstring("Parquet is not read"));
-  CHECK_THAT(files.error("ARROW1..", "d"), Catch::Matchers::ContainsSubstring("Arrow is not read"));
+             Catch::Matchers::ContainsSubstring("Parquet is not supported"));
+  CHECK_THAT(files.error("ARROW1..", "d"),
+             Catch::Matchers::ContainsSubstring("Arrow is not supported"));
   CHECK_THAT(files.error("\x1f\x8b..", "d.jsonl.gz"),
              Catch::Matchers::ContainsSubstring("gunzip it first"));
   CHECK_THAT(files.error("text,label", "d.csv"),
-             Catch::Matchers::ContainsSubstring("CSV is not trained on"));
+             Catch::Matchers::ContainsSubstring("training does not read CSV"));
 }
 
 TEST_CASE("JsonLines: each token is learnt once whatever the rows", "[data][records]") {

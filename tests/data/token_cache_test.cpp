@@ -167,8 +167,7 @@ TEST_CASE("TokenCache: a place that cannot be used is named", "[data][cache]") {
   const std::string path = write_file(directory.path() / "file", "x");
   CHECK_THAT(error_of([&] { cached(path); }),
              Catch::Matchers::ContainsSubstring(path) &&
-                 Catch::Matchers::ContainsSubstring(
-                     "DSTRAIN_CACHE names the directory where tokens are kept"));
+                 Catch::Matchers::ContainsSubstring("set DSTRAIN_CACHE to a directory for tokens"));
 }
 
 TEST_CASE("TokenCache: the key tells content and method apart", "[data][cache]") {

@@ -71,9 +71,9 @@ TEST_CASE("TokenFile: a broken llm.c file is refused", "[data][tokens]") {
   CHECK(error({.magic = 20240326, .count = 2}, {1, 2}) ==
         "t.bin: this is a model of llm.c, not a token file");
   CHECK(error({.version = 2, .count = 2}, {1, 2}) ==
-        "t.bin: version 2 of magic 20240520 is unknown; 1 is read");
+        "t.bin: version 2 of magic 20240520 is unknown; expected 1");
   CHECK(error({.magic = 20240801, .version = 1, .count = 1}, {1, 2}) ==
-        "t.bin: version 1 of magic 20240801 is unknown; 7 is read");
+        "t.bin: version 1 of magic 20240801 is unknown; expected 7");
   CHECK(error({.count = 3}, {1, 2}) ==
         "t.bin: the header claims 3 tokens of 2 bytes, but the file has 1028 bytes");
   CHECK(error({.count = 1}, {1, 2}) ==

@@ -73,8 +73,8 @@ TEST_CASE("TokenizeJsonLines: conversations without an answer are told with thei
   const std::string question = R"({"messages": [{"role": "user", "content": "ab"}]})";
   const std::string answer = R"({"messages": [{"role": "assistant", "content": "cd"}]})";
   CHECK(error(question + "\n" + R"({"messages": [{"role": "narrator", "content": "ef"}]})") ==
-        "d.jsonl: no conversation has an answer, of the role assistant, which alone is learnt; the "
-        "roles are narrator, user");
+        "d.jsonl: no conversation has an answer (role assistant) to learn; the roles are narrator, "
+        "user");
   CHECK(error(question + "\n" + answer) == "");
 }
 

@@ -44,7 +44,7 @@ const std::vector<Row> rows = {
     {"adamw_auto", {}, {}},
     {"adamw_manual", {}, {}},
     {"amp_auto", {}, {}},
-    {"amp_on", {}, {"3:20: amp.enabled: true: automatic mixed precision by apex"}},
+    {"amp_on", {}, {"3:20: amp.enabled: true: apex's automatic mixed precision"}},
     {"batch_auto", {}, {}},
     {"batch_manual", {}, {}},
     {"bf16_auto", {}, {}},
@@ -54,7 +54,7 @@ const std::vector<Row> rows = {
     {"communication_fp32", {}, {}},
     {"everything_commented",
      {},
-     {"offload_param.device: needs stage 3, and the stage is 2",
+     {"offload_param.device: needs stage 3, but the stage is 2",
       "tensorboard.enabled: true: the TensorBoard monitor"}},
     {"force_cpu_optimizer", {"zero_force_ds_cpu_optimizer: has no effect"}, {}},
     {"fp16_auto", {}, {}},
@@ -129,9 +129,9 @@ TEST_CASE("ConfigCheck: a directory to offload to is asked for and looked at", "
   };
   const Outcome without = check_with("");
   CHECK(without.status == 2);
-  CHECK_THAT(without.err, Catch::Matchers::ContainsSubstring(
-                              ":2:13: zero_optimization.offload_param.device: needs "
-                              "nvme_path beside it, a directory on a fast disk"));
+  CHECK_THAT(without.err,
+             Catch::Matchers::ContainsSubstring(":2:13: zero_optimization.offload_param.device: "
+                                                "needs nvme_path, a directory on a fast disk"));
   const auto path = [](const fs::path& directory) {
     return ", \"nvme_path\": \"" + directory.string() + "\"";
   };
@@ -281,5 +281,5 @@ TEST_CASE("config elastic: refuses what training refuses", "[e2e]") {
                                    R"(, "ignore_non_elastic_batch_info": true}})");
   CHECK(ignoring.status == 0);
   CHECK(ignoring.err ==
-        "warning: " + file + ":1:22: train_batch_size: 8 counts for nothing: elasticity decides\n");
+        "warning: " + file + ":1:22: train_batch_size: 8 has no effect: elasticity decides\n");
 }

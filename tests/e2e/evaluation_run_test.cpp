@@ -463,7 +463,7 @@ TEST_CASE("Evaluation: --load goes on or starts anew", "[e2e][evaluation]") {
   const TrainRun begun = wild.train(output, 3, {"--load", there});
   CAPTURE(begun.err);
   REQUIRE(begun.status == 0);
-  CHECK(begun.err.find("--load " + there + ": holds no checkpoint; the run starts anew") !=
+  CHECK(begun.err.find("--load " + there + ": holds no checkpoint; starting a new run") !=
         std::string::npos);
   const TrainRun rest = wild.train(output, 5, {"--load", there});
   CAPTURE(rest.err);

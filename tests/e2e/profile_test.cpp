@@ -132,7 +132,7 @@ TEST_CASE("profile: a file that cannot be written is found before a rank starts"
           "[e2e][profile]") {
   const test::TempDir folder;
   const auto [name, problem] = GENERATE(table<std::string, std::string>(
-      {{"absent/profile.json", "there is no such directory"}, {"", "is no regular file"}}));
+      {{"absent/profile.json", "there is no such directory"}, {"", "is not a regular file"}}));
   const std::string path = (folder.path() / name).string();
   const test::TrainRun run =
       test::run_train(2, ds_config(0, false), folder.path() / "out", golden_run(path));

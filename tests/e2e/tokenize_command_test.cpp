@@ -171,7 +171,7 @@ TEST_CASE("tokenize: wrong usage and unfinished shards are refused", "[e2e]") {
              ContainsSubstring("a.jsonl:1: body is missing"));
   const TrainRun run = train_on(out, folder.path() / "run");
   CHECK(run.status == 2);
-  CHECK_THAT(run.err, ContainsSubstring("its shards are not all written"));
+  CHECK_THAT(run.err, ContainsSubstring("its shards are incomplete"));
   const TrainRun on_a_directory = train_on(folder.path(), folder.path() / "run");
   CHECK(on_a_directory.status == 2);
   CHECK_THAT(on_a_directory.err,

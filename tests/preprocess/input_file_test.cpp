@@ -89,10 +89,11 @@ TEST_CASE("InputFile: what cannot be read is refused by name", "[preprocess][inp
   for (const char* const name : {"a.parquet", "b.xz", "c.parquet.gz", "d/x.pdf", "t.txt"}) {
     files.add(name);
   }
-  CHECK_THAT(files.error({"a.parquet"}), Catch::Matchers::ContainsSubstring("Parquet is not read"));
+  CHECK_THAT(files.error({"a.parquet"}),
+             Catch::Matchers::ContainsSubstring("Parquet is not supported"));
   CHECK_THAT(files.error({"b.xz"}), Catch::Matchers::ContainsSubstring("unxz it first"));
   CHECK_THAT(files.error({"c.parquet.gz"}),
-             Catch::Matchers::ContainsSubstring("Parquet is not read"));
+             Catch::Matchers::ContainsSubstring("Parquet is not supported"));
   CHECK_THAT(files.error({"d"}),
              Catch::Matchers::ContainsSubstring("none of its files is named as a text is"));
   CHECK_THAT(files.error({"missing.txt"}), Catch::Matchers::ContainsSubstring("no such file"));

@@ -332,7 +332,7 @@ TEST_CASE("tokenize: what is wrong in an input is told with its place", "[prepro
       {"a.csv", "id,text\n1,x\n1,x,y\n", "a.csv:3: 3 fields"},
       {"a.csv", "id,text\n1,\xff\n", "a.csv: not UTF-8 text: byte 10 (0xff)"},
       {"a.txt", std::string(1000, 'x') + " \xff", "a.txt: not UTF-8 text: byte 1001 (0xff)"},
-      {"a.txt", "PAR1", "Parquet is not read"},
+      {"a.txt", "PAR1", "Parquet is not supported"},
       {"a.jsonl", "\n\n", "the inputs hold no text"},
   }));
   CAPTURE(name, bytes);
