@@ -19,7 +19,9 @@ namespace {
 
 /// "AdamW, weight decay 0.1 but of biases and norm weights".
 std::string describe(const config::OptimizerSettings& optimizer) {
-  const std::string text(rules::type_of(optimizer.rule));
+  const std::string_view difference = rules::difference(optimizer.rule);
+  const std::string text = fmt::format("{}{}", rules::type_of(optimizer.rule),
+                                       difference.empty() ? "" : fmt::format(" ({})", difference));
   const double decay = rules::weight_decay(optimizer.rule);
   if (decay == 0) return text;
   return fmt::format("{}, weight decay {}{}", text, decay,

@@ -12,6 +12,8 @@ struct Lion {
   static constexpr std::array<std::string_view, 1> types{"Lion"};
   static constexpr double learning_rate = 1e-3;
   static constexpr std::array<std::string_view, 1> states{"exp_avg"};
+  static constexpr std::string_view difference =
+      "an element whose direction is 0 does not move, unlike DeepSpeed's";
 
   struct Settings {
     Betas betas{.beta1 = 0.9, .beta2 = 0.99};

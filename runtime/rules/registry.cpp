@@ -36,6 +36,13 @@ std::string_view type_of(const Settings& settings) {
   });
 }
 
+std::string_view difference(const Settings& settings) {
+  return of_rule<std::string_view>(settings, [](auto rule, const auto&) -> std::string_view {
+    if constexpr (requires { rule.difference; }) return rule.difference;
+    return {};
+  });
+}
+
 double default_learning_rate(const Settings& settings) {
   return of_rule<double>(settings, [](auto rule, const auto&) { return rule.learning_rate; });
 }

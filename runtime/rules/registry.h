@@ -78,6 +78,8 @@ void for_each_parameter(Own& settings, const Body& body) {
 std::optional<Settings> defaults_of(std::string_view type);
 
 std::string_view type_of(const Settings& settings);
+/// How the rule differs from DeepSpeed's of that type, in a few words; empty: not at all.
+std::string_view difference(const Settings& settings);
 double default_learning_rate(const Settings& settings);
 /// Names of the states, one float per element each, zero at the start.
 std::span<const std::string_view> state_names(const Settings& settings);

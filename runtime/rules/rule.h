@@ -17,6 +17,7 @@ namespace dstrain::rules {
 //   parameters       their table: Parameter<Settings>
 //   states           names in checkpoints of what is kept per element: f32, zero at the start
 //   Scalars          floats, at most scalar_numel: what the kernels of a step read
+//   difference       from the optimizer that DeepSpeed has under the name; none: absent
 //   scalars()        Settings and Step -> Scalars, computed in double and rounded once
 //
 // and one of

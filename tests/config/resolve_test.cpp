@@ -163,6 +163,28 @@ TEST_CASE("Resolve: Lamb", "[config][resolve]") {
   CHECK(contains(error_of(lamb(R"("adam_w_mode": true)")), "Lamb has no such parameter"));
 }
 
+TEST_CASE("Resolve: Lion", "[config][resolve]") {
+  const auto lion = [](const std::string& params) {
+    return fmt::format(R"({{"train_batch_size": 4, "optimizer": {{"type": "lion",
+                           "params": {{{}}}}}}})",
+                       params);
+  };
+  const auto settings = [](const std::string& text, const Arguments& flags = {}) {
+    return std::get<dstrain::rules::Lion::Settings>(settings_of(text, flags).optimizer.rule);
+  };
+  using dstrain::rules::Betas;
+  CHECK((settings(lion("")).betas == Betas{0.9, 0.99}));
+  CHECK((settings(lion(""), {"--adam_beta2", "0.95"}).betas == Betas{0.9, 0.95}));
+  CHECK((settings(lion(R"("betas": "auto")")).betas == Betas{0.9, 0.999}));  // the option's
+  CHECK((settings(lion(R"("betas": [0.8, 0.9])")).betas == Betas{0.8, 0.9}));
+  CHECK(settings(lion("")).weight_decay == 0);
+  CHECK(settings(lion(R"("weight_decay": 0.2, "fp32_optimizer_states": true)")).weight_decay ==
+        0.2);
+  CHECK(settings_of(lion("")).schedule.learning_rate == 1e-3);
+  CHECK(contains(error_of(lion(R"("eps": 1e-6)")), "Lion has no such parameter"));
+  CHECK(contains(error_of(lion(""), {"--optim", "adamw_torch"}), "is Lion here, but --optim"));
+}
+
 TEST_CASE("Resolve: Lamb updates nothing early", "[config][resolve]") {
   const auto nvme = [](const std::string& more) {
     return fmt::format(
