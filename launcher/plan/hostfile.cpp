@@ -1,6 +1,8 @@
 #include "launcher/plan/hostfile.h"
 
+#include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <optional>
 #include <unordered_map>
 
@@ -9,12 +11,14 @@
 #include "runtime/base/file.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/units.h"
+#include "runtime/config/choice.h"
 
 namespace dstrain::launcher {
 namespace {
 
 constexpr Bytes hostfile_bytes_max = mebibyte;
 constexpr std::string_view blanks = " \t\r\v\f";
+constexpr std::size_t port_digits_max = 5;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // as some editors begin UTF-8
 
 /// One line being read from left to right; knows its place for messages.
@@ -52,6 +56,10 @@ std::string shown(std::string_view word) {
   return printable(word, 80);
 }
 
+bool are_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
 int parse_count(const LineReader& line, std::string_view word, std::string_view key) {
   const std::string_view digits = word.substr(key.size());
   int value = 0;
@@ -79,8 +87,7 @@ int parse_count(const LineReader& line, std::string_view word, std::string_view 
   }
   const std::size_t colon = name.find(':');
   const std::string_view port = colon == name.npos ? "" : name.substr(colon + 1);
-  const bool digits = !port.empty() && port.find_first_not_of("0123456789") == port.npos;
-  if (digits && is_host_name(name.substr(0, colon))) {
+  if (are_digits(port) && is_host_name(name.substr(0, colon))) {
     const std::string host = shown(name.substr(0, colon));
     constexpr std::size_t port_digits_min = 4;  // fewer, but for ssh's own, are slots, as in MPICH
     if (port.size() < port_digits_min && port != "22") {
@@ -95,6 +102,37 @@ int parse_count(const LineReader& line, std::string_view word, std::string_view 
   line.refuse(0, "\"{}\" is not a host name or address", shown(name));
 }
 
+/// What other programs write behind a host is clear, too, but belongs elsewhere or has another
+/// name.
+[[noreturn]] void refuse_word(const LineReader& line,
+                              std::string_view word,
+                              const std::string& host) {
+  const std::size_t equals = word.find('=');
+  const std::string name = config::lower_case(equals == word.npos ? "" : word.substr(0, equals));
+  const std::string value = shown(word.substr(equals == word.npos ? 0 : equals + 1));
+  const bool number = value.size() <= port_digits_max && are_digits(value);
+  const auto named = [&](std::initializer_list<std::string_view> names) {
+    return !value.empty() && std::ranges::find(names, name) != names.end();
+  };
+  const std::string in_config = fmt::format("under \"Host {}\" in ~/.ssh/config", host);
+  std::string remedy;
+  if (number && named({"port", "ssh_port", "ssh-port", "ansible_port", "ansible_ssh_port"})) {
+    remedy = fmt::format("; give --ssh_port {}, or put \"Port {}\" {}", value, value, in_config);
+  } else if (named({"user", "username", "ssh_user", "ssh-user", "ansible_user"})) {
+    remedy = fmt::format("; put \"User {}\" {}", value, in_config);
+  } else if (named({"ip", "addr", "address", "hostname", "ansible_host"})) {
+    remedy = fmt::format("; put \"HostName {}\" {}", value, in_config);
+  }
+  // A bare number is MPICH's.
+  if (number && !word.starts_with("slots=") && !word.starts_with("max_slots=") &&
+      (name.empty() || named({"slot", "slots", "gpu", "gpus", "num_gpus", "ngpus", "np"}))) {
+    line.refuse(0, "\"{}\" does not belong here; a line is \"{} slots={}\"", shown(word), host,
+                value);
+  }
+  line.refuse(0, "\"{}\" does not belong here; a line is \"{} slots=N\"{}", shown(word), host,
+              remedy);
+}
+
 HostEntry parse_line(LineReader& line, std::string_view name) {
   const std::string host(without_brackets(name));
   if (!is_host_name(host)) refuse_host(line, name);
@@ -106,7 +144,7 @@ HostEntry parse_line(LineReader& line, std::string_view name) {
     } else if (word.starts_with("max_slots=") && !max_slots) {
       max_slots = parse_count(line, word, "max_slots=");
     } else {
-      line.refuse(0, "\"{}\" does not belong here; a line is \"{} slots=N\"", shown(word), host);
+      refuse_word(line, word, host);
     }
     if (slots && max_slots && *slots > *max_slots) {
       line.refuse(0, "slots={} is more than max_slots={} of \"{}\"", *slots, *max_slots, host);
@@ -133,7 +171,8 @@ std::vector<HostEntry> parse_hostfile(std::string_view text, std::string_view na
     HostEntry entry = parse_line(line, word);
     const auto [found, added] = line_of.emplace(entry.host, number);
     if (!added) {
-      place.refuse(0, "host \"{}\" was named before, in line {}", entry.host, found->second);
+      place.refuse(0, "host \"{}\" was named before, in line {}; give all its slots there",
+                   entry.host, found->second);
     }
     if (hosts.size() == hosts_max) place.refuse(0, "more than {} hosts", hosts_max);
     hosts.push_back(std::move(entry));

@@ -82,11 +82,26 @@ TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
        {"a:2222 slots=1",
         "hosts:1:1: a line is \"a slots=N\"; give --ssh_port 2222, or put \"Port 2222\" under "
         "\"Host a\" in ~/.ssh/config"},
+       {"a slots=4 port=2222",
+        "hosts:1:11: \"port=2222\" does not belong here; a line is \"a slots=N\"; give --ssh_port "
+        "2222, or put \"Port 2222\" under \"Host a\" in ~/.ssh/config"},
+       {"a ansible_user=bob slots=4",
+        "hosts:1:3: \"ansible_user=bob\" does not belong here; a line is \"a slots=N\"; put \"User "
+        "bob\" under \"Host a\" in ~/.ssh/config"},
+       {"a slots=4 ip=10.0.0.1",
+        "hosts:1:11: \"ip=10.0.0.1\" does not belong here; a line is \"a slots=N\"; put \"HostName "
+        "10.0.0.1\" under \"Host a\" in ~/.ssh/config"},
+       {"a gpus=8", "hosts:1:3: \"gpus=8\" does not belong here; a line is \"a slots=8\""},
+       {"a SLOTS=8", "hosts:1:3: \"SLOTS=8\" does not belong here; a line is \"a slots=8\""},
+       {"a 8", "hosts:1:3: \"8\" does not belong here; a line is \"a slots=8\""},
+       {"a port=x", "hosts:1:3: \"port=x\" does not belong here; a line is \"a slots=N\""},
        {"@h slots=1", "hosts:1:1: \"@h\" is not a host name or address"},
        {"a:x slots=1", "hosts:1:1: \"a:x\" is not a host name or address"},
        {"a$(x) slots=1", "hosts:1:1: \"a$(x)\" is not a host name or address"},
-       {"a slots=1\nb slots=1\na slots=2", "hosts:3:1: host \"a\" was named before, in line 1"},
-       {"::1 slots=1\n[::1] slots=1", "hosts:2:1: host \"::1\" was named before, in line 1"},
+       {"a slots=1\nb slots=1\na slots=2",
+        "hosts:3:1: host \"a\" was named before, in line 1; give all its slots there"},
+       {"::1 slots=1\n[::1] slots=1",
+        "hosts:2:1: host \"::1\" was named before, in line 1; give all its slots there"},
        {"", "hosts: the hostfile names no host; a line is \"NAME slots=N\""},
        {" \n#only\n", "hosts: the hostfile names no host; a line is \"NAME slots=N\""}}));
   CAPTURE(row.text);
