@@ -21,6 +21,7 @@
 #include "launcher/plan/options.h"
 #include "launcher/plan/resources.h"
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 #include "runtime/base/starter.h"
 #include "runtime/base/worker_env.h"
 
@@ -106,6 +107,7 @@ std::optional<Request> parse_request(std::span<const std::string> arguments) {
   }
   launch.emplace_back("doctor");
   request.launch = launcher::parse_command_line(launch).options;
+  for (const std::string& warning : request.launch.warnings) log_warning(warning);
   request.question.ports = request.launch.port_range;
   request.launch.device = "cpu";  // which slots are GPUs is nothing to the doctor
   return request;

@@ -21,6 +21,10 @@ constexpr std::string_view logs = "did you mean --enable_each_rank_log DIRECTORY
 constexpr std::string_view printed =
     "leave it out: what all ranks say is printed; --enable_each_rank_log DIRECTORY keeps it too";
 constexpr std::string_view config = "did you mean train --deepspeed FILE?";
+constexpr std::string_view shards =
+    "did you mean train --deepspeed FILE? zero_optimization.stage 3 shards as FSDP does";
+constexpr std::string_view for_srun = "did you mean --launcher_args \"OPTION\", for srun?";
+constexpr std::string_view for_mpirun = "did you mean --launcher_args \"OPTION\", for mpirun?";
 }  // namespace reply
 
 constexpr std::array hints{
@@ -46,6 +50,13 @@ constexpr std::array hints{
     Hint{"--monitor_interval", "leave it out: the end of a rank is noticed at once"},
     Hint{"--start_method", "leave it out: each rank is a process that runs the program"},
     Hint{"--run_path", "leave it out: a program that ends in .py is run by python3"},
+    Hint{"--use_env", "did you mean --no_local_rank?"},
+    Hint{"--rank", "did you mean --no_ssh --node_rank?"},
+    Hint{"--world_size", "did you mean --num_nodes and --num_gpus, the ranks of each node?"},
+    Hint{"--gpu", reply::ranks},
+    Hint{"--gpus", reply::ranks},
+    Hint{"--ngpus", reply::ranks},
+    Hint{"--devices", reply::ranks},
     // accelerate
     Hint{"--num_processes", reply::ranks},
     Hint{"--num_machines", reply::nodes},
@@ -60,8 +71,21 @@ constexpr std::array hints{
     Hint{"--use_deepspeed", reply::config},
     Hint{"--deepspeed_config_file", reply::config},
     Hint{"--zero_stage", reply::config},
+    Hint{"--gradient_accumulation_steps", "did you mean train --gradient_accumulation_steps?"},
+    Hint{"--gradient_clipping", reply::config},
+    Hint{"--offload_optimizer_device", reply::config},
+    Hint{"--offload_param_device", reply::config},
+    Hint{"--zero3_init_flag", reply::config},
+    Hint{"--zero3_save_16bit_model", reply::config},
+    Hint{"--use_fsdp", reply::shards},
+    Hint{"--dynamo_backend", "leave it out: ranks run compiled code"},
+    Hint{"--same_network", "leave it out: hosts need only reach each other"},
+    Hint{"--main_training_function", "leave it out: the program is run as a whole"},
+    Hint{"--deepspeed", "did you mean train --deepspeed FILE?"},
+    Hint{"--deepspeed_config", "did you mean train --deepspeed FILE?"},
     Hint{"--deepspeed_hostfile", reply::hostfile},
-    Hint{"--deepspeed_multinode_launcher", "did you mean --launcher?"},
+    Hint{"--deepspeed_multinode_launcher",
+         "did you mean --launcher? For \"standard\", a start on each node: --no_ssh --node_rank R"},
     Hint{"--deepspeed_inclusion_filter", "did you mean --include?"},
     Hint{"--deepspeed_exclusion_filter", "did you mean --exclude?"},
     Hint{"--num_cpu_threads_per_process", "did you mean --env OMP_NUM_THREADS=N?"},
@@ -94,6 +118,22 @@ constexpr std::array hints{
     Hint{"-bind_to", reply::cores},
     Hint{"--bind_to", reply::cores},
     Hint{"--cpu_bind", reply::cores},
+    Hint{"--jobid", "leave it out: the allocation in which it is typed is used"},
+    Hint{"--partition", reply::for_srun},
+    Hint{"--time", reply::for_srun},
+    Hint{"--gres", reply::for_srun},
+    Hint{"--qos", reply::for_srun},
+    Hint{"--constraint", reply::for_srun},
+    Hint{"--exclusive", reply::for_srun},
+    Hint{"--mem", reply::for_srun},
+    Hint{"--cpus_per_task", reply::for_srun},
+    Hint{"--mpi", reply::for_srun},
+    Hint{"--label", "leave it out: lines begin with their rank"},
+    Hint{"--kill_on_bad_exit", "leave it out: the first rank that fails ends the others"},
+    Hint{"--wait", "did you mean --grace SECONDS?"},
+    Hint{"--mca", reply::for_mpirun},
+    Hint{"--map_by", reply::for_mpirun},
+    Hint{"--allow_run_as_root", reply::for_mpirun},
     // DeepSpeed
     Hint{"--autotuning", "leave it out: dstrain plan tells what fits and how fast it is"},
     Hint{"--enable_elastic_training", "did you mean --elastic_training?"},

@@ -15,6 +15,7 @@
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
+#include "runtime/config/choice.h"
 #include "runtime/config/suggest.h"
 
 namespace dstrain::launcher {
@@ -38,8 +39,13 @@ void check_choice(std::string_view name,
 void check_launcher_and_device(const LaunchOptions& options) {
   constexpr std::array<std::string_view, 6> launchers{"auto",    "local", "ssh",
                                                       "openmpi", "mpich", "slurm"};
-  constexpr std::array<std::string_view, 3> unbuilt{"pdsh", "mvapich", "impi"};
+  constexpr std::array<std::string_view, 2> unbuilt{"mvapich", "impi"};
   constexpr std::array<std::string_view, 3> devices{"auto", "cuda", "cpu"};
+  if (options.launcher == "pdsh") {
+    fail(ErrorCode::usage,
+         "--launcher pdsh: not built; did you mean ssh, which itself reaches all hosts of the "
+         "hostfile at once?");
+  }
   if (std::find(unbuilt.begin(), unbuilt.end(), options.launcher) != unbuilt.end()) {
     fail(
         ErrorCode::usage,
@@ -53,6 +59,14 @@ void check_launcher_and_device(const LaunchOptions& options) {
          fmt::join(devices, ", "));
   }
   check_choice("--device", options.device.value_or("auto"), devices);
+}
+
+/// Empty, as scripts write it for a single machine, it is not given, as with DeepSpeed. It may also
+/// be a variable that nobody has set.
+void check_hostfile(LaunchOptions& options) {
+  if (options.hostfile != "") return;
+  options.hostfile.reset();
+  options.warnings.emplace_back("--hostfile is empty and has no effect");
 }
 
 /// The options of our own connections.
@@ -174,11 +188,13 @@ Bytes parse_budget(const char* option, const std::string& text) {
 }
 
 void check_options(LaunchOptions& o, const RawOptions& raw) {
+  o.launcher = config::lower_case(o.launcher);  // DeepSpeed's help names "OpenMPI" and "SLURM"
+  check_launcher_and_device(o);
+  check_hostfile(o);
   check_nodes(o, raw);
   constexpr std::array<std::string_view, 5> levels{"debug", "info", "warning", "error", "critical"};
   check_choice("--log_level", o.log_level, levels);
   if (raw.quiet) o.log_level = "error";
-  check_launcher_and_device(o);
   if (raw.num_nodes != -1) {  // -1 is DeepSpeed's way of saying "not given"
     check_number("--num_nodes", raw.num_nodes, 1, hosts_max);
     o.num_nodes = raw.num_nodes;

@@ -145,8 +145,8 @@ class Parser {
     add_option_flags(app_, line_, raw_);
     check_typed_values(app_);
     // Empty, these say what they say when they are not given, as with DeepSpeed.
-    constexpr std::array<std::string_view, 4> empty{"--include", "--exclude", "--launcher_args",
-                                                    "--master_addr"};
+    constexpr std::array<std::string_view, 5> empty{"--hostfile", "--include", "--exclude",
+                                                    "--launcher_args", "--master_addr"};
     refuse_empty_texts(app_, empty);
   }
 

@@ -57,6 +57,7 @@ struct LaunchOptions {
   int max_restarts = 0;
   std::optional<ElasticNodes> elastic;  ///< the job goes on with the hosts that are left
   bool dry_run = false;
+  std::vector<std::string> warnings;  ///< what the user should be told of the words
 };
 
 /// A command line in its two parts.

@@ -304,6 +304,7 @@ Resources resolve_resources(const LaunchOptions& options,
   HostPlan plan(find_hosts(options, machine, gpus, offers));
   Resources resources{
       std::move(plan), {}, options.node_rank, find_task_launcher(options, offers), {}};
+  resources.warnings = options.warnings;
   const std::vector<HostSlots>& hosts = resources.plan.hosts();
   if (resources.node_rank) {
     check_node_rank(*resources.node_rank, static_cast<int>(hosts.size()));

@@ -129,9 +129,11 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
       {"--log_level|loud|p", "--log_level: \"loud\" is not one of debug, info"},
       {"--device|gpu|p", "--device: \"gpu\" is not one of auto, cuda, cpu; did you mean cuda?"},
       {"--launcher|locl|p", "is not one of auto, local, ssh, openmpi, mpich, slurm; did you mean"},
-      {"--launcher|pdsh|p", "--launcher pdsh: not built; there are openmpi, mpich, slurm, and ssh"},
+      {"--launcher|PDSH|p", "--launcher pdsh: not built; did you mean ssh, which itself reaches"},
+      {"--launcher|pdsh|--launcher_args|-l u|p", "--launcher pdsh: not built; did you mean ssh"},
       {"--launcher|mvapich|p", "--no_ssh --node_rank R, once on each node"},
-      {"--launcher|impi|p", "--launcher impi: not built"},
+      {"--launcher|IMPI|p", "--launcher impi: not built; there are openmpi, mpich, slurm, and ssh"},
+      {"--launcher|impi|--launcher_args|-genv A B|p", "--launcher impi: not built"},
       {"--module|--no_python|p", "exclude each other"},
       {"--max_restarts|-1|p", "--max_restarts: must be 0.."},
       {"--no_ssh|p", "--node_rank is missing"},
@@ -210,6 +212,16 @@ TEST_CASE("Options: those of other launchers are told ours", "[launcher]") {
       {"--world_info=e30|p", "leave it out: the launcher tells the ranks by itself"},
       {"--comment|night|p", "did you mean --launcher_args \"--comment TEXT\"?"},
       {"--account|a|p", "did you mean --launcher_args \"--account NAME\"?"},
+      {"--use_env|p", "did you mean --no_local_rank?"},
+      {"--gpus|4|p", "did you mean --num_gpus, the ranks of each node?"},
+      {"--rank|0|p", "did you mean --no_ssh --node_rank?"},
+      {"--use-fsdp|p", "zero_optimization.stage 3 shards as FSDP does"},
+      {"--zero3_init_flag|true|p", "did you mean train --deepspeed FILE?"},
+      {"--deepspeed|f|p", "did you mean train --deepspeed FILE?"},
+      {"--jobid|7|p", "leave it out: the allocation in which it is typed is used"},
+      {"--gres=gpu:8|p", "did you mean --launcher_args \"OPTION\", for srun?"},
+      {"--kill-on-bad-exit=1|p", "leave it out: the first rank that fails ends the others"},
+      {"--mca|btl|tcp|p", "did you mean --launcher_args \"OPTION\", for mpirun?"},
   }));
   CAPTURE(row.words);
   CHECK_THAT(error_of(words_of(row.words)), Catch::Matchers::ContainsSubstring(row.ours));
@@ -229,7 +241,7 @@ TEST_CASE("Options: what is no number is refused by all that take one", "[launch
 
 TEST_CASE("Options: an empty text is refused but where DeepSpeed has one", "[launcher]") {
   const auto name = GENERATE(
-      values<std::string>({"--hostfile", "--launcher", "--ssh_config", "--ssh_command", "--device",
+      values<std::string>({"--launcher", "--ssh_config", "--ssh_command", "--device",
                            "--device_memory", "--host_memory", "--bind_core_list", "--venv_script",
                            "--env", "--enable_each_rank_log", "--log_level"}));
   CAPTURE(name);
@@ -238,6 +250,19 @@ TEST_CASE("Options: an empty text is refused but where DeepSpeed has one", "[lau
   const auto free =
       GENERATE(values<std::string>({"--include", "--exclude", "--launcher_args", "--master_addr"}));
   CHECK(parse_command_line(Words{free, "", "p"}).command == Words{"p"});
+}
+
+TEST_CASE("Options: an empty hostfile counts as none and is told", "[launcher]") {
+  const launcher::LaunchOptions options = parse_command_line(Words{"--hostfile=", "p"}).options;
+  CHECK_FALSE(options.hostfile);
+  CHECK(options.warnings == Words{"--hostfile is empty and has no effect"});
+  CHECK(parse_command_line(Words{"-H", "f", "p"}).options.warnings.empty());
+}
+
+TEST_CASE("Options: launchers are spelled in any case as in DeepSpeed", "[launcher]") {
+  CHECK(parse_command_line(Words{"--launcher", "OpenMPI", "p"}).options.launcher == "openmpi");
+  const auto slurm = parse_command_line(Words{"--launcher=SLURM", "--launcher_args=-v", "p"});
+  CHECK(slurm.options.launcher_args == Words{"-v"});
 }
 
 TEST_CASE("Options: a number is read as it stands", "[launcher]") {
