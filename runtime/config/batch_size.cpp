@@ -97,7 +97,8 @@ bool is_batch_mismatch(const BatchGiven& given, std::int64_t world_size) {
   if (given_problem(given) || !given.train) return false;
   const Batch batch = completed(given, world_size);
   const auto whole = product(batch.micro, batch.accumulation, world_size);
-  return batch.micro > 0 && batch.accumulation > 0 && whole && *whole != batch.train;
+  const bool too_small = batch.micro <= 0 || batch.accumulation <= 0;
+  return too_small || (whole && *whole != batch.train);
 }
 
 std::string batch_problem_anywhere(const BatchGiven& given) {

@@ -50,6 +50,7 @@ class Reader {
     if (c == '-' || (c >= '0' && c <= '9')) return scanner_.number();
     if (begins_word(c)) return scanner_.word();
     if (c == '\'') refuse_quote();
+    if (c == '$' || c == '<' || c == '@' || c == '%') scanner_.refuse_placeholder();
     scanner_.unexpected("a value");
   }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/base/printable.h"
 #include "runtime/base/utf8.h"
 
 namespace dstrain::config {
@@ -65,21 +66,42 @@ std::size_t utf8_length(std::string_view text) {
   return length;
 }
 
+bool is_upper(char c) {
+  return c >= 'A' && c <= 'Z';
+}
+
+/// A name in capitals, which a script was to replace by a value: "ZERO_STAGE".
+bool is_placeholder(std::string_view word) {
+  constexpr std::size_t shortest = 3;
+  return word.size() >= shortest && is_upper(word.front()) &&
+         std::ranges::all_of(word, [](char c) { return is_upper(c) || is_digit(c) || c == '_'; });
+}
+
+constexpr std::string_view write_the_value = "this is a placeholder; write its value";
+
 std::string_view advice(std::string_view word) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> table{{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 16> table{{
       {"True", "that is Python; write true"},
+      {"TRUE", "write true"},
       {"False", "that is Python; write false"},
+      {"FALSE", "write false"},
       {"None", "that is Python; write null"},
+      {"NONE", "write null"},
+      {"NULL", "write null"},
       {"NaN", "JSON has no NaN"},
       {"nan", "JSON has no NaN"},
+      {"NAN", "JSON has no NaN"},
       {"Infinity", "JSON has no infinity"},
       {"inf", "JSON has no infinity"},
+      {"INF", "JSON has no infinity"},
+      {"INFINITY", "JSON has no infinity"},
       {"yes", "write true"},
       {"no", "write false"},
   }};
   for (const auto& [wrong, remedy] : table) {
     if (word == wrong) return remedy;
   }
+  if (is_placeholder(word)) return write_the_value;
   return "words need double quotes; HJSON's strings without them are not supported";
 }
 
@@ -304,6 +326,16 @@ JsonValue JsonScanner::number() {
     value.integer = static_cast<std::int64_t>(value.number);
   }
   return value;
+}
+
+void JsonScanner::refuse_placeholder() const {
+  constexpr std::size_t shown = 40;
+  const std::string_view rest = text_.substr(at_);
+  const bool braces = rest.starts_with("${");
+  const std::size_t end =
+      braces ? rest.find('}') : rest.find_first_of(" \t\r\n,]}\"#") - 1;  // its last character
+  const std::string_view name = rest.substr(0, end == rest.npos ? end : end + 1);
+  stop(position_, fmt::format("{}: {}", printable(name, shown), write_the_value));
 }
 
 JsonValue JsonScanner::word() {

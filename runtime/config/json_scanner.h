@@ -30,6 +30,8 @@ class JsonScanner {
   JsonValue number();
   /// true, false or null; other words get advice.
   JsonValue word();
+  /// What a shell or a template was to replace stands here: "$STAGE", "<N>".
+  [[noreturn]] void refuse_placeholder() const;
   /// "expected X, got Y" at the current place.
   [[noreturn]] void unexpected(std::string_view expected) const;
   [[noreturn]] void stop(Position where, std::string_view message) const;

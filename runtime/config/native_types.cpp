@@ -197,8 +197,8 @@ void check_family(const Family& family, const CheckedValues& values, Problems& p
   const NativeType* const type = find_type(family, given->second.text);
   if (type == nullptr || !type->built) {
     problems.add(given->second.position, path, why_not(family, given->second.text));
+    return;
   }
-  if (type == nullptr) return;
   check_params(family, *type, values, problems);
   check_required(family, *type, values, problems);
 }
@@ -223,11 +223,30 @@ void check_torch_adam(const CheckedValues& values, Problems& problems) {
                "torch's Adam has no such parameter; leave out torch_adam");
 }
 
+const std::array<Family, 2>& families() {
+  static const std::array<Family, 2> both{
+      Family{"optimizer", optimizer_types(), torch_optimizers()},
+      Family{"scheduler", scheduler_types(), torch_schedulers()}};
+  return both;
+}
+
 }  // namespace
 
+bool names_unbuilt_type(std::string_view section, const JsonValue& object) {
+  const auto* const family = std::ranges::find(families(), section, &Family::section);
+  const auto type = std::ranges::find(object.members, "type", &JsonMember::key);
+  if (family == families().end() || type == object.members.end()) return false;
+  const std::string name = lower_case(type->value.text);
+  const auto named = [&](std::string_view other) {
+    return lower_case(other) == name;
+  };
+  const auto native = std::ranges::find_if(family->natives, named, &NativeType::name);
+  return native != family->natives.end() ? !native->built
+                                         : std::ranges::any_of(family->from_torch, named);
+}
+
 void check_types(const CheckedValues& values, Problems& problems) {
-  check_family({"optimizer", optimizer_types(), torch_optimizers()}, values, problems);
-  check_family({"scheduler", scheduler_types(), torch_schedulers()}, values, problems);
+  for (const Family& family : families()) check_family(family, values, problems);
   check_betas(values, problems);
   check_torch_adam(values, problems);
 }

@@ -22,6 +22,10 @@ std::span<const NativeType> scheduler_types();
 std::span<const std::string_view> torch_optimizers();
 std::span<const std::string_view> torch_schedulers();
 
+/// Whether `section`, optimizer or scheduler, names a type that DeepSpeed or torch has and dstrain
+/// has not, so that nothing can be said of its parameters.
+bool names_unbuilt_type(std::string_view section, const JsonValue& object);
+
 /// Checks optimizer and scheduler: the type is known and built, its parameters belong to it, and
 /// those with a shape of their own (betas) are right.
 void check_types(const CheckedValues& values, Problems& problems);

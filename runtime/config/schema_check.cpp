@@ -63,7 +63,7 @@ Advice advice(std::string_view section, std::string_view key) {
   std::vector<std::string_view> elsewhere;
   for (const Key& known : all_keys())
     elsewhere.push_back(known.path.substr(known.path.rfind('.') + 1));
-  const std::string distant = suggest(key, elsewhere);
+  const std::string distant = suggest_spelling(key, elsewhere);
   const std::vector<std::string_view> owners = homes_of(distant);
   if (owners.size() == 1) {
     return {fmt::format("did you mean \"{}\" {}?", distant, quoted_home(owners.front())),
@@ -91,6 +91,7 @@ class Checker {
             std::string_view section,
             std::string_view spelled,
             bool open) {
+    const bool unbuilt = names_unbuilt_type(section, object);
     for (const JsonMember& member : object.members) {
       const std::string written = joined(spelled, member.key);
       std::string path = joined(section, member.key);
@@ -98,8 +99,10 @@ class Checker {
         if (!alias->warning.empty()) problems_.warn(member.position, written, alias->warning);
         path = std::string(alias->canonical);
       }
-      if (const Key* const key =
-              member.key.find('.') == std::string::npos ? find_key(path) : nullptr) {
+      if (unbuilt && member.key == "params") {
+        continue;  // the type is told, and has parameters of its own
+      } else if (const Key* const key =
+                     member.key.find('.') == std::string::npos ? find_key(path) : nullptr) {
         visit(*key, member, path, written);
       } else {
         unknown(member, section, written, open);

@@ -11,6 +11,8 @@
 namespace dstrain::config {
 namespace {
 
+constexpr std::size_t longest_word = 100;  // nobody misspells a longer one
+
 std::string folded(std::string_view word) {
   std::string result;
   for (const char c : word) {
@@ -65,8 +67,7 @@ std::string_view most_related(std::string_view wanted, std::span<const std::stri
 
 }  // namespace
 
-std::string suggest(std::string_view word, std::span<const std::string_view> known) {
-  constexpr std::size_t longest_word = 100;  // nobody misspells a longer one
+std::string suggest_spelling(std::string_view word, std::span<const std::string_view> known) {
   if (word.size() > longest_word) return {};
   const std::string wanted = folded(word);
   std::string_view best;
@@ -80,7 +81,13 @@ std::string suggest(std::string_view word, std::span<const std::string_view> kno
       best_distance = distance;
     }
   }
-  return std::string(best.empty() ? most_related(wanted, known) : best);
+  return std::string(best);
+}
+
+std::string suggest(std::string_view word, std::span<const std::string_view> known) {
+  if (word.size() > longest_word) return {};
+  std::string best = suggest_spelling(word, known);
+  return best.empty() ? std::string(most_related(folded(word), known)) : best;
 }
 
 }  // namespace dstrain::config

@@ -12,4 +12,7 @@ namespace dstrain::config {
 /// do not count. Empty when there is none.
 std::string suggest(std::string_view word, std::span<const std::string_view> known);
 
+/// Likewise, of those alone that are a few edits away.
+std::string suggest_spelling(std::string_view word, std::span<const std::string_view> known);
+
 }  // namespace dstrain::config

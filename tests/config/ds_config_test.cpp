@@ -92,6 +92,15 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
       {R"({"sparse_attention": {"mode": "fixed"}})",
        "ds.json:1:22: sparse_attention: an object: sparse attention is not implemented; leave "
        "it out or set it to false or null"},
+      {R"({"wall_clock_breakdown": true})",
+       "ds.json:1:26: wall_clock_breakdown: true: the breakdown of a step's time (--profile FILE "
+       "shows it) is not implemented; leave it out or set it to false"},
+      {R"({"wandb": {"enabled": true}})",
+       "ds.json:1:23: wandb.enabled: true: the Weights & Biases monitor (metrics.jsonl has its "
+       "values) is not implemented; leave it out or set it to false"},
+      {R"({"zero_optimization": {"partition_weights": true}})",
+       "ds.json:1:24: zero_optimization.partition_weights: unknown key; DeepSpeed has no such key "
+       "here"},
       // Optimizer and scheduler.
       {R"({"optimizer": {"params": {"lr": 1}}})",
        "ds.json:1:15: optimizer.type: is missing; set it to Adam, AdamW, Lamb or Lion"},
@@ -127,6 +136,12 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "WarmupDecayLR, WarmupCosineLR has"},
       {R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}})",
        "ds.json:1:67: scheduler.params.warmup_num_steps: must be at least 1, got 0"},
+      // Of a type that is not built only the type is told.
+      {R"({"optimizer": {"params": {"freeze_step": 4, "ns_steps": 5}, "type": "OnebitAdam"}})",
+       R"(ds.json:1:69: optimizer.type: "OneBitAdam" is not implemented; use Adam, AdamW or Lamb)"},
+      {R"({"scheduler": {"type": "CosineAnnealingLR", "params": {"T_max": 5, "eta_min": 1e-5}}})",
+       R"(ds.json:1:24: scheduler.type: "CosineAnnealingLR" is not implemented; use WarmupLR, )"
+       "WarmupDecayLR, WarmupCosineLR, LRRangeTest or OneCycle"},
       // Two names of one thing.
       {R"({"bf16": {}, "bfloat16": {}})",
        "ds.json:1:14: bfloat16: is another name of bf16, which is given too; keep one"},

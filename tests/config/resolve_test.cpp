@@ -258,6 +258,10 @@ TEST_CASE("Resolve: batch sizes that do not fit", "[config][resolve]") {
                "gradient_accumulation_steps follows from the others, rounded down; the launch has "
                "2 ranks: set train_batch_size to a multiple of 4, such as 8 or 12"));
   CHECK(contains(error_of("", {"--global-batch-size", "7"}), "Check batch"));
+  CHECK(contains(error_of(R"({"train_batch_size": 1})"),
+                 "less than gradient_accumulation_steps 1 * world size 2); "));
+  CHECK(contains(error_of(R"({"train_batch_size": 1})"),
+                 "the launch has 2 ranks: set train_batch_size to a multiple of 2, such as 2"));
 }
 
 TEST_CASE("Resolve: batch sizes without a world size", "[config][resolve]") {
