@@ -78,17 +78,20 @@ std::string origin(const SettingsBuilder& builder, std::string_view key, const F
 }
 
 /// Autocast rounds weights and what goes into products; here all activations are of that dtype.
-void resolve_autocast(SettingsBuilder& builder, bool enabled_too) {
+/// That is what bf16.enabled asks for, too, while fp16.enabled has another loss scale.
+void resolve_autocast(SettingsBuilder& builder, bool bf16_too, bool fp16_too) {
   constexpr std::string_view dtype_key = "torch_autocast.dtype";
   constexpr std::string_view modules_key = "torch_autocast.lower_precision_safe_modules";
   const std::string name = builder.pick(dtype_key, "");
   if (builder.config().find(dtype_key) == nullptr && !builder.config().is_faulty(dtype_key)) {
     builder.add_problem(dtype_key, R"(is missing; give "bfloat16" or "float16")");
   }
-  if (enabled_too) {
-    builder.add_problem(autocast_key, "is on, and so is bf16 or fp16; leave out one of them");
-  }
   const bool fp16 = name == "float16";
+  if (fp16_too || (bf16_too && fp16)) {
+    builder.add_problem(autocast_key,
+                        fmt::format("is on, and so is {}.enabled; leave out one of them",
+                                    fp16_too ? "fp16" : "bf16"));
+  }
   builder.settings().dtype = fp16 ? DType::f16 : DType::bf16;
   builder.add_warning(
       autocast_key,
@@ -103,7 +106,7 @@ void resolve_dtype(SettingsBuilder& builder) {
   constexpr std::string_view parameters = "data_types.param_dtype";
   const bool bf16 = builder.pick("bf16.enabled", builder.options().bf16, false);
   const bool fp16 = builder.pick("fp16.enabled", builder.options().fp16, false);
-  if (builder.pick(autocast_key, false)) return resolve_autocast(builder, bf16 || fp16);
+  if (builder.pick(autocast_key, false)) return resolve_autocast(builder, bf16, fp16);
   if (bf16 && fp16) {
     builder.problems().add({}, origin(builder, "fp16.enabled", builder.options().fp16),
                            fmt::format("is on, and so is {}; leave out one of them",

@@ -25,10 +25,12 @@ DType pick_dtype(SettingsBuilder& builder, std::string_view path, DType fallback
   return dtype_named(builder.pick(path, name.c_str()));
 }
 
-/// Whether the section of that dtype, and not torch_autocast, says what the run computes in.
+/// Whether the section of that dtype, and not torch_autocast alone, says what the run computes in.
 bool is_enabled(const SettingsBuilder& builder, DType dtype) {
-  return builder.settings().dtype == dtype &&
-         !builder.config().boolean("torch_autocast.enabled").value_or(false);
+  if (builder.settings().dtype != dtype) return false;
+  if (!builder.config().boolean("torch_autocast.enabled").value_or(false)) return true;
+  const bool typed = builder.options().bf16.value;
+  return dtype == DType::bf16 && builder.config().boolean("bf16.enabled").value_or(typed);
 }
 
 /// Of a key that a section gives which is off: DeepSpeed ignores it.

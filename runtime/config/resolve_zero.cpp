@@ -81,7 +81,13 @@ OffloadSettings resolve_offload(SettingsBuilder& builder,
     warn_idle_offload(builder, in, builder.config().has(in + "device"));
     return offload;
   }
-  const std::string& named = old ? flag : in + "device";
+  const std::string named = old ? flag : in + "device";
+  if (section == "offload_param" && lacks_stage(builder, lowest_stage)) {  // as in DeepSpeed
+    warn_stage(builder, named, lowest_stage, "every rank has all parameters on its device");
+    builder.decided_json(in + "device", "\"none\"", "derived");
+    offload.device = OffloadSettings::Device::none;
+    return offload;
+  }
   if (offload.device == OffloadSettings::Device::nvme) lowest_stage = 3;
   if (lacks_stage(builder, lowest_stage)) {
     builder.add_problem(

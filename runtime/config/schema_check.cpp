@@ -37,6 +37,13 @@ std::string quoted_home(std::string_view home) {
   return home.empty() ? std::string("at the top level") : fmt::format("in \"{}\"", home);
 }
 
+/// Keys under which people keep remarks, or a section that they have switched off.
+bool is_remark(const JsonMember& member) {
+  const bool marked =
+      member.key.starts_with('_') || member.key.starts_with("//") || member.key.starts_with('#');
+  return marked || (member.value.is(Kind::string) && lower_case(member.key) == "comment");
+}
+
 /// What the user may have meant by an unknown key: what to say, and the paths.
 struct Advice {
   std::string text;
@@ -99,7 +106,9 @@ class Checker {
         if (!alias->warning.empty()) problems_.warn(member.position, written, alias->warning);
         path = std::string(alias->canonical);
       }
-      if (unbuilt && member.key == "params") {
+      if (is_remark(member)) {
+        problems_.warn(member.position, written, "has no effect: read as a remark");
+      } else if (unbuilt && member.key == "params") {
         continue;  // the type is told, and has parameters of its own
       } else if (const Key* const key =
                      member.key.find('.') == std::string::npos ? find_key(path) : nullptr) {

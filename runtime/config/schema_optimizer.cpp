@@ -59,7 +59,7 @@ constexpr std::array optimizer_table{
     group("scheduler.params"),
     implemented("scheduler.params.warmup_min_lr", number, "0").at_least(0).or_auto(),
     implemented("scheduler.params.warmup_max_lr", number, "null").at_least(0).or_auto(),
-    implemented("scheduler.params.warmup_num_steps", integer, "1000").at_least(1).or_auto(),
+    implemented("scheduler.params.warmup_num_steps", integer, "1000").at_least(0).or_auto(),
     implemented("scheduler.params.warmup_type", text, "log").one_of("log|linear").or_auto(),
     implemented("scheduler.params.total_num_steps", integer, "").at_least(1).or_auto(),
     implemented("scheduler.params.warmup_min_ratio", number, "0").at_least(0),

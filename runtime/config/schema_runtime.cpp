@@ -17,15 +17,17 @@ constexpr double elastic_gpus_max = 1 << 20;
 
 constexpr std::array runtime_table{
     group("activation_checkpointing"),
-    off_only("activation_checkpointing.partition_activations",
-             boolean,
-             "false",
-             "partitioned activations"),
+    hint("activation_checkpointing.partition_activations",
+         boolean,
+         "false",
+         "activations are split over model-parallel ranks, and there are none")
+        .silent_at("false"),
     hint("activation_checkpointing.number_checkpoints", integer, "null", use_flag),
-    off_only("activation_checkpointing.contiguous_memory_optimization",
-             boolean,
-             "false",
-             "contiguous activation checkpoints"),
+    hint("activation_checkpointing.contiguous_memory_optimization",
+         boolean,
+         "false",
+         "the place of each activation is planned before the first step")
+        .silent_at("false"),
     implemented("activation_checkpointing.cpu_checkpointing", boolean, "false"),
     hint("activation_checkpointing.synchronize_checkpoint_boundary",
          boolean,

@@ -134,8 +134,8 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
       {R"({"scheduler": {"type": "WarmupLR", "params": {"total_num_steps": 5}}})",
        "ds.json:1:66: scheduler.params.total_num_steps: WarmupLR has no such parameter; "
        "WarmupDecayLR, WarmupCosineLR has"},
-      {R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}})",
-       "ds.json:1:67: scheduler.params.warmup_num_steps: must be at least 1, got 0"},
+      {R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": -1}}})",
+       "ds.json:1:67: scheduler.params.warmup_num_steps: must be at least 0, got -1"},
       // Of a type that is not built only the type is told.
       {R"({"optimizer": {"params": {"freeze_step": 4, "ns_steps": 5}, "type": "OnebitAdam"}})",
        R"(ds.json:1:69: optimizer.type: "OneBitAdam" is not implemented; use Adam, AdamW or Lamb)"},

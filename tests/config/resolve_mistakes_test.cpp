@@ -23,7 +23,7 @@ TEST_CASE("Resolve: mistakes of the schema do not hide others", "[config][resolv
   "train_batch_size": 10, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 2,
   "steps_per_prnt": 5,
   "fp16": {"enabled": true, "loss_scale_window": 0},
-  "zero_optimization": {"stage": 1, "offload_param": {"device": "cpu"}, "cycle": 1},
+  "zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}, "cycle": 1},
   "aio": {"block_size": 5000}
 })") == "ds.json:2:23: Check batch related parameters. train_batch_size is not equal to "
         "train_micro_batch_size_per_gpu * gradient_accumulation_steps * world size: 10 != 3 * 2 * "
@@ -31,16 +31,18 @@ TEST_CASE("Resolve: mistakes of the schema do not hide others", "[config][resolv
         "ds.json:3:3: steps_per_prnt: unknown key; did you mean \"steps_per_print\"?\n"
         "ds.json:4:50: fp16.loss_scale_window: must be at least 1 if the loss scale is dynamic, "
         "got 0\n"
-        "ds.json:5:65: zero_optimization.offload_param.device: needs stage 3, but the stage is 1\n"
-        "ds.json:5:73: zero_optimization.cycle: unknown key; DeepSpeed has no such key here\n"
+        "ds.json:5:69: zero_optimization.offload_optimizer.device: needs stage 1, 2 or 3, but the "
+        "stage is 0\n"
+        "ds.json:5:77: zero_optimization.cycle: unknown key; DeepSpeed has no such key here\n"
         "ds.json:6:25: aio.block_size: must be a multiple of 4096, got 5000");
 }
 
 TEST_CASE("Resolve: a key that is likely meant counts where it is given", "[config][resolve]") {
   CHECK(mistakes_in(R"({"train_batch_size": 2,
-  "zero_optimization": {"stge": 2, "stage": 1, "offload_param": {"device": "cpu"}}})") ==
+  "zero_optimization": {"stge": 2, "stage": 0, "offload_optimizer": {"device": "cpu"}}})") ==
         "ds.json:2:25: zero_optimization.stge: unknown key; did you mean \"stage\"?\n"
-        "ds.json:2:76: zero_optimization.offload_param.device: needs stage 3, but the stage is 1");
+        "ds.json:2:80: zero_optimization.offload_optimizer.device: needs stage 1, 2 or 3, but the "
+        "stage is 0");
 }
 
 TEST_CASE("Resolve: a wrong value has no mistakes in its wake", "[config][resolve]") {

@@ -116,6 +116,18 @@ TEST_CASE("Resolve: the keys that offload sections replace", "[config][offload]"
   CHECK(zero.offload_param.device == Device::cpu);
 }
 
+TEST_CASE("Resolve: parameters are offloaded at stage 3 alone", "[config][offload]") {
+  const auto [section, key] = GENERATE(table<std::string, std::string>(
+      {{R"({"stage": 2, "offload_param": {"device": "cpu", "pin_memory": true}})",
+        "offload_param.device"},
+       {R"({"offload_param": {"device": "nvme"}})", "offload_param.device"},
+       {R"({"stage": 1, "cpu_offload_param": true})", "cpu_offload_param"}}));
+  CAPTURE(section);
+  const TrainSettings settings = offload_settings(section);
+  CHECK(settings.zero.offload_param.device == Device::none);
+  CHECK(contains(settings.warnings.back(), key + ": has no effect at stage"));
+}
+
 TEST_CASE("Resolve: offload needs a stage that shards", "[config][offload]") {
   struct Row {
     const char* section;
@@ -125,8 +137,6 @@ TEST_CASE("Resolve: offload needs a stage that shards", "[config][offload]") {
       {R"({"offload_optimizer": {"device": "cpu"}})",
        "ds.json:1:56: zero_optimization.offload_optimizer.device: needs stage 1, 2 or 3, but the "
        "stage is 0"},
-      {R"({"stage": 2, "offload_param": {"device": "cpu"}})",
-       "ds.json:1:64: zero_optimization.offload_param.device: needs stage 3, but the stage is 2"},
       {R"({"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.5}})",
        "ds.json:1:84: zero_optimization.offload_optimizer.ratio: below 1 needs stage 3, but the "
        "stage is 2"},

@@ -137,6 +137,8 @@ TEST_CASE("Schedule: the parameters of DeepSpeed and their defaults", "[config][
   const Row row = GENERATE(values<Row>({
       {"WarmupLR", "",
        R"("warmup_min_lr":0.0,"warmup_max_lr":5e-05,"warmup_num_steps":1000,"warmup_type":"log"})"},
+      {"WarmupLR", R"("warmup_num_steps": 0, "warmup_type": "linear", "warmup_max_lr": 2)",
+       R"("warmup_min_lr":0.0,"warmup_max_lr":2.0,"warmup_num_steps":2,"warmup_type":"linear"})"},
       {"WarmupLR", R"("warmup_num_steps": 1, "warmup_type": "linear", "warmup_max_lr": 2)",
        R"("warmup_min_lr":0.0,"warmup_max_lr":2.0,"warmup_num_steps":2,"warmup_type":"linear"})"},
       {"WarmupLR", R"("last_batch_iteration": 3)",
@@ -183,7 +185,7 @@ TEST_CASE("Schedule: a scheduler that cannot be is refused by its key", "[config
        "scheduler.params.total_num_steps: is missing; WarmupCosineLR needs it"},
       {"OneCycle", R"("cycle_min_lr": 1)",
        "scheduler.params.cycle_max_lr: is missing; OneCycle needs it: give a number"},
-      {"WarmupLR", R"("warmup_num_steps": 0)", "warmup_num_steps: must be at least 1, got 0"},
+      {"WarmupLR", R"("warmup_num_steps": -1)", "warmup_num_steps: must be at least 0, got -1"},
       {"WarmupLR", R"("last_batch_iteration": -2)", "must be at least -1, got -2"},
       {"LRRangeTest", R"("lr_range_test_step_size": 0)", "step_size: must be at least 1, got 0"},
       {"OneCycle", R"("cycle_min_lr": 0, "cycle_max_lr": 1, "cycle_max_mom": 1)",

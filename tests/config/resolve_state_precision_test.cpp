@@ -145,7 +145,19 @@ TEST_CASE("torch_autocast: taken as the precision of the whole run", "[config][p
   CHECK(contains(error_of(autocast("")), "torch_autocast.dtype: is missing"));
   const std::string wrong = error_of(autocast(R"(, "dtype": "float64")"));
   CHECK((contains(wrong, "must be one of") && !contains(wrong, "is missing")));
-  CHECK(contains(error_of(file(bf16_with("") +
-                               R"(, "torch_autocast": {"enabled": true, "dtype": "bfloat16"})")),
-                 "torch_autocast.enabled: is on, and so is bf16 or fp16"));
+}
+
+TEST_CASE("torch_autocast: bf16 may be enabled beside bfloat16 alone", "[config][precision]") {
+  const auto beside = [](const std::string& section, const char* dtype) {
+    return file(
+        fmt::format(R"({}, "torch_autocast": {{"enabled": true, "dtype": "{}"}})", section, dtype));
+  };
+  const TrainSettings both = settings_of(beside(bf16_with(masters), "bfloat16"));
+  CHECK(both.dtype == bf16);
+  CHECK(both.precision.masters == bf16);
+  CHECK(settings_of(beside("\"gradient_clipping\": 1", "bfloat16"), {"--bf16"}).dtype == bf16);
+  CHECK(contains(error_of(beside(bf16_with(""), "float16")),
+                 "torch_autocast.enabled: is on, and so is bf16.enabled; leave out one of them"));
+  CHECK(contains(error_of(beside(R"("fp16": {"enabled": true})", "float16")),
+                 "torch_autocast.enabled: is on, and so is fp16.enabled; leave out one of them"));
 }
