@@ -105,7 +105,7 @@ const NativeType* find_type(const Family& family, const std::string& name) {
   return found == family.natives.end() ? nullptr : &*found;
 }
 
-/// "Adam, AdamW or Lamb"
+/// "Adam, AdamW, Lamb or Lion"
 std::string built_names(const Family& family) {
   std::vector<std::string_view> built;
   for (const NativeType& type : family.natives) {

@@ -105,7 +105,8 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
       {R"({"optimizer": {"params": {"lr": 1}}})",
        "ds.json:1:15: optimizer.type: is missing; set it to Adam, AdamW, Lamb or Lion"},
       {R"({"optimizer": {"type": "Adagrad", "params": {"lr": 1}}})",
-       R"(ds.json:1:24: optimizer.type: "Adagrad" is not implemented; use Adam, AdamW, Lamb or Lion)"},
+       "ds.json:1:24: optimizer.type: \"Adagrad\" is not implemented; use Adam, AdamW, Lamb or "
+       "Lion"},
       {R"({"optimizer": {"type": "SGD"}})",
        R"(ds.json:1:24: optimizer.type: "SGD" is not implemented; use Adam, AdamW, Lamb or Lion)"},
       {R"({"optimizer": {"type": "AdamWW"}})",
@@ -138,7 +139,8 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "ds.json:1:67: scheduler.params.warmup_num_steps: must be at least 0, got -1"},
       // Of a type that is not built only the type is told.
       {R"({"optimizer": {"params": {"freeze_step": 4, "ns_steps": 5}, "type": "OnebitAdam"}})",
-       R"(ds.json:1:69: optimizer.type: "OneBitAdam" is not implemented; use Adam, AdamW or Lamb)"},
+       R"(ds.json:1:69: optimizer.type: "OneBitAdam" is not implemented; use Adam, AdamW, )"
+       "Lamb or Lion"},
       {R"({"scheduler": {"type": "CosineAnnealingLR", "params": {"T_max": 5, "eta_min": 1e-5}}})",
        R"(ds.json:1:24: scheduler.type: "CosineAnnealingLR" is not implemented; use WarmupLR, )"
        "WarmupDecayLR, WarmupCosineLR, LRRangeTest or OneCycle"},

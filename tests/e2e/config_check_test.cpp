@@ -70,7 +70,9 @@ const std::vector<Row> rows = {
     {"megatron_zero1", {"reduce_bucket_size: has no effect at stage 1"}, {}},
     {"megatron_zero2", {"allgather_bucket_size: has no effect"}, {}},
     {"megatron_zero3_offload", {}, {}},
-    {"muon_params", {}, {R"(optimizer.type: "Muon" is not implemented; use Adam, AdamW or Lamb)"}},
+    {"muon_params",
+     {},
+     {R"(optimizer.type: "Muon" is not implemented; use Adam, AdamW, Lamb or Lion)"}},
     {"node_local_storage", {}, {}},
     {"one_line_commented",
      {":2:26: this comment runs to the end of its line and hides "

@@ -192,7 +192,7 @@ Mutation sums() {
                            [](const auto& /*names*/) {
                              return optim::ParameterGroups(rules::Lamb::Settings{});
                            }},
-          .of = "lamb",
+          .of = "update",
           .survivors = {{"communication for compute after update", 4,
                          "what the host has updated does not come from the stream that computes"}}};
 }
