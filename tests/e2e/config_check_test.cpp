@@ -46,7 +46,7 @@ const std::vector<Row> rows = {
     {"amp_auto", {}, {}},
     {"amp_on", {}, {"3:20: amp.enabled: true: apex's automatic mixed precision"}},
     {"autocast_beside_bf16",
-     {"torch_autocast.enabled: is taken as bf16.enabled", "no fp32 master"},
+     {"torch_autocast.enabled: is read as bf16.enabled", "no fp32 master"},
      {}},
     {"batch_auto", {}, {}},
     {"batch_manual", {}, {}},
