@@ -3,10 +3,10 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/base/available_memory.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/engine.h"
 #include "runtime/model/model.h"
+#include "runtime/os/available_memory.h"
 #include "zero/flat_layout.h"
 #include "zero/memory_plan.h"
 #include "zero/sharded_store.h"

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/file.h"
 #include "runtime/base/units.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::cmd {
 namespace {

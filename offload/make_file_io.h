@@ -3,8 +3,8 @@
 #include <string>
 
 #include "offload/file_io.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/profile/timeline.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::offload {
 

@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/parallel_for.h"
+#include "runtime/numeric/parallel_for.h"
 
 namespace dstrain::offload {
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
+#include "runtime/os/fd_io.h"
 
 namespace dstrain::offload {
 namespace {

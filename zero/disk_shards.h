@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "offload/record_swap.h"
-#include "runtime/base/exact_sum.h"
 #include "runtime/engine/parameter_store.h"
+#include "runtime/numeric/exact_sum.h"
 #include "zero/disk_place.h"
 #include "zero/lease_use.h"
 #include "zero/shard_plan.h"

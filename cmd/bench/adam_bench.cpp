@@ -9,8 +9,8 @@
 #include "cmd/bench/move_loop.h"
 #include "cmd/bench/summary.h"
 #include "runtime/base/error.h"
-#include "runtime/base/parallel_for.h"
 #include "runtime/device/cpu_stream.h"
+#include "runtime/numeric/parallel_for.h"
 #include "runtime/ops/update.h"
 #include "runtime/tensor/buffer.h"
 

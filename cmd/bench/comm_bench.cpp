@@ -9,7 +9,6 @@
 
 #include "cmd/bench/collectives.h"
 #include "cmd/bench/summary.h"
-#include "runtime/base/socket.h"
 #include "runtime/comm/control/tree_control_group.h"
 #include "runtime/comm/host_sum.h"
 #include "runtime/comm/make_communicator.h"
@@ -17,6 +16,7 @@
 #include "runtime/comm/mpi/mpi_transport.h"
 #include "runtime/comm/tcp/tcp_transport.h"
 #include "runtime/device/cpu_stream.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::bench {
 namespace {

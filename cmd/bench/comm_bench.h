@@ -2,7 +2,7 @@
 #include <string>
 
 #include "cmd/bench/options.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::bench {
 

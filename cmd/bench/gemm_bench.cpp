@@ -9,9 +9,9 @@
 #include "cmd/bench/gemm_shapes.h"
 #include "cmd/bench/peak_loops.h"
 #include "cmd/bench/summary.h"
-#include "runtime/base/parallel_for.h"
-#include "runtime/base/philox.h"
 #include "runtime/device/cpu_stream.h"
+#include "runtime/numeric/parallel_for.h"
+#include "runtime/numeric/philox.h"
 #include "runtime/tensor/buffer.h"
 
 namespace dstrain::bench {

@@ -3,7 +3,7 @@
 #include <immintrin.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/parallel_for.h"
+#include "runtime/numeric/parallel_for.h"
 
 namespace dstrain::bench {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <fcntl.h>
 
-#include "runtime/base/fd_io.h"
 #include "runtime/base/units.h"
+#include "runtime/os/fd_io.h"
 
 namespace dstrain::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include "launcher/agent/take_stacks.h"
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
-#include "runtime/base/starter.h"
+#include "runtime/rank/starter.h"
 
 namespace dstrain::cmd {
 

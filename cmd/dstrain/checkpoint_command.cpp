@@ -6,8 +6,8 @@
 #include "cmd/dstrain/checkpoint_commands.h"
 #include "cmd/dstrain/commands.h"
 #include "runtime/base/error.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/config/suggest.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

@@ -11,11 +11,11 @@
 #include "cmd/dstrain/checkpoint_commands.h"
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
 #include "runtime/base/units.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/export.h"
 #include "runtime/engine/run_model.h"
+#include "runtime/os/file.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "cmd/dstrain/checkpoint_commands.h"
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/manifest_text.h"
 #include "runtime/model/other_formats.h"
+#include "runtime/os/file.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cmd/dstrain/checkpoint_commands.h"
 #include "runtime/base/error.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 

@@ -15,11 +15,11 @@
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/config/elasticity.h"
 #include "runtime/config/read_elasticity.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/suggest.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

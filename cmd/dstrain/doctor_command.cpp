@@ -22,8 +22,8 @@
 #include "launcher/plan/resources.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/starter.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/starter.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

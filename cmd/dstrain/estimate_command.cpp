@@ -6,7 +6,7 @@
 #include "cmd/dstrain/tool_options.h"
 #include "cmd/model_loading.h"
 #include "runtime/base/error.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 #include "zero/estimate.h"
 
 namespace dstrain::cmd {

@@ -13,7 +13,7 @@
 #include "launcher/job/job_client.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

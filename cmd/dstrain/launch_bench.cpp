@@ -21,10 +21,10 @@
 #include "launcher/process/process.h"
 #include "launcher/process/program_path.h"
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/comm/rendezvous.h"
 #include "runtime/comm/store/tcp_store.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

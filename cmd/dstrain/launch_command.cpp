@@ -18,9 +18,9 @@
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/starter.h"
-#include "runtime/base/token_file.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/starter.h"
+#include "runtime/rank/token_file.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

@@ -10,7 +10,7 @@
 #include "launcher/agent/rank_log.h"
 #include "launcher/plan/allocation.h"
 #include "runtime/base/error.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

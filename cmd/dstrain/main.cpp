@@ -11,14 +11,14 @@
 #include "cmd/dstrain/commands.h"
 #include "cmd/dstrain/launch_bench.h"
 #include "launcher/process/signals.h"
-#include "runtime/base/control_groups.h"
 #include "runtime/base/error.h"
 #include "runtime/base/exception_text.h"
 #include "runtime/base/log.h"
-#include "runtime/base/mapped_file.h"
-#include "runtime/base/parallel_for.h"
 #include "runtime/base/printable.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/numeric/parallel_for.h"
+#include "runtime/os/control_groups.h"
+#include "runtime/os/mapped_file.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

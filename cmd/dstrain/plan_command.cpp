@@ -9,7 +9,7 @@
 #include "cmd/plan_setup.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

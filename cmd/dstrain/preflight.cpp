@@ -12,10 +12,10 @@
 #include "launcher/plan/options.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
-#include "runtime/base/gpu_files.h"
 #include "runtime/base/log.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
+#include "runtime/os/gpu_files.h"
 
 namespace dstrain::cmd {
 

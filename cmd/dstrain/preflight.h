@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cmd/train_setup.h"
-#include "runtime/base/output_lock.h"
+#include "runtime/rank/output_lock.h"
 
 namespace dstrain::cmd {
 

@@ -15,8 +15,8 @@
 #include "launcher/job/restart_pause.h"
 #include "launcher/process/signals.h"
 #include "runtime/base/log.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/catalog.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

@@ -12,17 +12,17 @@
 #include "cmd/dstrain/tool_options.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
 #include "runtime/base/log.h"
-#include "runtime/base/parallel_for.h"
-#include "runtime/base/shared_place.h"
 #include "runtime/base/units.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/model/hf_companions.h"
+#include "runtime/numeric/parallel_for.h"
+#include "runtime/os/file.h"
+#include "runtime/os/shared_place.h"
 #include "runtime/preprocess/learn.h"
 #include "runtime/preprocess/shard_writer.h"
 #include "runtime/preprocess/tokenize.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 namespace {

@@ -6,7 +6,7 @@
 #include "cmd/bench/gemm_bench.h"
 #include "cmd/bench/io_bench.h"
 #include "cmd/dstraind/commands.h"
-#include "runtime/base/parallel_for.h"
+#include "runtime/numeric/parallel_for.h"
 
 namespace dstrain::cmd {
 

@@ -10,7 +10,6 @@
 #include "cmd/dstraind/store_memory.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/rank_control.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/device/crossing_tier.h"
 #include "runtime/engine/collective_records.h"
@@ -18,6 +17,7 @@
 #include "runtime/engine/observed_control_group.h"
 #include "runtime/monitor/eval_results.h"
 #include "runtime/monitor/progress_line.h"
+#include "runtime/rank/rank_control.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {

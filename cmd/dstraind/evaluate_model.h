@@ -1,7 +1,7 @@
 #pragma once
 #include "cmd/train_setup.h"
-#include "runtime/base/progress_page.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/progress_page.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
 

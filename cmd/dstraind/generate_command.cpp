@@ -9,9 +9,9 @@
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/parallel_for.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/comm/self/self_communicator.h"
+#include "runtime/numeric/parallel_for.h"
+#include "runtime/rank/worker_env.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {

@@ -14,9 +14,9 @@
 #include "launcher/process/signals.h"
 #include "runtime/base/exception_text.h"
 #include "runtime/base/log.h"
-#include "runtime/base/mapped_file.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/comm/mpi/mpi_starter.h"
+#include "runtime/os/mapped_file.h"
+#include "runtime/rank/worker_env.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "offload/storage.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/shared_place.h"
+#include "runtime/os/shared_place.h"
 
 namespace dstrain::cmd {
 namespace {

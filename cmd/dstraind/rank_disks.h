@@ -6,7 +6,7 @@
 #include "cmd/train_setup.h"
 #include "offload/file_io.h"
 #include "offload/mapped_memory.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 #include "zero/disk_place.h"
 
 namespace dstrain::cmd {

@@ -15,11 +15,11 @@
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/output_lock.h"
-#include "runtime/base/parallel_for.h"
 #include "runtime/base/units.h"
 #include "runtime/config/kept_batch.h"
 #include "runtime/engine/name_collective.h"
+#include "runtime/numeric/parallel_for.h"
+#include "runtime/rank/output_lock.h"
 
 namespace dstrain::cmd {
 namespace {

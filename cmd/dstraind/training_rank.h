@@ -9,14 +9,14 @@
 #include "cmd/dstraind/rank_streams.h"
 #include "cmd/dstraind/stop_signals.h"
 #include "cmd/train_setup.h"
-#include "runtime/base/rank_control.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/collective_records.h"
 #include "runtime/engine/observed_control_group.h"
 #include "runtime/engine/resume.h"
 #include "runtime/engine/trainer.h"
+#include "runtime/rank/rank_control.h"
+#include "runtime/rank/worker_env.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {

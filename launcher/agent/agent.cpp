@@ -30,7 +30,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/exception_text.h"
 #include "runtime/base/unique_handle.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -9,10 +9,10 @@
 #include "launcher/process/pipes.h"
 #include "launcher/process/process.h"
 #include "runtime/base/error.h"
-#include "runtime/base/inherited_listener.h"
-#include "runtime/base/progress_page.h"
-#include "runtime/base/rank_control.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/inherited_listener.h"
+#include "runtime/rank/progress_page.h"
+#include "runtime/rank/rank_control.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "launcher/plan/machine.h"
-#include "runtime/base/socket.h"
-#include "runtime/base/visible_gpus.h"
+#include "runtime/os/socket.h"
+#include "runtime/os/visible_gpus.h"
 
 namespace dstrain::launcher {
 

@@ -13,7 +13,7 @@
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -16,8 +16,8 @@
 #include "launcher/plan/command.h"
 #include "launcher/plan/machine.h"
 #include "launcher/process/program_path.h"
-#include "runtime/base/control_groups.h"
 #include "runtime/base/error.h"
+#include "runtime/os/control_groups.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/control_groups.h"
+#include "runtime/os/control_groups.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/shared_place.h"
-#include "runtime/base/socket.h"
+#include "runtime/os/shared_place.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::launcher {
 namespace {

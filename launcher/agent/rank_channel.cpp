@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "launcher/process/pipes.h"
-#include "runtime/base/rank_control.h"
+#include "runtime/rank/rank_control.h"
 
 namespace dstrain::launcher {
 namespace {

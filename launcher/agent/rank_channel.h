@@ -7,7 +7,7 @@
 
 namespace dstrain::launcher {
 
-/// The agent's end of a rank's control socket (runtime/base/rank_control.h). Never waits. Whatever
+/// The agent's end of a rank's control socket (runtime/rank/rank_control.h). Never waits. Whatever
 /// the rank sends, no more is kept than its newest progress and a few answers.
 class RankChannel {
  public:

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/shared_place.h"
+#include "runtime/os/shared_place.h"
 
 namespace dstrain::launcher {
 

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 #include "launcher/protocol/rank_look.h"
-#include "runtime/base/progress_page.h"
+#include "runtime/rank/progress_page.h"
 
 namespace dstrain::launcher {
 

@@ -12,9 +12,9 @@
 #include "launcher/process/proc_thread.h"
 #include "launcher/protocol/rank_look.h"
 #include "runtime/base/number.h"
-#include "runtime/base/plug_in.h"
 #include "runtime/base/result.h"
 #include "runtime/base/units.h"
+#include "runtime/os/plug_in.h"
 
 namespace dstrain::launcher {
 namespace {

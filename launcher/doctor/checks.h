@@ -8,7 +8,7 @@
 
 #include "launcher/doctor/finding.h"
 #include "launcher/doctor/probe.h"
-#include "runtime/base/port_range.h"
+#include "runtime/rank/port_range.h"
 
 namespace dstrain::launcher::doctor {
 

@@ -5,8 +5,8 @@
 
 #include "launcher/doctor/checks.h"
 #include "launcher/doctor/texts.h"
-#include "runtime/base/available_memory.h"
 #include "runtime/base/number.h"
+#include "runtime/os/available_memory.h"
 
 namespace dstrain::launcher::doctor {
 namespace {

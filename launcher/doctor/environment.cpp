@@ -8,7 +8,7 @@
 #include "launcher/doctor/checks.h"
 #include "launcher/doctor/texts.h"
 #include "runtime/base/number.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher::doctor {
 namespace {

@@ -8,7 +8,7 @@
 #include "launcher/doctor/texts.h"
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
-#include "runtime/base/rank_control.h"
+#include "runtime/rank/rank_control.h"
 
 namespace dstrain::launcher::doctor {
 namespace {

@@ -13,13 +13,13 @@
 #include "launcher/doctor/host_messages.h"
 #include "launcher/doctor/reach.h"
 #include "launcher/doctor/texts.h"
-#include "runtime/base/available_memory.h"
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
 #include "runtime/base/number.h"
-#include "runtime/base/rank_control.h"
 #include "runtime/base/unique_handle.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/os/available_memory.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/rank/rank_control.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher::doctor {
 namespace {

@@ -10,7 +10,7 @@
 #include "launcher/doctor/texts.h"
 #include "launcher/process/text.h"
 #include "runtime/base/number.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher::doctor {
 namespace {

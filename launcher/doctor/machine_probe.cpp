@@ -24,10 +24,10 @@
 #include "launcher/plan/job_env.h"
 #include "launcher/plan/machine.h"
 #include "launcher/process/program_path.h"
-#include "runtime/base/control_groups.h"
-#include "runtime/base/socket.h"
 #include "runtime/base/unique_handle.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/os/control_groups.h"
+#include "runtime/os/socket.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher::doctor {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "launcher/doctor/checks.h"
 #include "launcher/doctor/texts.h"
-#include "runtime/base/gpu_files.h"
-#include "runtime/base/visible_gpus.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/os/gpu_files.h"
+#include "runtime/os/visible_gpus.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher::doctor {
 namespace {

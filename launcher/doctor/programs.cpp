@@ -8,8 +8,8 @@
 
 #include "launcher/doctor/checks.h"
 #include "launcher/process/text.h"
-#include "runtime/base/plug_in.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/os/plug_in.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher::doctor {
 namespace {

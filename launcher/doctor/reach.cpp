@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "runtime/base/deadline.h"
-#include "runtime/base/random_bytes.h"
-#include "runtime/base/socket.h"
+#include "runtime/os/random_bytes.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::launcher::doctor {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "launcher/doctor/host_messages.h"
-#include "runtime/base/port_range.h"
 #include "runtime/base/unique_handle.h"
+#include "runtime/rank/port_range.h"
 
 namespace dstrain::launcher::doctor {
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "launcher/hosts/process_link.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
 

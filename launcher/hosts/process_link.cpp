@@ -13,7 +13,7 @@
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {

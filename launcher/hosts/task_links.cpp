@@ -8,9 +8,9 @@
 
 #include "launcher/protocol/protocol.h"
 #include "runtime/base/error.h"
-#include "runtime/base/random_bytes.h"
-#include "runtime/base/socket.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/os/random_bytes.h"
+#include "runtime/os/socket.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {

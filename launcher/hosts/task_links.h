@@ -10,7 +10,7 @@
 #include "launcher/hosts/agent_link.h"
 #include "launcher/hosts/task_starter.h"
 #include "launcher/plan/task_launcher.h"
-#include "runtime/base/token_listener.h"
+#include "runtime/os/token_listener.h"
 
 namespace dstrain::launcher {
 

@@ -6,7 +6,7 @@
 
 #include "launcher/plan/machine.h"
 #include "runtime/base/error.h"
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::launcher {
 namespace {

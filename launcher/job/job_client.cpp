@@ -14,7 +14,7 @@
 
 #include "launcher/process/proc_thread.h"
 #include "runtime/base/error.h"
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/shared_place.h"
+#include "runtime/os/shared_place.h"
 
 namespace dstrain::launcher {
 namespace {

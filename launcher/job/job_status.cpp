@@ -11,7 +11,7 @@
 
 #include "launcher/process/process.h"
 #include "runtime/base/log.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -10,7 +10,7 @@
 #include "launcher/job/launch.h"
 #include "launcher/plan/elastic_plan.h"
 #include "launcher/protocol/protocol.h"
-#include "runtime/base/rank_control.h"
+#include "runtime/rank/rank_control.h"
 
 namespace dstrain::launcher {
 

@@ -23,7 +23,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "launcher/process/process.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -7,8 +7,8 @@
 #include <fcntl.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/shared_place.h"
 #include "runtime/base/unique_handle.h"
+#include "runtime/os/shared_place.h"
 
 namespace dstrain::launcher {
 

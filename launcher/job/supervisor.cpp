@@ -6,7 +6,7 @@
 
 #include "launcher/process/process.h"
 #include "launcher/process/signals.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
-#include "runtime/base/slurm_host_list.h"
-#include "runtime/base/starter.h"
+#include "runtime/rank/slurm_host_list.h"
+#include "runtime/rank/starter.h"
 
 namespace dstrain::launcher {
 namespace {

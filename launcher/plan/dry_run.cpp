@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/plan/job_env.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "launcher/plan/host_name.h"
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/units.h"
 #include "runtime/config/choice.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "launcher/process/text.h"
-#include "runtime/base/compute_environment.h"
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
-#include "runtime/base/shared_place.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/os/shared_place.h"
+#include "runtime/rank/compute_environment.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {

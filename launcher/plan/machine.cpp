@@ -9,10 +9,10 @@
 
 #include <climits>
 
-#include "runtime/base/control_groups.h"
 #include "runtime/base/error.h"
-#include "runtime/base/gpu_files.h"
-#include "runtime/base/visible_gpus.h"
+#include "runtime/os/control_groups.h"
+#include "runtime/os/gpu_files.h"
+#include "runtime/os/visible_gpus.h"
 
 namespace dstrain::launcher {
 

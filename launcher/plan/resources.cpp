@@ -10,7 +10,7 @@
 #include "launcher/plan/host_name.h"
 #include "launcher/plan/selection.h"
 #include "runtime/base/error.h"
-#include "runtime/base/visible_gpus.h"
+#include "runtime/os/visible_gpus.h"
 
 namespace dstrain::launcher {
 namespace {

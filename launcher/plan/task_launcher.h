@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "launcher/plan/options.h"
-#include "runtime/base/port_range.h"
+#include "runtime/rank/port_range.h"
 
 namespace dstrain::launcher {
 

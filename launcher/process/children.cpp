@@ -17,7 +17,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
 #include "runtime/base/unique_handle.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
 namespace {

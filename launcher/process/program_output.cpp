@@ -13,7 +13,7 @@
 #include "launcher/process/pipes.h"
 #include "launcher/process/process.h"
 #include "runtime/base/error.h"
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::launcher {
 namespace {

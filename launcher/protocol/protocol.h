@@ -7,7 +7,7 @@
 
 #include "launcher/process/process.h"
 #include "launcher/protocol/wire.h"
-#include "runtime/base/token_proof.h"
+#include "runtime/os/token_proof.h"
 
 /// What launcher and agent say to each other, as frames on the agent's stdin and stdout. Nothing of
 /// it passes a shell or a command line.
@@ -187,7 +187,7 @@ struct Output {
   std::string_view bytes;  ///< into the payload
 };
 
-/// A message of runtime/base/rank_control.h.
+/// A message of runtime/rank/rank_control.h.
 struct RankMessage {
   int rank = 0;
   std::string text;

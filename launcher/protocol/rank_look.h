@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/rank_progress.h"
+#include "runtime/rank/rank_progress.h"
 
 namespace dstrain::launcher {
 

@@ -4,8 +4,8 @@
 
 #include "runtime/backend/cpu_backend.h"
 #include "runtime/base/error.h"
-#include "runtime/base/gpu_files.h"
-#include "runtime/base/plug_in.h"
+#include "runtime/os/gpu_files.h"
+#include "runtime/os/plug_in.h"
 
 namespace dstrain {
 namespace {

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "runtime/backend/backend.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain {
 

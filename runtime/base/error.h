@@ -6,7 +6,7 @@
 
 namespace dstrain {
 
-/// What kind of thing went wrong; exit_status() in worker_env.h maps it to a process status.
+/// What kind of thing went wrong; exit_status() in exit_status.h maps it to a process status.
 enum class ErrorCode {
   usage,                 ///< a wrong command line
   config,                ///< a wrong or unsupported configuration

@@ -1,6 +1,7 @@
 #include "runtime/base/exception_text.h"
 
 #include <cerrno>
+#include <fstream>
 #include <new>
 #include <optional>
 #include <sstream>
@@ -11,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/control_groups.h"
 #include "runtime/base/units.h"
 
 namespace dstrain {
@@ -26,7 +26,7 @@ std::optional<Bytes> address_space_limit() {
 
 /// The most address space that this process has had.
 Bytes address_space_peak() {
-  std::istringstream lines(kernel_text("/proc/self/status").value_or(""));
+  std::ifstream lines("/proc/self/status");
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("VmPeak:")) continue;
     std::istringstream words(line.substr(line.find(':') + 1));

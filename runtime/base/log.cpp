@@ -10,10 +10,11 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/base/exception_text.h"
+#include "runtime/base/exit_status.h"
 #include "runtime/base/printable.h"
-#include "runtime/base/worker_env.h"
 
 namespace dstrain {
 namespace {

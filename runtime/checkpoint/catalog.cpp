@@ -6,11 +6,11 @@
 #include <system_error>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
-#include "runtime/base/file.h"
 #include "runtime/checkpoint/checked_file.h"
 #include "runtime/checkpoint/manifest_text.h"
 #include "runtime/checkpoint/temporary_name.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::checkpoint {
 namespace {

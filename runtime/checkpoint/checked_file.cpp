@@ -11,9 +11,9 @@
 #include <sys/mman.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
-#include "runtime/base/file.h"
 #include "runtime/checkpoint/share_out.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::checkpoint {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
 #include "runtime/checkpoint/manifest_text.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::checkpoint {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
-#include "runtime/base/file.h"
 #include "runtime/base/printable.h"
 #include "runtime/checkpoint/catalog.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/file.h"
 #include "runtime/safetensors/header.h"
 
 namespace dstrain::checkpoint {

@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
-#include "runtime/base/shared_place.h"
-#include "runtime/base/visibility.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/manifest_text.h"
 #include "runtime/checkpoint/shard_writer.h"
 #include "runtime/checkpoint/temporary_name.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/shared_place.h"
+#include "runtime/os/visibility.h"
 
 namespace dstrain::checkpoint {
 namespace {

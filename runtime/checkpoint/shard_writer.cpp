@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
 #include "runtime/base/unique_handle.h"
+#include "runtime/os/fd_io.h"
 #include "runtime/safetensors/header.h"
 
 namespace dstrain::checkpoint {

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
-#include "runtime/base/machine_identity.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/machine_identity.h"
 
 namespace dstrain::checkpoint {
 namespace {

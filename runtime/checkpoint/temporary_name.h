@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/process_identity.h"
+#include "runtime/os/process_identity.h"
 
 namespace dstrain::checkpoint {
 

@@ -8,9 +8,9 @@
 
 #include <unistd.h>
 
-#include "runtime/base/control_groups.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/control/stored_waits.h"
+#include "runtime/os/control_groups.h"
 
 namespace dstrain::comm {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "runtime/base/deadline.h"
-#include "runtime/base/futex.h"
-#include "runtime/base/process_identity.h"
 #include "runtime/comm/call.h"
 #include "runtime/comm/group_failure.h"
+#include "runtime/os/futex.h"
+#include "runtime/os/process_identity.h"
 
 namespace dstrain::comm {
 

@@ -4,12 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "runtime/base/compute_environment.h"
-#include "runtime/base/inherited_listener.h"
 #include "runtime/base/log.h"
-#include "runtime/base/random_bytes.h"
-#include "runtime/base/socket.h"
-#include "runtime/base/token_file.h"
 #include "runtime/comm/alike_ranks.h"
 #include "runtime/comm/control/hierarchical_control_group.h"
 #include "runtime/comm/control/shared_control_group.h"
@@ -22,6 +17,11 @@
 #include "runtime/comm/shm/shm_communicator.h"
 #include "runtime/comm/store/tcp_store.h"
 #include "runtime/comm/tcp/tcp_transport.h"
+#include "runtime/os/random_bytes.h"
+#include "runtime/os/socket.h"
+#include "runtime/rank/compute_environment.h"
+#include "runtime/rank/inherited_listener.h"
+#include "runtime/rank/token_file.h"
 
 namespace dstrain::comm {
 namespace {

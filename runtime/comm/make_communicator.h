@@ -3,13 +3,13 @@
 #include <span>
 #include <string>
 
-#include "runtime/base/rank_control.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/control/control_group.h"
 #include "runtime/comm/rendezvous.h"
 #include "runtime/comm/store.h"
 #include "runtime/comm/tcp/tcp_mesh.h"
+#include "runtime/rank/rank_control.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::comm {
 

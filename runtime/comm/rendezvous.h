@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/rank_nodes.h"
-#include "runtime/base/socket.h"
 #include "runtime/comm/store.h"
+#include "runtime/os/socket.h"
+#include "runtime/rank/rank_nodes.h"
 
 namespace dstrain::comm {
 

@@ -1,8 +1,8 @@
 #include "runtime/config/ds_config.h"
 
-#include "runtime/base/file.h"
 #include "runtime/config/json_reader.h"
 #include "runtime/config/schema_check.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::config {
 

@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/output_lock.h"
 #include "runtime/base/printable.h"
-#include "runtime/base/shared_place.h"
 #include "runtime/config/missing_directory.h"
 #include "runtime/config/train_options.h"
+#include "runtime/os/shared_place.h"
+#include "runtime/rank/output_lock.h"
 
 namespace dstrain::config {
 namespace {

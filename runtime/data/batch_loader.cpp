@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
-#include "runtime/base/mapped_file.h"
+#include "runtime/os/mapped_file.h"
 
 namespace dstrain::data {
 namespace {

@@ -1,7 +1,7 @@
 #include "runtime/data/batch_prefetcher.h"
 
 #include "runtime/base/error.h"
-#include "runtime/base/parallel_for.h"
+#include "runtime/numeric/parallel_for.h"
 
 namespace dstrain::data {
 

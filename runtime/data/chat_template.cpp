@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/exception_text.h"
-#include "runtime/base/file.h"
 #include "runtime/base/json_text.h"
 #include "runtime/data/jinja_text.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::data {
 namespace {

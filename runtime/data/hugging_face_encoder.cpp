@@ -4,10 +4,10 @@
 #include <array>
 #include <filesystem>
 
-#include "runtime/base/file.h"
-#include "runtime/base/mapped_file.h"
-#include "runtime/base/random_bytes.h"
 #include "runtime/base/sha256.h"
+#include "runtime/os/file.h"
+#include "runtime/os/mapped_file.h"
+#include "runtime/os/random_bytes.h"
 
 namespace dstrain::data {
 namespace {

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/mapped_file.h"
 #include "runtime/data/id_array.h"
 #include "runtime/data/token_stream.h"
+#include "runtime/os/mapped_file.h"
 
 namespace dstrain::data {
 

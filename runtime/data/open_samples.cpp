@@ -10,7 +10,6 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/mapped_file.h"
 #include "runtime/data/foreign_format.h"
 #include "runtime/data/megatron_set.h"
 #include "runtime/data/pair_samples.h"
@@ -20,6 +19,7 @@
 #include "runtime/data/token_file.h"
 #include "runtime/data/token_shards.h"
 #include "runtime/data/tokenize_file.h"
+#include "runtime/os/mapped_file.h"
 
 namespace dstrain::data {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "runtime/base/error.h"
-#include "runtime/base/philox.h"
 #include "runtime/base/steps_per_epoch.h"
+#include "runtime/numeric/philox.h"
 
 namespace dstrain::data {
 namespace {

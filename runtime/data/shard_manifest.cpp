@@ -4,8 +4,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/exception_text.h"
-#include "runtime/base/file.h"
 #include "runtime/base/json_text.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::data {
 namespace {

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
-#include "runtime/base/parallel_for.h"
-#include "runtime/base/random_bytes.h"
 #include "runtime/base/sha256.h"
-#include "runtime/base/shared_place.h"
+#include "runtime/numeric/parallel_for.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/random_bytes.h"
+#include "runtime/os/shared_place.h"
 
 namespace dstrain::data {
 namespace {

@@ -2,9 +2,9 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/base/mapped_file.h"
 #include "runtime/data/id_array.h"
 #include "runtime/data/token_stream.h"
+#include "runtime/os/mapped_file.h"
 
 namespace dstrain::data {
 

@@ -9,7 +9,7 @@
 
 #include "runtime/base/checksum.h"
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
+#include "runtime/os/fd_io.h"
 
 namespace dstrain::data {
 namespace {

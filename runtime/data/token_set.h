@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/mapped_file.h"
 #include "runtime/base/result.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/data/encode_record.h"
 #include "runtime/data/id_array.h"
+#include "runtime/os/mapped_file.h"
 
 namespace dstrain::data {
 

@@ -4,11 +4,11 @@
 #include <filesystem>
 
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
 #include "runtime/data/content_digest.h"
 #include "runtime/data/megatron_set.h"
 #include "runtime/data/shard_manifest.h"
 #include "runtime/data/token_file.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::data {
 namespace {

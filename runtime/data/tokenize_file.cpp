@@ -7,12 +7,12 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/parallel_for.h"
 #include "runtime/base/printable.h"
 #include "runtime/data/encode_record.h"
 #include "runtime/data/line_reader.h"
 #include "runtime/data/token_set.h"
 #include "runtime/data/tokenizer.h"
+#include "runtime/numeric/parallel_for.h"
 
 namespace dstrain::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include "runtime/base/parallel_for.h"
+#include "runtime/numeric/parallel_for.h"
 
 namespace dstrain {
 

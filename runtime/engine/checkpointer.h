@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/base/progress_page.h"
-#include "runtime/base/visibility.h"
 #include "runtime/checkpoint/pending_checkpoint.h"
 #include "runtime/comm/control/control_group.h"
 #include "runtime/engine/background_task.h"
 #include "runtime/engine/staged_shard.h"
 #include "runtime/engine/trainer_state.h"
+#include "runtime/os/visibility.h"
+#include "runtime/rank/progress_page.h"
 
 namespace dstrain::engine {
 

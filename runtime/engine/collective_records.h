@@ -1,7 +1,7 @@
 #pragma once
-#include "runtime/base/progress_page.h"
 #include "runtime/comm/collective_observer.h"
 #include "runtime/profile/timeline.h"
+#include "runtime/rank/progress_page.h"
 
 namespace dstrain::engine {
 

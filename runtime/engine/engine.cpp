@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/philox.h"
+#include "runtime/numeric/philox.h"
 #include "runtime/ops/dropout_site.h"
 #include "runtime/profile/recording.h"
 

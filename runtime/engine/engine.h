@@ -4,13 +4,13 @@
 #include <span>
 #include <vector>
 
-#include "runtime/base/progress_page.h"
 #include "runtime/engine/frame.h"
 #include "runtime/engine/frame_copies.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/step_block.h"
 #include "runtime/model/model.h"
 #include "runtime/profile/timeline.h"
+#include "runtime/rank/progress_page.h"
 #include "runtime/tensor/buffer.h"
 
 namespace dstrain::engine {

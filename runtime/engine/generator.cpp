@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "runtime/base/error.h"
-#include "runtime/base/philox.h"
+#include "runtime/numeric/philox.h"
 
 namespace dstrain::engine {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
-#include "runtime/base/progress_page.h"
 #include "runtime/comm/control/control_group.h"
+#include "runtime/rank/progress_page.h"
 
 namespace dstrain::engine {
 

@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/visibility.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/comm/control/control_group.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/run_check.h"
 #include "runtime/engine/trainer_state.h"
+#include "runtime/os/visibility.h"
 
 namespace dstrain::engine {
 

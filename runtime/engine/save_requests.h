@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/base/rank_control.h"
 #include "runtime/engine/checkpointer.h"
+#include "runtime/rank/rank_control.h"
 
 namespace dstrain::engine {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/rank_control.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/data/batch_loader.h"
 #include "runtime/data/batch_prefetcher.h"
@@ -16,6 +15,7 @@
 #include "runtime/engine/overflow_policy.h"
 #include "runtime/engine/save_requests.h"
 #include "runtime/monitor/metrics_file.h"
+#include "runtime/rank/rank_control.h"
 
 namespace dstrain::engine {
 

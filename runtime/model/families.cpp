@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
 #include "runtime/base/json_text.h"
 #include "runtime/base/units.h"
 #include "runtime/model/gpt2_config.h"
 #include "runtime/model/hf_directory.h"
 #include "runtime/model/llama_config.h"
 #include "runtime/model/t5_config.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::model {
 namespace {

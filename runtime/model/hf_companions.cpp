@@ -7,9 +7,9 @@
 #include <span>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
-#include "runtime/base/file.h"
 #include "runtime/model/hf_directory.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::model {
 namespace {

@@ -6,10 +6,10 @@
 #include <unordered_set>
 
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
 #include "runtime/base/printable.h"
 #include "runtime/model/hf_index.h"
 #include "runtime/model/other_formats.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::model {
 namespace {

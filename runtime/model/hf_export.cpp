@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
-#include "runtime/base/file.h"
-#include "runtime/base/shared_place.h"
 #include "runtime/model/hf_names.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/file.h"
+#include "runtime/os/shared_place.h"
 
 namespace dstrain::model {
 namespace {

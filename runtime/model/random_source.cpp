@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
-#include "runtime/base/parallel_for.h"
-#include "runtime/base/philox.h"
 #include "runtime/base/units.h"
+#include "runtime/numeric/parallel_for.h"
+#include "runtime/numeric/philox.h"
 
 namespace dstrain::model {
 

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/file.h"
 #include "runtime/base/json_text.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::monitor {
 

@@ -13,9 +13,9 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
 #include "runtime/base/function_ref.h"
-#include "runtime/base/shared_place.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/shared_place.h"
 
 namespace dstrain::monitor {
 namespace {

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
 #include "runtime/base/log.h"
-#include "runtime/base/shared_place.h"
 #include "runtime/monitor/kept_lines.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/shared_place.h"
 
 namespace dstrain::monitor {
 namespace {

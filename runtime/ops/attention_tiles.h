@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime/base/parallel_for.h"
+#include "runtime/numeric/parallel_for.h"
 #include "runtime/ops/attention_layout.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/fast_exp.h"

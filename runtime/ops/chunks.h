@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime/base/parallel_for.h"
+#include "runtime/numeric/parallel_for.h"
 
 namespace dstrain::ops {
 

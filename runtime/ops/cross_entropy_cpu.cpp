@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "runtime/base/label.h"
-#include "runtime/base/parallel_for.h"
+#include "runtime/numeric/parallel_for.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/fast_exp.h"
 #include "runtime/ops/lanes.h"

@@ -1,8 +1,8 @@
 #pragma once
 #include <algorithm>
 
-#include "runtime/base/exact_sum.h"
 #include "runtime/device/stream.h"
+#include "runtime/numeric/exact_sum.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::ops {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/base/parallel_for.h"
 #include "runtime/device/cpu_stream_access.h"
+#include "runtime/numeric/parallel_for.h"
 #include "runtime/ops/convert_kernel.h"
 #include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/elements.h"

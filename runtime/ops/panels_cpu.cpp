@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "runtime/base/parallel_for.h"
+#include "runtime/numeric/parallel_for.h"
 #include "runtime/ops/blocks16.h"
 #include "runtime/ops/chunks.h"
 #include "runtime/ops/convert_kernel.h"

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/base/philox.h"
+#include "runtime/numeric/philox.h"
 
 namespace dstrain::ops {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/base/exact_sum.h"
+#include "runtime/numeric/exact_sum.h"
 
 namespace dstrain::ops::cpu {
 

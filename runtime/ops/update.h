@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/base/exact_sum.h"
 #include "runtime/device/stream.h"
+#include "runtime/numeric/exact_sum.h"
 #include "runtime/rules/registry.h"
 #include "runtime/tensor/tensor_view.h"
 

@@ -1,7 +1,7 @@
 #include "runtime/preprocess/byte_source.h"
 
 #include "runtime/base/error.h"
-#include "runtime/base/plug_in.h"
+#include "runtime/os/plug_in.h"
 #include "runtime/preprocess/plain_bytes.h"
 
 namespace dstrain::preprocess {

@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 
-#include "runtime/base/fd_io.h"
-#include "runtime/base/file.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::preprocess {
 

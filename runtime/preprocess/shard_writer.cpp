@@ -7,10 +7,10 @@
 #include <fcntl.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/data/megatron_set.h"
 #include "runtime/data/token_file.h"
+#include "runtime/os/fd_io.h"
 
 namespace dstrain::preprocess {
 

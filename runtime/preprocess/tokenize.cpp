@@ -8,8 +8,8 @@
 #include <sys/file.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
-#include "runtime/base/shared_place.h"
+#include "runtime/os/file.h"
+#include "runtime/os/shared_place.h"
 #include "runtime/preprocess/encode_piece.h"
 #include "runtime/preprocess/ordered_work.h"
 #include "runtime/preprocess/piece_reader.h"

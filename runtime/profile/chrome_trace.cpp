@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/base/shared_place.h"
+#include "runtime/os/shared_place.h"
 
 namespace dstrain::profile {
 namespace {

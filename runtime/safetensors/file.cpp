@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
 #include "runtime/base/printable.h"
+#include "runtime/os/fd_io.h"
 #include "runtime/tensor/bfloat16.h"
 #include "runtime/tensor/float16.h"
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
-#include "runtime/base/shared_place.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/shared_place.h"
 
 namespace dstrain::safetensors {
 Writer::Writer(std::filesystem::path path, std::span<const TensorInfo> tensors)

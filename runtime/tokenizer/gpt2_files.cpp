@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/file.h"
 #include "runtime/base/json_text.h"
+#include "runtime/os/file.h"
 #include "runtime/tokenizer/json_field.h"
 #include "runtime/tokenizer/model_json.h"
 #include "runtime/tokenizer/pipeline.h"

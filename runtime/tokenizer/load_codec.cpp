@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "runtime/tokenizer/gpt2_files.h"
 #include "runtime/tokenizer/sentencepiece_codec.h"
 #include "runtime/tokenizer/special_names.h"

@@ -1,5 +1,5 @@
 #include "runtime/base/error.h"
-#include "runtime/base/plug_in.h"
+#include "runtime/os/plug_in.h"
 #include "runtime/tokenizer/plug_in.h"
 
 namespace dstrain::tokenizer {

@@ -6,7 +6,7 @@
 #include <sentencepiece_processor.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::tokenizer {
 namespace {

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/file.h"
 #include "runtime/base/json_text.h"
+#include "runtime/os/file.h"
 #include "runtime/tokenizer/json_field.h"
 
 namespace dstrain::tokenizer {

@@ -1,4 +1,4 @@
-#include "runtime/base/available_memory.h"
+#include "runtime/os/available_memory.h"
 
 #include <map>
 

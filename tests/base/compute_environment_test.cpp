@@ -1,4 +1,4 @@
-#include "runtime/base/compute_environment.h"
+#include "runtime/rank/compute_environment.h"
 
 #include <algorithm>
 #include <cstdlib>

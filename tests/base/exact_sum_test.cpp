@@ -1,4 +1,4 @@
-#include "runtime/base/exact_sum.h"
+#include "runtime/numeric/exact_sum.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 
 #include <cerrno>
 #include <fstream>
@@ -6,7 +6,7 @@
 
 #include <sys/stat.h>
 
-#include "runtime/base/fd_io.h"
+#include "runtime/os/fd_io.h"
 #include "tests/support/catch.h"
 #include "tests/support/child_process.h"
 #include "tests/support/file_limit.h"

@@ -1,4 +1,4 @@
-#include "runtime/base/inherited_listener.h"
+#include "runtime/rank/inherited_listener.h"
 
 #include <array>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 #include "tests/support/catch.h"
 
 using namespace dstrain;

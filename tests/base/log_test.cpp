@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/support/catch.h"
 
 using namespace dstrain;

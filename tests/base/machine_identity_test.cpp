@@ -1,4 +1,4 @@
-#include "runtime/base/machine_identity.h"
+#include "runtime/os/machine_identity.h"
 
 #include <array>
 

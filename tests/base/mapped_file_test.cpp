@@ -1,4 +1,4 @@
-#include "runtime/base/mapped_file.h"
+#include "runtime/os/mapped_file.h"
 
 #include <array>
 #include <fstream>
@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/os/file.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 

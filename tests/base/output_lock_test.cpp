@@ -1,4 +1,4 @@
-#include "runtime/base/output_lock.h"
+#include "runtime/rank/output_lock.h"
 
 #include <filesystem>
 #include <future>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"

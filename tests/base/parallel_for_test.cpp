@@ -1,4 +1,4 @@
-#include "runtime/base/parallel_for.h"
+#include "runtime/numeric/parallel_for.h"
 
 #include <limits>
 #include <numeric>

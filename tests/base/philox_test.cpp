@@ -1,4 +1,4 @@
-#include "runtime/base/philox.h"
+#include "runtime/numeric/philox.h"
 
 #include <cmath>
 #include <set>

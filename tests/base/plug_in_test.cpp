@@ -1,8 +1,8 @@
-#include "runtime/base/plug_in.h"
+#include "runtime/os/plug_in.h"
 
 #include <string>
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"

@@ -1,9 +1,9 @@
-#include "runtime/base/port_range.h"
+#include "runtime/rank/port_range.h"
 
 #include <cstdlib>
 
 #include "runtime/base/error.h"
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 #include "tests/support/catch.h"
 
 using namespace dstrain;

@@ -1,4 +1,4 @@
-#include "runtime/base/process_identity.h"
+#include "runtime/os/process_identity.h"
 
 #include <array>
 #include <csignal>

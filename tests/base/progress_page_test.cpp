@@ -1,4 +1,4 @@
-#include "runtime/base/progress_page.h"
+#include "runtime/rank/progress_page.h"
 
 #include <atomic>
 #include <cstdlib>

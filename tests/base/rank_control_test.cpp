@@ -1,4 +1,4 @@
-#include "runtime/base/rank_control.h"
+#include "runtime/rank/rank_control.h"
 
 #include <cstdlib>
 #include <limits>

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::test {
 

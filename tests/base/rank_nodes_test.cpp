@@ -1,4 +1,4 @@
-#include "runtime/base/rank_nodes.h"
+#include "runtime/rank/rank_nodes.h"
 
 #include <numeric>
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/random_bytes.h"
+#include "runtime/os/random_bytes.h"
 #include "tests/support/catch.h"
 
 using namespace dstrain;

@@ -1,5 +1,5 @@
 // What others may have put where a file of ours is to be. Owners are changed, which needs root.
-#include "runtime/base/shared_place.h"
+#include "runtime/os/shared_place.h"
 
 #include <fstream>
 #include <vector>
@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/fd_io.h"
-#include "runtime/base/file.h"
+#include "runtime/os/fd_io.h"
+#include "runtime/os/file.h"
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"

@@ -1,4 +1,4 @@
-#include "runtime/base/slurm_host_list.h"
+#include "runtime/rank/slurm_host_list.h"
 
 #include <array>
 #include <cstdio>

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 #include "tests/support/catch.h"
 #include "tests/support/process_end.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/base/starter.h"
+#include "runtime/rank/starter.h"
 
 #include "runtime/base/error.h"
 #include "tests/base/rank_environment.h"

@@ -1,4 +1,4 @@
-#include "runtime/base/tcp_peer.h"
+#include "runtime/os/tcp_peer.h"
 
 #include <array>
 
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 

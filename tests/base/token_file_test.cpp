@@ -1,4 +1,4 @@
-#include "runtime/base/token_file.h"
+#include "runtime/rank/token_file.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,9 +1,9 @@
-#include "runtime/base/token_listener.h"
+#include "runtime/os/token_listener.h"
 
 #include <array>
 #include <string>
 
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 #include "tests/support/catch.h"
 
 using namespace dstrain;

@@ -1,4 +1,4 @@
-#include "runtime/base/visible_gpus.h"
+#include "runtime/os/visible_gpus.h"
 
 #include "tests/support/catch.h"
 

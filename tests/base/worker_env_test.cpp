@@ -1,4 +1,4 @@
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/control_groups.h"
+#include "runtime/os/control_groups.h"
 #include "tests/base/rank_environment.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"

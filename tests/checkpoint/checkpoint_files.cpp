@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/philox.h"
 #include "runtime/checkpoint/catalog.h"
+#include "runtime/numeric/philox.h"
 
 namespace dstrain::test {
 

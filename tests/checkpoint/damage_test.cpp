@@ -3,8 +3,8 @@
 #include <iterator>
 
 #include "runtime/base/error.h"
-#include "runtime/base/philox.h"
 #include "runtime/checkpoint/catalog.h"
+#include "runtime/numeric/philox.h"
 #include "tests/checkpoint/checkpoint_files.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"

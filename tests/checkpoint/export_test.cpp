@@ -3,11 +3,11 @@
 #include <fstream>
 #include <limits>
 
-#include "runtime/base/file.h"
 #include "runtime/checkpoint/checkpoint_weights.h"
 #include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
 #include "runtime/model/random_source.h"
+#include "runtime/os/file.h"
 #include "tests/safetensors/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/largest_allocation.h"

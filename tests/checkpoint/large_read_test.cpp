@@ -5,9 +5,9 @@
 #include <fcntl.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/share_out.h"
+#include "runtime/os/fd_io.h"
 #include "tests/checkpoint/checkpoint_files.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"

@@ -9,10 +9,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "runtime/base/socket.h"
 #include "runtime/comm/make_communicator.h"
 #include "runtime/comm/mpi/mpi_starter.h"
 #include "runtime/device/cpu_stream.h"
+#include "runtime/os/socket.h"
 #include "runtime/tensor/buffer.h"
 
 /// A rank for processes_test: `comm_rank MODE` with the environment of a rank. Prints one line for

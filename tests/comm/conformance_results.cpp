@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/base/philox.h"
 #include "runtime/device/cpu_stream.h"
+#include "runtime/numeric/philox.h"
 #include "tests/comm/conformance.h"
 #include "tests/comm/reference.h"
 #include "tests/comm/tensors.h"

@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "runtime/base/error.h"
-#include "runtime/base/philox.h"
 #include "runtime/comm/control/hierarchical_control_group.h"
 #include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/packed_texts.h"
+#include "runtime/numeric/philox.h"
 #include "tests/comm/conformance.h"
 #include "tests/comm/memory_store.h"
 #include "tests/comm/reference.h"

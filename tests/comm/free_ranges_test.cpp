@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/base/philox.h"
+#include "runtime/numeric/philox.h"
 #include "tests/support/catch.h"
 
 using dstrain::comm::FreeRanges;

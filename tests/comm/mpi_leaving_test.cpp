@@ -2,9 +2,9 @@
 #include <memory>
 #include <thread>
 
-#include "runtime/base/plug_in.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/comm/mpi/mpi_library.h"
+#include "runtime/os/plug_in.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/comm/fake_mpi.h"
 #include "tests/support/catch.h"
 #include "tests/support/variable.h"

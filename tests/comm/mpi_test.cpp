@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/mpi_kind.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/comm/mpi/mpi_library.h"
+#include "runtime/rank/mpi_kind.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/net/two_nodes.h"
 #include "tests/support/catch.h"
 #include "tests/support/rank_process.h"

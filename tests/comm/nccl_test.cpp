@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/support/catch.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/temp_dir.h"

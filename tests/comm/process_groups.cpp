@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "runtime/base/error.h"
-#include "runtime/base/socket.h"
 #include "runtime/comm/control/hierarchical_control_group.h"
 #include "runtime/comm/hierarchical/hierarchical_communicator.h"
 #include "runtime/comm/make_communicator.h"
@@ -14,6 +13,7 @@
 #include "runtime/comm/shm/shm_communicator.h"
 #include "runtime/comm/store/tcp_store.h"
 #include "runtime/comm/tcp/tcp_transport.h"
+#include "runtime/os/socket.h"
 #include "tests/support/catch.h"
 
 namespace dstrain::test {

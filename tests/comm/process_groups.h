@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/comm/groups.h"
 
 namespace dstrain::test {

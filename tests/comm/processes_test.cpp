@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/random_bytes.h"
-#include "runtime/base/socket.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/os/random_bytes.h"
+#include "runtime/os/socket.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/support/catch.h"
 #include "tests/support/process_end.h"
 #include "tests/support/rank_process.h"

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/random_bytes.h"
-#include "runtime/base/socket.h"
 #include "runtime/comm/store/protocol.h"
 #include "runtime/comm/store/tcp_store.h"
+#include "runtime/os/random_bytes.h"
+#include "runtime/os/socket.h"
 #include "tests/comm/descriptor_limit.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"

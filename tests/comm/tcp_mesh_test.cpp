@@ -12,11 +12,11 @@
 
 #include <sys/socket.h>
 
-#include "runtime/base/random_bytes.h"
-#include "runtime/base/socket.h"
-#include "runtime/base/token_proof.h"
 #include "runtime/comm/tcp/tcp_transport.h"
 #include "runtime/device/cpu_stream.h"
+#include "runtime/os/random_bytes.h"
+#include "runtime/os/socket.h"
+#include "runtime/os/token_proof.h"
 #include "tests/comm/memory_store.h"
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"

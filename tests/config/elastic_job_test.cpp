@@ -1,7 +1,7 @@
 // How many ranks can go on with an elastic training, and how they share its batch.
 #include "runtime/config/elastic_job.h"
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "tests/config/resolved.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/file.h"
 #include "runtime/data/jinja_text.h"
+#include "runtime/os/file.h"
 #include "tests/data/token_files.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "runtime/base/label.h"
-#include "runtime/base/philox.h"
 #include "runtime/data/batch_loader.h"
 #include "runtime/data/open_samples.h"
+#include "runtime/numeric/philox.h"
 #include "tests/data/token_files.h"
 #include "tests/data/word_encoder.h"
 #include "tests/support/catch.h"

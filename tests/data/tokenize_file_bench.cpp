@@ -8,11 +8,11 @@
 
 #include <sys/resource.h>
 
-#include "runtime/base/mapped_file.h"
-#include "runtime/base/parallel_for.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/token_set.h"
 #include "runtime/data/tokenize_file.h"
+#include "runtime/numeric/parallel_for.h"
+#include "runtime/os/mapped_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/base/parallel_for.h"
+#include "runtime/numeric/parallel_for.h"
 #include "tests/support/catch.h"
 
 namespace dstrain {

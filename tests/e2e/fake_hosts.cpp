@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "launcher/protocol/protocol.h"
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::test {
 namespace {

@@ -11,8 +11,8 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "runtime/base/file.h"
 #include "runtime/base/utf8.h"
+#include "runtime/os/file.h"
 #include "tests/e2e/launch_process.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"

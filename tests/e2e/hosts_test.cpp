@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/deadline.h"
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/train_run.h"
 #include "tests/support/catch.h"

@@ -12,10 +12,10 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/random_bytes.h"
-#include "runtime/base/socket.h"
 #include "runtime/checkpoint/catalog.h"
+#include "runtime/os/file.h"
+#include "runtime/os/random_bytes.h"
+#include "runtime/os/socket.h"
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/catch.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "tests/e2e/launch_process.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"

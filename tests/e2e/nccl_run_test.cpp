@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/e2e/device_trace.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/e2e/trace_spans.h"

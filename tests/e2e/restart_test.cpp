@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/catch.h"

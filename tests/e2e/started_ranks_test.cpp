@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/socket.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/os/socket.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/rank_process.h"

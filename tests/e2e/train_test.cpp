@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/file.h"
 #include "runtime/base/units.h"
+#include "runtime/os/file.h"
 #include "tests/e2e/train_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "tests/fault/swapping_run.h"
 #include "tests/net/two_nodes.h"
 #include "tests/support/temp_dir.h"

@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/checkpoint/catalog.h"
+#include "runtime/os/file.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/rank_process.h"

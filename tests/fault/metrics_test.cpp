@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/e2e/resumable_run.h"
 #include "tests/fault/saved_steps.h"
 #include "tests/support/catch.h"

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
 #include "runtime/base/unique_handle.h"
+#include "runtime/os/fd_io.h"
 #include "tests/fault/swapping_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/worker_env.h"
+#include "runtime/rank/worker_env.h"
 #include "tests/fault/swapping_run.h"
 #include "tests/offload/io_support.h"
 #include "tests/support/catch.h"

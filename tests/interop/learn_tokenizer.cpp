@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
-#include "runtime/base/mapped_file.h"
+#include "runtime/os/file.h"
+#include "runtime/os/mapped_file.h"
 #include "runtime/tokenizer/bpe_trainer.h"
 #include "runtime/tokenizer/word_cut.h"
 

@@ -19,9 +19,9 @@
 #include "launcher/plan/dry_run.h"
 #include "launcher/plan/job_env.h"
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
-#include "runtime/base/rank_nodes.h"
-#include "runtime/base/socket.h"
+#include "runtime/os/file.h"
+#include "runtime/os/socket.h"
+#include "runtime/rank/rank_nodes.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 

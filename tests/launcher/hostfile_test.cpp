@@ -4,7 +4,7 @@
 
 #include "launcher/plan/host_name.h"
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/rank_control.h"
+#include "runtime/rank/rank_control.h"
 #include "tests/launcher/made_up_hosts.h"
 #include "tests/launcher/runtime_directory.h"
 #include "tests/launcher/seen_ranks.h"

@@ -4,7 +4,7 @@
 
 #include <sys/socket.h>
 
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 #include "tests/launcher/runtime_directory.h"
 #include "tests/support/catch.h"
 

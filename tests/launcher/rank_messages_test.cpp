@@ -4,7 +4,7 @@
 
 #include "launcher/process/pipes.h"
 #include "launcher/protocol/frame_pipe.h"
-#include "runtime/base/rank_control.h"
+#include "runtime/rank/rank_control.h"
 #include "tests/support/catch.h"
 
 using namespace dstrain;

@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "launcher/plan/job_env.h"
-#include "runtime/base/control_groups.h"
 #include "runtime/base/error.h"
+#include "runtime/os/control_groups.h"
 #include "tests/support/catch.h"
 
 using namespace dstrain;

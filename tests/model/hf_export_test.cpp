@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "runtime/base/file.h"
 #include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
+#include "runtime/os/file.h"
 #include "tests/safetensors/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/strict_safetensors.h"

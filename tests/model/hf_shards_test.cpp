@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/file.h"
 #include "runtime/model/hf_export.h"
 #include "runtime/model/hf_import.h"
+#include "runtime/os/file.h"
 #include "tests/safetensors/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/file_steps.h"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 #include "tests/net/link_end.h"
 #include "tests/net/ssh_server.h"
 #include "tests/support/catch.h"

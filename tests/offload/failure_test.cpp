@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "runtime/base/fd_io.h"
+#include "runtime/os/fd_io.h"
 #include "tests/offload/io_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"

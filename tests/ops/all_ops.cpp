@@ -1,6 +1,6 @@
 #include "tests/ops/all_ops.h"
 
-#include "runtime/base/exact_sum.h"
+#include "runtime/numeric/exact_sum.h"
 #include "runtime/ops/activation.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/attention.h"

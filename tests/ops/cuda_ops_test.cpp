@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/exact_sum.h"
 #include "runtime/base/label.h"
 #include "runtime/device/cpu_stream.h"
+#include "runtime/numeric/exact_sum.h"
 #include "runtime/ops/activation.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/attention.h"

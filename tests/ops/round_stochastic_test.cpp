@@ -4,8 +4,8 @@
 #include <limits>
 #include <numeric>
 
-#include "runtime/base/philox.h"
 #include "runtime/device/cpu_stream.h"
+#include "runtime/numeric/philox.h"
 #include "tests/support/catch.h"
 #include "tests/support/random_values.h"
 #include "tests/support/typed_values.h"

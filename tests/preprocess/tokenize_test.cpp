@@ -5,9 +5,9 @@
 
 #include <sys/file.h>
 
-#include "runtime/base/file.h"
 #include "runtime/data/megatron_set.h"
 #include "runtime/data/token_shards.h"
+#include "runtime/os/file.h"
 #include "tests/data/token_files.h"
 #include "tests/data/word_encoder.h"
 #include "tests/support/catch.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "tests/support/catch.h"
 #include "tests/support/file_limit.h"
 #include "tests/support/temp_dir.h"

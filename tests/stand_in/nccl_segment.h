@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/base/futex.h"
+#include "runtime/os/futex.h"
 
 namespace dstrain::stand_in {
 

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
 #include "runtime/base/unique_handle.h"
+#include "runtime/os/fd_io.h"
 
 namespace dstrain::test {
 

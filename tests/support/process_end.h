@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::test {
 

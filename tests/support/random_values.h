@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/base/philox.h"
+#include "runtime/numeric/philox.h"
 
 namespace dstrain::test {
 

@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/socket.h"
-#include "runtime/base/worker_env.h"
+#include "runtime/os/socket.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::test {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "runtime/base/philox.h"
+#include "runtime/numeric/philox.h"
 #include "runtime/tensor/host_access.h"
 #include "tests/support/catch.h"
 

@@ -1,7 +1,7 @@
 // What is malformed or not supported is refused in a line that names the file and the place.
 #include <string>
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "runtime/tokenizer/special_names.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/tokenizer_json.h"

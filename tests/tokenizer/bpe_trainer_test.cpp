@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/file.h"
 #include "runtime/base/sha256.h"
 #include "runtime/base/utf8.h"
+#include "runtime/os/file.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"

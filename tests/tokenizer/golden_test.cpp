@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/support/catch.h"
 #include "tests/tokenizer/random_texts.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/base/philox.h"
+#include "runtime/numeric/philox.h"
 #include "tests/support/catch.h"
 
 using namespace dstrain;

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/file.h"
 #include "runtime/base/utf8.h"
+#include "runtime/os/file.h"
 #include "runtime/tokenizer/tokenizer_json.h"
 #include "tests/support/catch.h"
 #include "tests/tokenizer/random_texts.h"

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/file.h"
 #include "runtime/base/sha256.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::test {
 namespace {

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "runtime/base/error.h"
-#include "runtime/base/philox.h"
 #include "runtime/base/utf8.h"
+#include "runtime/numeric/philox.h"
 #include "runtime/tokenizer/pattern.h"
 #include "runtime/tokenizer/regex_shape.h"
 #include "tests/support/catch.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/support/catch.h"
 

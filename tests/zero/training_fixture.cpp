@@ -3,13 +3,13 @@
 #include <array>
 
 #include "offload/make_file_io.h"
-#include "runtime/base/philox.h"
 #include "runtime/comm/control/shared_control_group.h"
 #include "runtime/comm/staged_communicator.h"
 #include "runtime/comm/thread/thread_communicator.h"
 #include "runtime/device/cpu_stream.h"
 #include "runtime/model/gpt2.h"
 #include "runtime/model/random_source.h"
+#include "runtime/numeric/philox.h"
 #include "runtime/ops/convert.h"
 #include "runtime/optim/parameter_groups.h"
 #include "tests/support/catch.h"

@@ -11,8 +11,8 @@
 #include "launcher/hosts/ssh/host_key.h"
 #include "launcher/hosts/ssh/login_turn.h"
 #include "runtime/base/error.h"
-#include "runtime/base/socket.h"
 #include "runtime/base/units.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::launcher {
 namespace {

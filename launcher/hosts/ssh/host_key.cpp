@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/fd_io.h"
 #include "runtime/base/unique_handle.h"
+#include "runtime/os/fd_io.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "launcher/hosts/ssh/ssh_link.h"
 #include "runtime/base/error.h"
-#include "runtime/base/plug_in.h"
+#include "runtime/os/plug_in.h"
 
 namespace dstrain::launcher {
 

@@ -17,7 +17,7 @@
 #include "launcher/process/pipes.h"
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
-#include "runtime/base/socket.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::launcher {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "launcher/process/pipes.h"
 #include "launcher/process/text.h"
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::launcher {
 namespace {

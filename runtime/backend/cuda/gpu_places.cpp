@@ -8,10 +8,10 @@
 
 #include <cuda_runtime_api.h>
 
-#include "runtime/base/machine_identity.h"
-#include "runtime/base/random_bytes.h"
 #include "runtime/comm/group_barrier.h"
 #include "runtime/device/cuda/cuda_check.h"
+#include "runtime/os/machine_identity.h"
+#include "runtime/os/random_bytes.h"
 
 namespace dstrain::cuda {
 namespace {

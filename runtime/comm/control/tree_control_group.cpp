@@ -9,10 +9,10 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "runtime/base/socket.h"
 #include "runtime/comm/group_barrier.h"
 #include "runtime/comm/packed_texts.h"
 #include "runtime/comm/split_plan.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::comm {
 namespace {

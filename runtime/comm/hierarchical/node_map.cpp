@@ -6,8 +6,8 @@
 #include <string>
 
 #include "runtime/base/error.h"
-#include "runtime/base/machine_identity.h"
 #include "runtime/comm/group_barrier.h"
+#include "runtime/os/machine_identity.h"
 
 namespace dstrain::comm {
 namespace {

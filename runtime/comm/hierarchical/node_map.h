@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "runtime/base/sha256.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/comm/store.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::comm {
 

@@ -10,7 +10,7 @@
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/plug_in.h"
+#include "runtime/os/plug_in.h"
 
 namespace dstrain::comm {
 namespace {

@@ -5,9 +5,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "runtime/base/mpi_kind.h"
 #include "runtime/comm/mpi/mpi_api.h"
 #include "runtime/comm/mpi/mpi_thread.h"
+#include "runtime/rank/mpi_kind.h"
 
 namespace dstrain::comm {
 

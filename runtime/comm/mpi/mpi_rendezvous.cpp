@@ -10,12 +10,12 @@
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/error.h"
-#include "runtime/base/machine_identity.h"
 #include "runtime/base/number.h"
-#include "runtime/base/port_range.h"
-#include "runtime/base/random_bytes.h"
 #include "runtime/comm/group_barrier.h"
 #include "runtime/comm/store/tcp_store.h"
+#include "runtime/os/machine_identity.h"
+#include "runtime/os/random_bytes.h"
+#include "runtime/rank/port_range.h"
 
 namespace dstrain::comm {
 namespace {

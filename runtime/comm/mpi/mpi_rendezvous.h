@@ -2,9 +2,9 @@
 #include <optional>
 #include <string>
 
-#include "runtime/base/socket.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/comm/mpi/mpi_library.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::comm {
 

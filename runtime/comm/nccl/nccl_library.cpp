@@ -8,8 +8,8 @@
 
 #include <dlfcn.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/plug_in.h"
+#include "runtime/os/file.h"
+#include "runtime/os/plug_in.h"
 
 namespace dstrain::comm {
 namespace {

@@ -16,9 +16,9 @@
 #include <sys/un.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/random_bytes.h"
-#include "runtime/base/socket.h"
 #include "runtime/comm/group_barrier.h"
+#include "runtime/os/random_bytes.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::comm {
 namespace {

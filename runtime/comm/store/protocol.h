@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/token_proof.h"
+#include "runtime/os/token_proof.h"
 
 /// What TcpStore's clients and server say to each other.
 ///

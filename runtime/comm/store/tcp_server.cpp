@@ -18,8 +18,8 @@
 #include <sys/socket.h>
 
 #include "runtime/base/log.h"
-#include "runtime/base/token_listener.h"
 #include "runtime/comm/store/protocol.h"
+#include "runtime/os/token_listener.h"
 
 namespace dstrain::comm {
 namespace {

@@ -2,8 +2,8 @@
 #include <string>
 #include <thread>
 
-#include "runtime/base/socket.h"
 #include "runtime/base/unique_handle.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::comm {
 

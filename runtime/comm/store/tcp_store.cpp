@@ -8,10 +8,10 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/tcp_peer.h"
-#include "runtime/base/worker_env.h"
 #include "runtime/comm/packed_texts.h"
 #include "runtime/comm/store/protocol.h"
+#include "runtime/os/tcp_peer.h"
+#include "runtime/rank/worker_env.h"
 
 namespace dstrain::comm {
 namespace {

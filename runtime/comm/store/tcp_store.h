@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/socket.h"
 #include "runtime/comm/store.h"
 #include "runtime/comm/store/tcp_server.h"
+#include "runtime/os/socket.h"
 
 namespace dstrain::comm {
 

@@ -11,9 +11,9 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/base/socket.h"
-#include "runtime/base/token_listener.h"
 #include "runtime/comm/group_barrier.h"
+#include "runtime/os/socket.h"
+#include "runtime/os/token_listener.h"
 
 namespace dstrain::comm {
 namespace {

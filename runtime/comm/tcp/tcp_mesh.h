@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "runtime/base/function_ref.h"
-#include "runtime/base/port_range.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/comm/store.h"
+#include "runtime/rank/port_range.h"
 
 namespace dstrain::comm {
 

@@ -5,8 +5,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "runtime/base/parallel_for.h"
 #include "runtime/device/cuda/cuda_check.h"
+#include "runtime/numeric/parallel_for.h"
 
 namespace dstrain::cuda {
 namespace {

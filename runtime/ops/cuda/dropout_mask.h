@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/base/philox.h"
+#include "runtime/numeric/philox.h"
 #include "runtime/ops/cuda/launch.h"
 #include "runtime/ops/dropout_site.h"
 

@@ -5,9 +5,9 @@
 
 #include <cublasLt.h>
 
-#include "runtime/base/exact_sum.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/device/cuda/cuda_stream_access.h"
+#include "runtime/numeric/exact_sum.h"
 
 namespace dstrain::ops::gpu {
 

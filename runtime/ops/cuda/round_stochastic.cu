@@ -1,4 +1,4 @@
-#include "runtime/base/philox.h"
+#include "runtime/numeric/philox.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/elementwise.h"
 #include "runtime/ops/elements.h"
