@@ -14,7 +14,7 @@
 namespace dstrain {
 namespace {
 
-constexpr int safe_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+constexpr int reading_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
 [[noreturn]] void fail_open(int error, const std::string& name) {
   if (error == ENOENT) fail(ErrorCode::input, "{}: missing", name);
@@ -119,12 +119,13 @@ UniqueFd open_beneath(int directory, const std::string& path, const std::string&
   for (std::size_t end = path.find('/'); end != std::string::npos; end = path.find('/', begin)) {
     const std::string step = path.substr(begin, end - begin);
     UniqueFd next(
-        ::openat(parent ? parent.get() : directory, step.c_str(), safe_flags | O_DIRECTORY));
+        ::openat(parent ? parent.get() : directory, step.c_str(), reading_flags | O_DIRECTORY));
     if (!next) fail_open(errno, name);
     parent = std::move(next);
     begin = end + 1;
   }
-  UniqueFd fd(::openat(parent ? parent.get() : directory, path.substr(begin).c_str(), safe_flags));
+  UniqueFd fd(
+      ::openat(parent ? parent.get() : directory, path.substr(begin).c_str(), reading_flags));
   if (!fd) fail_open(errno, name);
   return fd;
 }

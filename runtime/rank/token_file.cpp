@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t token_bytes = 16;
 constexpr mode_t others = S_IRWXG | S_IRWXO;
-constexpr double look_seconds = 0.05;
+constexpr double token_look_seconds = 0.05;
 
 fs::path token_directory() {
   if (const char* const named = std::getenv(env::token_directory)) return named;
@@ -113,7 +113,7 @@ TokenFile TokenFile::wait_for(const std::string& job, double timeout_seconds) {
     if (std::optional<std::string> token = read_token(path)) return {{}, std::move(*token)};
     if (deadline.passed()) break;
     // A network filesystem tells nobody when a file appears.
-    deadline.rest(look_seconds);
+    deadline.rest(token_look_seconds);
   }
   fail(ErrorCode::timeout,
        "{} did not appear within {:g} s: rank 0 makes it; is the directory the same on all nodes? "
