@@ -244,6 +244,10 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   std::ranges::move(setup.data_notes, std::back_inserter(setup.notes));
   take_tokenizer(setup, setup.settings.data.tokenizer);
   settle_bytes(setup, *model);
+  if (options.packing.typed() && setup.training_data && !setup.training_data->packing()) {
+    setup.notes.push_back(fmt::format("{} has no effect: {} is no file of JSON lines",
+                                      options.packing.typed_as, setup.training_data->path()));
+  }
   const config::DataSettings data = setup.settings.data;
   setup.options = options;
   setup.context = {.world_size = place.world_size,

@@ -13,6 +13,7 @@
 
 #include "runtime/base/units.h"
 #include "runtime/config/schedule_json.h"
+#include "runtime/data/stream_samples.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -20,8 +21,8 @@ namespace {
 /// "AdamW, weight decay 0.1 but of biases and norm weights".
 std::string describe(const config::OptimizerSettings& optimizer) {
   const std::string_view difference = rules::difference(optimizer.rule);
-  const std::string text = fmt::format("{}{}", rules::type_of(optimizer.rule),
-                                       difference.empty() ? "" : fmt::format(" ({})", difference));
+  std::string text = fmt::format("{}{}", rules::type_of(optimizer.rule),
+                                 difference.empty() ? "" : fmt::format(" ({})", difference));
   const double decay = rules::weight_decay(optimizer.rule);
   if (decay == 0) return text;
   return fmt::format("{}, weight decay {}{}", text, decay,
@@ -96,6 +97,13 @@ std::vector<std::string> differences(const TrainSetup& setup) {
   if (is_half(settings.dtype) && settings.ds_config_text.empty()) {
     found.push_back(
         fmt::format("{} as by DeepSpeed (there autocast)", config::precision_name(settings.dtype)));
+  }
+  if (dynamic_cast<const data::StreamSamples*>(setup.training_data.get()) != nullptr) {
+    found.emplace_back("samples of block_size + 1 tokens (in run_clm.py of block_size)");
+  }
+  if (setup.training_data && setup.training_data->sizes().source > 0 &&
+      settings.accumulation_steps > 1) {
+    found.emplace_back("a step's loss is the mean of its micro-batches (there their sum, for T5)");
   }
   if (drops_micro_steps(setup)) {
     found.emplace_back(

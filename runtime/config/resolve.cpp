@@ -144,6 +144,12 @@ void resolve_rest(SettingsBuilder& builder) {
   if (tune.value && !settings.trains) {
     builder.problems().warn({}, tune.typed_as, "has no effect: no step is taken");
   }
+  const Flag<std::string>& random = builder.options().config_name;
+  if (!settings.trains && random.typed() && !builder.options().resume_from_checkpoint.typed()) {
+    builder.problems().warn({}, random.typed_as,
+                            "the weights that are evaluated are random; name a trained model with "
+                            "--model_name_or_path");
+  }
   settings.output = {.directory = builder.options().output_dir.value,
                      .overwrite = builder.options().overwrite_output_dir.value,
                      .logging = cadence(builder, builder.options().logging_strategy.value,

@@ -52,13 +52,9 @@ void resolve_parameters(SettingsBuilder& builder, rules::Settings& rule) {
   builder.settings().schedule.learning_rate =
       builder.pick("optimizer.params.lr", rate,
                    has_section(builder) ? rules::default_learning_rate(rule) : rate.value);
-  std::visit(
-      [&](auto& own) {
-        rules::for_each_parameter(own, [&](std::string_view key, auto& value) {
-          resolve(builder, fmt::format("optimizer.params.{}", key), value);
-        });
-      },
-      rule);
+  rules::for_each_parameter(rule, [&](std::string_view key, auto& value) {
+    resolve(builder, fmt::format("optimizer.params.{}", key), value);
+  });
 }
 
 // What the keys and options of single rules mean beside their parameters.

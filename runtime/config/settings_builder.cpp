@@ -1,5 +1,6 @@
 #include "runtime/config/settings_builder.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
@@ -94,8 +95,9 @@ std::optional<std::int64_t> SettingsBuilder::training_steps() const {
   if (context_.train_samples <= 0 || batch <= 0) return std::nullopt;
   const std::int64_t epoch =
       steps_per_epoch(context_.train_samples, batch, settings().data.drop_last);
+  constexpr double steps_max = 0x1p53;  // more than any run takes
   return static_cast<std::int64_t>(
-      std::ceil(options_.num_train_epochs.value * static_cast<double>(epoch)));
+      std::min(std::ceil(options_.num_train_epochs.value * static_cast<double>(epoch)), steps_max));
 }
 
 Resolved SettingsBuilder::finish() {

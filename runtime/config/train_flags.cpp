@@ -208,7 +208,7 @@ const std::array rows{
             .help = "AdamW, under any of Hugging Face's names for it",
             .choices = "adamw_torch|adamw_torch_fused|adamw_hf|adamw_apex_fused",
             .others_unbuilt = true,
-            .others = "; Adam and LAMB are an optimizer.type of --deepspeed's file",
+            .others = "; other optimizers are an optimizer.type of --deepspeed's file",
             .rare = true},
     FlagRow{.group = "Schedule",
             .name = "max_grad_norm",

@@ -67,7 +67,7 @@ std::unique_ptr<SampleSource> open_json_lines(const TextFile& file,
   if (options.packing && set.kind() == RecordKind::text) {
     std::vector<std::int64_t> cuts = cut_records(set, options.split);
     return std::make_unique<StreamSamples>(
-        std::make_unique<RecordStream>(std::move(origin), std::move(set)), options.sizes,
+        std::make_unique<RecordStream>(std::move(origin), std::move(set), true), options.sizes,
         StreamSamples::Tail::padded, std::move(cuts));
   }
   return std::make_unique<RecordSamples>(
@@ -84,7 +84,7 @@ std::unique_ptr<TokenStream> open_stream(const std::string& path,
   const MappedFile file(path);
   const TextFile text{path, file.bytes()};
   return std::make_unique<RecordStream>(record_file(text, options),
-                                        tokens_of(text, encoder, options, tokenize_text));
+                                        tokens_of(text, encoder, options, tokenize_text), false);
 }
 
 std::unique_ptr<SampleSource> open_pairs(const std::string& path, const SampleOptions& options) {

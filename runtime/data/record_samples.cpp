@@ -9,8 +9,8 @@
 
 namespace dstrain::data {
 
-RecordStream::RecordStream(RecordFile file, TokenSet set)
-    : TokenStream(file.path), file_(std::move(file)), set_(std::move(set)) {}
+RecordStream::RecordStream(RecordFile file, TokenSet set, bool documents)
+    : TokenStream(file.path), file_(std::move(file)), set_(std::move(set)), documents_(documents) {}
 
 std::int64_t RecordStream::next_document(std::int64_t token) const {
   std::int64_t first = 0;  // of the records that begin behind the token

@@ -20,7 +20,8 @@ struct RecordFile {
 /// The tokens of all records one after another.
 class RecordStream : public TokenStream {
  public:
-  RecordStream(RecordFile file, TokenSet set);
+  /// `documents`: each record is one; else nobody knows where they begin.
+  RecordStream(RecordFile file, TokenSet set, bool documents);
   [[nodiscard]] std::int64_t bytes() const override { return file_.bytes; }
   [[nodiscard]] Checksum digest(std::int64_t /*blocks*/) const override { return file_.digest; }
   [[nodiscard]] bool is_text() const override { return true; }
@@ -28,12 +29,13 @@ class RecordStream : public TokenStream {
   void read(std::int64_t begin, std::span<std::int32_t> tokens) const override {
     set_.ids().read(begin, tokens, file_.vocabulary, path());
   }
-  [[nodiscard]] bool knows_documents() const override { return true; }
+  [[nodiscard]] bool knows_documents() const override { return documents_; }
   [[nodiscard]] std::int64_t next_document(std::int64_t token) const override;
 
  private:
   RecordFile file_;
   TokenSet set_;
+  bool documents_;
 };
 
 /// Rows of T + 1 tokens, filled with whole records in their order: one each, or as many as fit. The

@@ -61,6 +61,10 @@ void make_whole(const fs::path& path, FunctionRef<void(const fs::path&)> make) {
     if (::rename(temporary.c_str(), path.c_str()) != 0) {
       fail_errno(errno, "rename to " + path.string());
     }
+  } catch (const Error& error) {
+    ::unlink(temporary.c_str());
+    if (error.code() != ErrorCode::io) throw;
+    fail(ErrorCode::io, "{}; set DSTRAIN_CACHE to a directory with room for tokens", error.what());
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;

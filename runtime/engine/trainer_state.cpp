@@ -31,13 +31,9 @@ Json json_of(const rules::Betas& betas) {
 
 Json optimizer_json(const config::OptimizerSettings& optimizer, double learning_rate) {
   Json json{{"type", rules::type_of(optimizer.rule)}, {"lr", learning_rate}};
-  std::visit(
-      [&json](const auto& own) {
-        rules::for_each_parameter(own, [&json](std::string_view key, const auto& value) {
-          json[std::string(key)] = json_of(value);
-        });
-      },
-      optimizer.rule);
+  rules::for_each_parameter(optimizer.rule, [&json](std::string_view key, const auto& value) {
+    json[std::string(key)] = json_of(value);
+  });
   if (rules::weight_decay(optimizer.rule) > 0 && !optimizer.decays_all) {
     json["no_decay"] = "biases and norm weights";
   }

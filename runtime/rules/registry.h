@@ -62,14 +62,14 @@ void visit(const Settings& settings, const Body& body) {
   });
 }
 
-/// Calls `body` with each parameter's key and its value: a double, a bool or Betas.
-template <class Own, class Body>
-void for_each_parameter(Own& settings, const Body& body) {
-  Rules::visit(Settings(settings).index(), [&](auto rule) {
-    if constexpr (std::is_same_v<typename decltype(rule)::Settings, std::remove_const_t<Own>>) {
-      for (const auto& parameter : rule.parameters) {
-        std::visit([&](auto member) { body(parameter.key, settings.*member); }, parameter.member);
-      }
+/// Calls `body` with each parameter's key and its value: a double, a bool or Betas. `settings`:
+/// Settings, or a constant of them.
+template <class AnySettings, class Body>
+void for_each_parameter(AnySettings& settings, const Body& body) {
+  Rules::visit(settings.index(), [&](auto rule) {
+    auto& own = std::get<typename decltype(rule)::Settings>(settings);
+    for (const auto& parameter : rule.parameters) {
+      std::visit([&](auto member) { body(parameter.key, own.*member); }, parameter.member);
     }
   });
 }

@@ -143,8 +143,8 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
        "--dataset_config ro-en: data sets are not downloaded; give --train_file FILE"},
       {{"--optim", "adafactor"},
        "--optim adafactor: not implemented; leave it out or set it to adamw_torch or "
-       "adamw_torch_fused or adamw_hf or adamw_apex_fused; Adam and LAMB are an optimizer.type of "
-       "--deepspeed's file"},
+       "adamw_torch_fused or adamw_hf or adamw_apex_fused; other optimizers are an optimizer.type "
+       "of --deepspeed's file"},
       {{"--metric_for_best_model", "accuracy"},
        "--metric_for_best_model accuracy: not implemented; leave it out or set it to loss or "
        "eval_loss"},

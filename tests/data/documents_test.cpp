@@ -12,13 +12,16 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-/// Document starts of all samples, through the byte tokenizer.
-std::vector<Ids> starts_of(const std::string& name, const std::string& text, bool packing = true) {
+/// Document starts of all samples.
+std::vector<Ids> starts_of(const std::string& name,
+                           const std::string& text,
+                           bool packing = true,
+                           const std::string& tokenizer = "byte") {
   const TempDir folder;
   const auto source =
-      data::open_samples(write_file(folder.path() / name, text), *data::make_encoder("byte"),
+      data::open_samples(write_file(folder.path() / name, text), *data::make_encoder(tokenizer),
                          {.sizes = {.tokens = 6, .documents = true},
-                          .vocabulary = 256,
+                          .vocabulary = 60'000,
                           .packing = packing,
                           .cache = folder.path() / "cache"});
   std::vector<Ids> all;
@@ -48,8 +51,13 @@ TEST_CASE("Documents: texts of a stream may lie in several samples", "[data][doc
 }
 
 TEST_CASE("Documents: a file that does not know them is refused", "[data][documents]") {
-  CHECK_THAT(error_of([] { starts_of("d.txt", "some text without ends"); }),
-             Catch::Matchers::ContainsSubstring("such a file does not tell where documents begin"));
+  const std::string gpt2 = DSTRAIN_SOURCE_DIR "/tests/golden/tokenizers/gpt2";
+  for (const std::string& tokenizer : {std::string("byte"), gpt2}) {
+    CAPTURE(tokenizer);
+    CHECK_THAT(
+        error_of([&] { starts_of("d.txt", "some text without ends", true, tokenizer); }),
+        Catch::Matchers::ContainsSubstring("such a file does not tell where documents begin"));
+  }
 }
 
 }  // namespace
