@@ -146,8 +146,7 @@ TEST_CASE("Resolve: what files and options say of a run at its edges", "[config]
   CHECK(evaluated_settings({"--do_train"}).trains);
   CHECK_FALSE(evaluated_settings({"--do_eval", "--validation_file", "v"}).trains);
   const Arguments random{"--do_eval", "--validation_file", "v", "--config_name", "gpt2"};
-  REQUIRE(evaluated_settings(random).warnings.size() == 1);
-  CHECK(contains(evaluated_settings(random).warnings[0],
+  CHECK(contains(fmt::format("{}", fmt::join(evaluated_settings(random).warnings, "\n")),
                  "the weights that are evaluated are random"));
   CHECK(evaluated_settings({"--num_train_epochs", "5e18"}).steps == std::int64_t{1} << 53);
   CHECK(evaluated_settings({"--config_name", "gpt2-medium", "--num-layers", "2"}).model.config ==
