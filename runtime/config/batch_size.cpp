@@ -1,5 +1,7 @@
 #include "runtime/config/batch_size.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace dstrain::config {
@@ -60,6 +62,12 @@ Batch completed(const BatchGiven& given, std::int64_t world) {
 }
 
 }  // namespace
+
+std::int64_t largest_divisor(std::int64_t number, std::int64_t most) {
+  std::int64_t divisor = std::min(number, most);
+  while (number % divisor != 0) --divisor;
+  return divisor;
+}
 
 Result<Batch> solve_batch(const BatchGiven& given, std::int64_t world_size) {
   if (auto problem = given_problem(given)) return *problem;

@@ -20,6 +20,9 @@ struct Batch {
   std::int64_t accumulation = 0;
 };
 
+/// The largest number up to `most` that divides `number`; both are positive.
+std::int64_t largest_divisor(std::int64_t number, std::int64_t most);
+
 /// Fills in what is not given by DeepSpeed's rules and checks the whole. A failure names the keys
 /// and the numbers.
 Result<Batch> solve_batch(const BatchGiven& given, std::int64_t world_size);

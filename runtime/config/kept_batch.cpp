@@ -1,6 +1,5 @@
 #include "runtime/config/kept_batch.h"
 
-#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -18,9 +17,8 @@ constexpr std::string_view at_most = " up to ";
 std::optional<Batch> share_kept_batch(const KeptBatch& kept, std::int64_t ranks) {
   if (kept.train % ranks != 0) return std::nullopt;
   const std::int64_t each = kept.train / ranks;
-  std::int64_t micro = std::min(kept.micro, each);
   if (kept.micro_given && each % kept.micro != 0) return std::nullopt;
-  while (each % micro != 0) --micro;
+  const std::int64_t micro = largest_divisor(each, kept.micro);
   return Batch{kept.train, micro, each / micro};
 }
 

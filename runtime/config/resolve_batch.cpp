@@ -22,17 +22,15 @@ void check_agreement(SettingsBuilder& builder) {
                           options.gradient_accumulation_steps);
 }
 
-/// Origins: of the train batch, the micro batch and the accumulation.
-void decide(SettingsBuilder& builder,
-            const Batch& batch,
-            const std::array<std::string, 3>& origins = {"derived", "derived", "derived"}) {
+void decide(SettingsBuilder& builder, const Batch& batch, const BatchOrigins& origins = {}) {
   builder.settings().train_batch_size = batch.train;
   builder.settings().micro_batch_size = batch.micro;
   builder.settings().accumulation_steps = batch.accumulation;
+  builder.settings().batch_origins = origins;
   if (builder.context().world_size == 0) return;
-  builder.decided(train_batch_key, batch.train, origins[0]);
-  builder.decided(micro_batch_key, batch.micro, origins[1]);
-  builder.decided(accumulation_key, batch.accumulation, origins[2]);
+  builder.decided(train_batch_key, batch.train, origins.train);
+  builder.decided(micro_batch_key, batch.micro, origins.micro);
+  builder.decided(accumulation_key, batch.accumulation, origins.accumulation);
 }
 
 /// A batch that only this number of ranks has would change when a host is lost.
@@ -73,6 +71,7 @@ void resolve_elasticity(SettingsBuilder& builder) {
   }
   warn_of_other_batch(builder, *elasticity);
   decide(builder, batch.value());
+  builder.settings().batch_origins = {"elasticity", "elasticity", "elasticity"};
 }
 
 /// Of an elastic job: more steps of accumulation make up for ranks that are gone.
@@ -118,13 +117,31 @@ std::string describe_origins(const GivenBatch& given, std::int64_t ranks) {
   return text + fmt::format("; the launch has {}", counted(ranks, "rank"));
 }
 
+/// How the user names a size: the key of the file, or the option that was typed.
+std::string_view name_of(const GivenSize& size, std::string_view key) {
+  const std::string_view origin = size.origin;
+  return origin.starts_with("flag ") ? origin.substr(origin.find(' ') + 1) : key;
+}
+
+/// The micro batch, no larger than the one that is given, with which the train batch comes about.
+std::optional<std::int64_t> smaller_micro(const GivenBatch& given, std::int64_t ranks) {
+  const std::int64_t steps = given.accumulation.value.value_or(1) * ranks;
+  if (!given.micro.value || *given.train.value % steps != 0) return std::nullopt;
+  const std::int64_t each = *given.train.value / steps;
+  if (given.accumulation.value) return each;
+  return largest_divisor(each, *given.micro.value);
+}
+
 /// What of them would do.
 std::string batch_advice(const GivenBatch& given, std::int64_t ranks) {
   const std::int64_t each =
       given.micro.value.value_or(1) * given.accumulation.value.value_or(1) * ranks;
   const std::int64_t fewer = *given.train.value / each * each;
-  return fmt::format(": set {} to a multiple of {}, such as {}{}", train_batch_key, each,
-                     fewer > 0 ? fmt::format("{} or ", fewer) : "", fewer + each);
+  const std::optional<std::int64_t> micro = smaller_micro(given, ranks);
+  return fmt::format(
+      ": set {} to a multiple of {}, such as {}{}{}", name_of(given.train, train_batch_key), each,
+      fewer > 0 ? fmt::format("{} or ", fewer) : "", fewer + each,
+      micro ? fmt::format(", or {} to {}", name_of(given.micro, micro_batch_key), *micro) : "");
 }
 
 }  // namespace

@@ -82,6 +82,14 @@ struct DataSettings {
   std::uint64_t seed = 42;  ///< of shuffling
 };
 
+/// Where each size of the batch comes from: "file", "flag --batch_size", "default", "derived", or
+/// "elasticity", the section.
+struct BatchOrigins {
+  std::string train = "derived";
+  std::string micro = "derived";
+  std::string accumulation = "derived";
+};
+
 /// How often something happens in training.
 struct Cadence {
   enum class Unit { never, steps, epochs };
@@ -148,6 +156,7 @@ struct TrainSettings {
   std::int64_t train_batch_size = 0;  ///< sequences per optimizer step over all ranks
   std::int64_t micro_batch_size = 0;  ///< sequences per rank and micro step
   std::int64_t accumulation_steps = 1;
+  BatchOrigins batch_origins{};
   std::int64_t steps = 0;  ///< optimizer steps; 0 also where they depend on data not known yet
   double gradient_clipping = 0;  ///< largest global norm; 0: none
   DType dtype = DType::f32;      ///< f32, or bf16 or f16: of weights and activations

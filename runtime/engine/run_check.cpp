@@ -8,6 +8,9 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/units.h"
+#include "runtime/config/batch_size.h"
+#include "runtime/config/given_batch.h"
 #include "runtime/model/families.h"
 
 namespace dstrain::engine {
@@ -15,18 +18,79 @@ namespace {
 
 using Differences = std::vector<RunDifference>;
 
-std::string batch_remedy(const TrainerState& saved, const TrainerState& run) {
-  const std::int64_t micro_step = run.micro_step_samples;
-  if (micro_step > 0 && saved.train_batch_size % micro_step == 0) {
-    return fmt::format(
-        "set --gradient_accumulation_steps {}, or the train_batch_size or --global_batch_size that "
-        "says otherwise to {}",
-        saved.train_batch_size / micro_step, saved.train_batch_size);
+/// A size of the batch that the user is to set: under which option, or else key of the file.
+struct BatchSetting {
+  std::string_view option;
+  std::string_view key;
+  std::string_view origin;
+  std::int64_t now = 0;
+  std::int64_t wanted = 0;
+
+  [[nodiscard]] bool in_file() const { return origin == "file" || origin == "elasticity"; }
+  [[nodiscard]] bool given() const { return in_file() || origin.starts_with("flag "); }
+  /// "--batch_size 2", "train_batch_size 4".
+  [[nodiscard]] std::string text() const {
+    const std::string_view name = in_file() ? key
+                                  : origin.starts_with("flag ")
+                                      ? origin.substr(origin.find(' ') + 1)
+                                      : option;
+    return fmt::format("{} {}", name, wanted);
   }
-  return fmt::format(
-      "set train_batch_size or --global_batch_size to {}, with a micro batch that "
-      "divides it",
-      saved.train_batch_size);
+};
+
+std::string batch_settings_text(const std::vector<BatchSetting>& settings) {
+  std::vector<std::string> options;
+  std::vector<std::string> keys;
+  for (const BatchSetting& setting : settings) {
+    (setting.in_file() ? keys : options).push_back(setting.text());
+  }
+  if (settings.front().origin == "elasticity") {
+    return fmt::format("replace the section elasticity of the --deepspeed file by {}",
+                       fmt::join(keys, ", "));
+  }
+  const std::string typed = fmt::format("set {}", fmt::join(options, " "));
+  if (keys.empty()) return typed;
+  return fmt::format("{}{} in the --deepspeed file", options.empty() ? "set " : typed + ", and ",
+                     fmt::join(keys, " and "));
+}
+
+/// How the ranks of this run get the batch of the checkpoint.
+std::string batch_remedy(const TrainerState& saved, const TrainerState& run) {
+  const std::int64_t batch = saved.train_batch_size;
+  if (batch < 1 || run.ranks < 1 || run.micro_batch_size < 1) {
+    return fmt::format("set --global_batch_size {}", batch);
+  }
+  if (batch % run.ranks != 0) {
+    const std::int64_t ranks = config::largest_divisor(batch, run.ranks);
+    return fmt::format("{} cannot share a batch of {} evenly; launch {}",
+                       counted(run.ranks, "rank"), batch, counted(ranks, "rank"));
+  }
+  const config::BatchOrigins& origins = run.batch_origins;
+  BatchSetting train{"--global_batch_size", config::train_batch_key, origins.train,
+                     run.train_batch_size, batch};
+  BatchSetting micro{"--per_device_train_batch_size", config::micro_batch_key, origins.micro,
+                     run.micro_batch_size};
+  BatchSetting steps{"--gradient_accumulation_steps", config::accumulation_key,
+                     origins.accumulation,
+                     run.train_batch_size / (run.micro_batch_size * run.ranks)};
+  const std::int64_t each = batch / run.ranks;
+  const bool micro_follows = train.given() && !micro.given();
+  if (micro_follows) {
+    steps.wanted = steps.given() && each % steps.now == 0 ? steps.now : 1;
+    micro.wanted = each / steps.wanted;
+  } else {
+    micro.wanted = config::largest_divisor(each, run.micro_batch_size);
+    steps.wanted = each / micro.wanted;
+  }
+  const bool elastic = train.origin == "elasticity";
+  const bool sets_train = train.given() || micro.wanted != micro.now;
+  std::vector<BatchSetting> settings;
+  if (sets_train) settings.push_back(train);
+  if (elastic || (micro.wanted != micro.now && !micro_follows)) settings.push_back(micro);
+  if (elastic || (steps.wanted != steps.now && (steps.given() || !sets_train))) {
+    settings.push_back(steps);
+  }
+  return batch_settings_text(settings);
 }
 
 template <class T>
@@ -170,7 +234,8 @@ void compare_data(Differences& all,
     const std::int64_t batch = saved_state.train_batch_size;
     if (batch > 0 && saved.samples % batch != 0) {
       compare(found, "dataloader_drop_last", saved_state.drop_last, run_state.drop_last,
-              fmt::format("set --dataloader_drop_last, or the key that says otherwise, to {}",
+              fmt::format("set --dataloader_drop_last {0}, or, if the --deepspeed file has the "
+                          "key, dataloader_drop_last {0} there",
                           saved_state.drop_last));
     }
   }

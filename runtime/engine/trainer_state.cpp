@@ -200,7 +200,9 @@ TrainerState describe_run(const config::TrainSettings& settings,
            {"zero_stage", settings.zero.stage}}
           .dump();
   state.gradient_clipping = settings.gradient_clipping;
-  state.micro_step_samples = settings.micro_batch_size * world_size;
+  state.micro_batch_size = settings.micro_batch_size;
+  state.ranks = world_size;
+  state.batch_origins = settings.batch_origins;
   return state;
 }
 

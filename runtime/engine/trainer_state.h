@@ -91,8 +91,10 @@ struct TrainerState {
   std::string matmul_algorithms{};
   std::string client_state = "{}";  ///< JSON of a library's user, kept as it is
 
-  /// Samples of a micro step over all ranks, to say how a batch size comes about. Not saved.
-  std::int64_t micro_step_samples = 0;
+  // To say how a batch size comes about. Not saved.
+  std::int64_t micro_batch_size = 0;  ///< of each rank
+  std::int64_t ranks = 0;
+  config::BatchOrigins batch_origins{};
 };
 
 /// The state of a run that has not begun.

@@ -257,7 +257,10 @@ TEST_CASE("Resolve: batch sizes that do not fit", "[config][resolve]") {
                "9 != 2 * 2 * 2; train_micro_batch_size_per_gpu 2 is --per_device_train_batch_size; "
                "gradient_accumulation_steps follows from the others, rounded down; the launch has "
                "2 ranks: set train_batch_size to a multiple of 4, such as 8 or 12"));
-  CHECK(contains(error_of("", {"--global-batch-size", "7"}), "Check batch"));
+  CHECK(contains(error_of("", {"--global-batch-size", "7"}),
+                 "the launch has 2 ranks: set --global_batch_size to a multiple of 2, such as 6"));
+  CHECK(contains(error_of("", {"--global_batch_size", "4", "--batch_size", "8"}),
+                 "set --global_batch_size to a multiple of 16, such as 16, or --batch_size to 2"));
   CHECK(contains(error_of(R"({"train_batch_size": 1})"),
                  "less than gradient_accumulation_steps 1 * world size 2); "));
   CHECK(contains(error_of(R"({"train_batch_size": 1})"),

@@ -296,7 +296,7 @@ TEST_CASE("Resume: what cannot go on is refused before a rank starts", "[e2e][re
   const test::TrainRun batch = test::run_train(2, config, output, other.arguments(4));
   CHECK(batch.status == 2);
   CHECK_THAT(batch.err, ContainsSubstring("train_batch_size is 12 in the checkpoint and 6 now: set "
-                                          "--gradient_accumulation_steps 2"));
+                                          "--global_batch_size 12\n"));
 }
 
 TEST_CASE("Resume: --ignore_data_skip goes on with another batch and context and data",

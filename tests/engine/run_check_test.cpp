@@ -55,6 +55,87 @@ TEST_CASE("RunCheck: another tokenizer is refused with the way back", "[engine][
   CHECK(differences(text_run("byte"), other).size() == 1);
 }
 
+TEST_CASE("RunCheck: the way back to the batch of the checkpoint works as typed",
+          "[engine][resume]") {
+  struct Row {
+    std::int64_t saved;
+    std::int64_t ranks;
+    std::int64_t micro;
+    std::int64_t steps;
+    dstrain::config::BatchOrigins origins;
+    std::string remedy;
+  };
+  const std::string flag = "flag ";
+  const Row row = GENERATE_COPY(values<Row>({
+      {4,
+       2,
+       8,
+       1,
+       {"derived", "default", "default"},
+       "set --global_batch_size 4 --per_device_train_batch_size 2"},
+      {4,
+       2,
+       8,
+       2,
+       {"derived", flag + "--batch_size", flag + "--gradient_accumulation_steps"},
+       "set --global_batch_size 4 --batch_size 2 --gradient_accumulation_steps 1"},
+      {16, 2, 4, 1, {"derived", "default", "default"}, "set --gradient_accumulation_steps 2"},
+      {4,
+       2,
+       4,
+       1,
+       {flag + "--global_batch_size", "derived", "derived"},
+       "set --global_batch_size 4"},
+      {4,
+       2,
+       4,
+       1,
+       {flag + "--global_batch_size", flag + "--batch_size", "derived"},
+       "set --global_batch_size 4 --batch_size 2"},
+      {12,
+       2,
+       2,
+       4,
+       {"file", "derived", flag + "--gradient_accumulation_steps"},
+       "set --gradient_accumulation_steps 1, and train_batch_size 12 in the --deepspeed file"},
+      {4,
+       2,
+       4,
+       1,
+       {"file", "file", "derived"},
+       "set train_batch_size 4 and train_micro_batch_size_per_gpu 2 in the --deepspeed file"},
+      {4,
+       1,
+       2,
+       1,
+       {"derived", "file", "file"},
+       "set gradient_accumulation_steps 2 in the --deepspeed file"},
+      {4,
+       3,
+       2,
+       1,
+       {"derived", "default", "default"},
+       "3 ranks cannot share a batch of 4 evenly; launch 2 ranks"},
+      {6,
+       2,
+       3,
+       2,
+       {"elasticity", "elasticity", "elasticity"},
+       "replace the section elasticity of the --deepspeed file by train_batch_size 6, "
+       "train_micro_batch_size_per_gpu 3, gradient_accumulation_steps 1"},
+  }));
+  TrainerState saved = text_run("byte");
+  saved.train_batch_size = row.saved;
+  TrainerState run = text_run("byte");
+  run.train_batch_size = row.ranks * row.micro * row.steps;
+  run.ranks = row.ranks;
+  run.micro_batch_size = row.micro;
+  run.batch_origins = row.origins;
+  CHECK(differences(saved, run) ==
+        Lines{fmt::format("train_batch_size is {} in the checkpoint and {} now: {}", row.saved,
+                          run.train_batch_size, row.remedy)});
+}
+
 TEST_CASE("RunCheck: other weights are refused", "[engine][resume]") {
   TrainerState even = text_run("byte", "50 of samples 0 to 50, 50 of samples 0 to 50");
   even.data.file = "0.5 a 0.5 b";
@@ -80,7 +161,8 @@ TEST_CASE("RunCheck: what becomes of an epoch's end decides where a step is", "[
   CHECK(differences(keeps, keeps).empty());
   CHECK(differences(drops, keeps) ==
         Lines{"dataloader_drop_last is true in the checkpoint and false now: set "
-              "--dataloader_drop_last, or the key that says otherwise, to true"});
+              "--dataloader_drop_last true, or, if the --deepspeed file has the key, "
+              "dataloader_drop_last true there"});
   CHECK(differences(keeps, drops).size() == 1);
   CHECK(differences(parse_trainer_state(to_text(drops), "s"), keeps).size() == 1);
   CHECK(differences(parse_trainer_state(to_text(keeps), "s"), keeps).empty());
