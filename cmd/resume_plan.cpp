@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/pending_checkpoint.h"
+#include "runtime/config/trainer_checkpoint.h"
 #include "runtime/model/other_formats.h"
 
 namespace dstrain::cmd {
@@ -43,10 +44,17 @@ void check_output(const TrainSetup& setup, const engine::ResumePlan& plan, std::
   if (own && plan.fall_back) return;
   for (const checkpoint::Found& found : list(output)) {
     if (own && found.step <= step) continue;
+    const std::string name = found.path.filename().string();
+    if (config::is_trainer_checkpoint(found.path)) {
+      fail(ErrorCode::usage,
+           "--output_dir {}: holds {}, a checkpoint of Hugging Face's Trainer, which cannot be "
+           "resumed; move it away, or choose another directory",
+           output.string(), name);
+    }
     fail(ErrorCode::usage,
          "--output_dir {}: holds {}, which would be taken for a checkpoint of this run; move it "
          "away, choose another directory, or go on from it with --resume_from_checkpoint latest",
-         output.string(), found.path.filename().string());
+         output.string(), name);
   }
 }
 

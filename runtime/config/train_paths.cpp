@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -11,6 +12,7 @@
 #include "runtime/base/printable.h"
 #include "runtime/config/missing_directory.h"
 #include "runtime/config/train_options.h"
+#include "runtime/config/trainer_checkpoint.h"
 #include "runtime/os/shared_place.h"
 #include "runtime/rank/output_lock.h"
 
@@ -58,16 +60,22 @@ bool is_checkpoint_name(std::string_view name) {
          name.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
 }
 
+/// Those that a directory holds, by names.
+std::vector<fs::path> checkpoints_in(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    if (is_checkpoint_name(entry->path().filename().string())) found.push_back(entry->path());
+  }
+  return found;
+}
+
 /// Whether a directory is a checkpoint, or holds one; by names.
 bool has_checkpoint(const fs::path& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) return false;
-  if (is_checkpoint_name(directory.filename().string())) return true;
-  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
-    if (is_checkpoint_name(entry->path().filename().string())) return true;
-  }
-  return false;
+  return is_checkpoint_name(directory.filename().string()) || !checkpoints_in(directory).empty();
 }
 
 /// But for what a killed job has left, which says no more than whose it was.
@@ -90,7 +98,37 @@ bool continues_in(const fs::path& directory, const TrainOptions& options) {
          fs::equivalent(fs::path(source) / "..", directory, ignored);
 }
 
+/// Why a new run cannot begin in a directory that holds something.
+std::string occupied(const fs::path& directory) {
+  const std::vector<fs::path> checkpoints = checkpoints_in(directory);
+  if (checkpoints.empty()) {
+    return "is not empty; choose another, or add --overwrite_output_dir";
+  }
+  const auto trainers = std::ranges::find_if(checkpoints, is_trainer_checkpoint);
+  if (trainers != checkpoints.end()) {
+    return fmt::format(
+        "holds {}, a checkpoint of Hugging Face's Trainer, which cannot be resumed; choose another "
+        "directory",
+        trainers->filename().string());
+  }
+  return "holds checkpoints of a run; add --resume_from_checkpoint latest to resume it, or choose "
+         "another directory";
+}
+
+/// Whether the checkpoint to resume from is missing.
+bool check_resume_path(const TrainOptions& options, std::vector<std::string>& problems) {
+  const std::string source = resume_source(options);
+  std::error_code ignored;
+  if (source.empty() || source == "latest" || source == "true" ||
+      fs::is_directory(source, ignored)) {
+    return false;
+  }
+  problems.push_back(fmt::format("--resume_from_checkpoint {}: no such directory", source));
+  return true;
+}
+
 void check_output(const TrainOptions& options, std::vector<std::string>& problems) {
+  if (check_resume_path(options, problems)) return;
   const fs::path directory = options.output_dir.value;
   std::error_code ignored;
   if (!fs::exists(directory, ignored)) return;
@@ -98,9 +136,7 @@ void check_output(const TrainOptions& options, std::vector<std::string>& problem
     problems.push_back(fmt::format("--output_dir {}: is not a directory", directory.string()));
   } else if (trains(options) && !holds_nothing(directory) && !options.overwrite_output_dir.value &&
              !continues_in(directory, options)) {
-    problems.push_back(
-        fmt::format("--output_dir {}: is not empty; choose another, or add --overwrite_output_dir",
-                    directory.string()));
+    problems.push_back(fmt::format("--output_dir {}: {}", directory.string(), occupied(directory)));
   }
 }
 

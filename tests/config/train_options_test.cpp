@@ -246,18 +246,29 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
   CHECK(problem({"--train_file", in("text.txt"), "--output_dir", in("empty")}) == "no error");
   CHECK(problem({"--output_dir", in("full"), "--overwrite_output_dir"}) == "no error");
   CHECK(problem({"--output_dir", in("full"), "--resume_from_checkpoint", "latest"}) == "no error");
+  CHECK(contains(problem({"--output_dir", in("full")}), "is not empty; choose another, or add"));
   std::filesystem::create_directories(in("full/checkpoint-3"));
   std::filesystem::create_directories(in("other/checkpoint-3"));
   for (const char* const own : {"full", "full/", "full/checkpoint-3", "full/checkpoint-3/"}) {
     CHECK(problem({"--output_dir", in("full"), "--resume_from_checkpoint", in(own)}) == "no error");
   }
-  for (const char* const other : {"other", "other/checkpoint-3"}) {
-    CHECK(contains(problem({"--output_dir", in("full"), "--resume_from_checkpoint", in(other)}),
-                   "is not empty"));
+  const std::string held =
+      "--output_dir " + in("full") +
+      ": holds checkpoints of a run; add --resume_from_checkpoint latest to resume it, or choose "
+      "another directory";
+  for (const std::string& other : {in("other"), in("other/checkpoint-3"), std::string("false")}) {
+    CHECK(problem({"--output_dir", in("full"), "--resume_from_checkpoint", other}) == held);
   }
-  CHECK(contains(problem({"--output_dir", in("full"), "--resume_from_checkpoint", "false"}),
-                 "is not empty"));
-  CHECK(contains(problem({"--output_dir", in("full")}), "is not empty; choose another, or add"));
+  CHECK(problem({"--output_dir", in("full")}) == held);
+  std::ofstream(in("full/checkpoint-3/trainer_state.json")) << R"({"version": 1})";
+  CHECK(problem({"--output_dir", in("full")}) == held);
+  std::ofstream(in("full/checkpoint-3/trainer_state.json")) << R"({"epoch": 1, "log_history": []})";
+  CHECK(problem({"--output_dir", in("full")}) ==
+        "--output_dir " + in("full") +
+            ": holds checkpoint-3, a checkpoint of Hugging Face's Trainer, which cannot be "
+            "resumed; choose another directory");
+  CHECK(problem({"--output_dir", in("full"), "--resume_from_checkpoint", in("none")}) ==
+        "--resume_from_checkpoint " + in("none") + ": no such directory");
   CHECK(contains(problem({"--output_dir", in("text.txt")}), "is not a directory"));
   CHECK(contains(problem({"--output_dir", in("new"), "--train_file", in("none")}), "no such file"));
   CHECK(problem({"--output_dir", in("new"), "--data-path", "1", in("text.txt"), "2", in("none")}) ==
