@@ -35,6 +35,7 @@ struct Examined {
   std::optional<Bytes> bytes;        ///< of all files; unknown when the manifest cannot be read
   std::optional<int> world_size;
   checkpoint::Verification verification;
+  bool another_program = false;  ///< wrote it
 };
 
 /// Throws Error{input} for a directory that is missing, or another program's checkpoint or model.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
 #include "runtime/checkpoint/export.h"
+#include "runtime/config/trainer_checkpoint.h"
 #include "runtime/engine/run_model.h"
 #include "runtime/os/file.h"
 #include "runtime/rank/worker_env.h"
@@ -64,11 +66,27 @@ std::int64_t step_of_tag(const std::string& tag) {
   return *step;
 }
 
+/// A finished run may have kept no checkpoint, and another program's run has none of ours.
+[[noreturn]] void refuse_without_checkpoint(const fs::path& source) {
+  std::error_code ignored;
+  const bool is_model = fs::exists(source / "model.safetensors", ignored) ||
+                        fs::exists(source / "model.safetensors.index.json", ignored);
+  const bool has_own = std::ranges::any_of(
+      checkpoint::list_checkpoints(source),
+      [](const checkpoint::Found& found) { return !config::is_trainer_checkpoint(found.path); });
+  if (is_model && !has_own) {
+    fail(ErrorCode::input,
+         "{0}: is a Hugging Face model directory already, and holds no checkpoint of dstrain: use "
+         "{0} itself",
+         source.string());
+  }
+  fail(ErrorCode::input, "{}: holds no checkpoint whose data are whole", source.string());
+}
+
 /// The checkpoint in the run's directory `source` that is the run's model.
 fs::path model_in(const fs::path& source) {
   const auto newest = engine::find_newest_checkpoint(source, checkpoint::Depth::contents);
-  if (!newest)
-    fail(ErrorCode::input, "{}: holds no checkpoint whose data are whole", source.string());
+  if (!newest) refuse_without_checkpoint(source);
   for (const std::string& damage : newest->damaged) fmt::print(stderr, "warning: {}\n", damage);
   fs::path model = engine::model_of_run(*newest);
   if (model == newest->path) return model;

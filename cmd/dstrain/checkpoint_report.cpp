@@ -6,6 +6,7 @@
 #include "cmd/dstrain/checkpoint_commands.h"
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/manifest_text.h"
+#include "runtime/config/trainer_checkpoint.h"
 #include "runtime/model/other_formats.h"
 #include "runtime/os/file.h"
 #include "runtime/rank/worker_env.h"
@@ -16,8 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 
 Examined examine_one(const fs::path& path, checkpoint::Depth depth) {
-  Examined one{path, checkpoint::step_of(path.filename().string()), {}, {}, {}};
+  Examined one{path, checkpoint::step_of(path.filename().string()), {}, {}, {}, {}};
   one.verification = checkpoint::verify(path, depth);
+  one.another_program =
+      !checkpoint::has_manifest(path) &&
+      (config::is_trainer_checkpoint(path) || !model::explain_other_format(path).empty());
   try {
     const UniqueFd directory = open_directory(path);
     const checkpoint::Manifest manifest = checkpoint::read_manifest(directory.get(), path);
@@ -32,6 +36,7 @@ Examined examine_one(const fs::path& path, checkpoint::Depth depth) {
 }
 
 const char* word_of(const Examined& one, const char* sound) {
+  if (one.another_program) return "another program's";
   if (!one.verification.newer.empty()) return "newer format";
   if (!one.verification.intact()) return "damaged";
   return one.verification.whole() ? sound : "foreign files";
@@ -39,6 +44,7 @@ const char* word_of(const Examined& one, const char* sound) {
 
 std::string state_of(const Examined& one, const char* sound) {
   const checkpoint::Verification& verification = one.verification;
+  if (one.another_program) return "another program's checkpoint";
   if (!verification.newer.empty()) return "newer format: " + verification.newer;
   if (!verification.intact()) return "damaged: " + verification.damage.front();
   if (verification.whole()) return sound;
@@ -84,7 +90,8 @@ void require_own_format(const fs::path& directory) {
   }
   if (checkpoint::has_manifest(directory)) return;
   if (!checkpoint::list_checkpoints(directory).empty()) return;
-  const std::string other = model::explain_other_format(directory);
+  const std::string other =
+      model::explain_other_format(directory, "dstrain train --model_name_or_path");
   if (!other.empty()) fail(ErrorCode::input, "{}", other);
 }
 
@@ -127,6 +134,7 @@ std::string to_table(std::span<const Examined> checkpoints, const char* sound) {
 }
 
 std::vector<std::string> problems_of(const Examined& one) {
+  if (one.another_program) return {one.path.string() + ": another program's checkpoint"};
   std::vector<std::string> problems = one.verification.damage;
   if (!one.verification.newer.empty()) problems.push_back(one.verification.newer);
   for (const std::string& file : one.verification.foreign) {

@@ -53,11 +53,13 @@ DeepSpeedFiles deepspeed_files(const fs::path& directory) {
   return found;
 }
 
-std::string from_weights(const fs::path& directory) {
-  return fmt::format("to start from its weights, give --model_name_or_path {}", directory.string());
+std::string from_weights(const fs::path& directory, std::string_view option) {
+  return fmt::format("to start from its weights, give {} {}", option, directory.string());
 }
 
-std::string explain_deepspeed(const fs::path& directory, const DeepSpeedFiles& files) {
+std::string explain_deepspeed(const fs::path& directory,
+                              const DeepSpeedFiles& files,
+                              std::string_view option) {
   const fs::path& any = files.zero.empty() ? files.model : files.zero;
   const fs::path root =
       any.parent_path() == directory && directory.filename().string().starts_with("global_step")
@@ -68,7 +70,7 @@ std::string explain_deepspeed(const fs::path& directory, const DeepSpeedFiles& f
       "run "
       "code",
       directory.string(), any.filename().string());
-  if (has_safetensors(root)) return what + "; " + from_weights(root);
+  if (has_safetensors(root)) return what + "; " + from_weights(root, option);
   const std::string from = root.empty() ? "." : root.string();
   const std::string model = fmt::format("M.from_config(AutoConfig.from_pretrained('{}'))", from);
   const std::string load =
@@ -84,8 +86,8 @@ std::string explain_deepspeed(const fs::path& directory, const DeepSpeedFiles& f
       "{}; convert its weights where you trust them, with the model's config.json in {}:\n"
       "  python3 -c \"from transformers import AutoConfig, AutoModelForCausalLM as M; {}; "
       "m.save_pretrained('{}-safetensors', safe_serialization=True)\"\n"
-      "and give --model_name_or_path {}-safetensors; its optimizer states cannot be taken over",
-      what, from, load, from, from);
+      "and give {} {}-safetensors; its optimizer states cannot be taken over",
+      what, from, load, from, option, from);
 }
 
 /// A path that ends with the directory's name: "ds/", "." and ".." do not.
@@ -96,31 +98,33 @@ fs::path named(const fs::path& path) {
   return fs::canonical(plain, ignored);
 }
 
-std::string explain_pickled(const fs::path& directory, const fs::path& file) {
+std::string explain_pickled(const fs::path& directory,
+                            const fs::path& file,
+                            std::string_view option) {
   return fmt::format(
       "{}: pickled weights are never read, as they can run code; convert them where you trust "
       "them:\n  python3 -c \"from transformers import AutoModelForCausalLM as M; "
       "M.from_pretrained('{}').save_pretrained('{}-safetensors', safe_serialization=True)\"\n"
-      "and give --model_name_or_path {}-safetensors",
-      file.string(), directory.string(), directory.string(), directory.string());
+      "and give {} {}-safetensors",
+      file.string(), directory.string(), directory.string(), option, directory.string());
 }
 
-std::string explain_adapter(const fs::path& directory) {
+std::string explain_adapter(const fs::path& directory, std::string_view option) {
   return fmt::format(
       "{}: is an adapter of PEFT, not a model; merge it into its model first:\n"
       "  python3 -c \"from peft import AutoPeftModelForCausalLM as M; "
       "M.from_pretrained('{}').merge_and_unload().save_pretrained('{}-merged')\"\n"
-      "and give --model_name_or_path {}-merged",
-      directory.string(), directory.string(), directory.string(), directory.string());
+      "and give {} {}-merged",
+      directory.string(), directory.string(), directory.string(), option, directory.string());
 }
 
 }  // namespace
 
-std::string explain_other_format(const fs::path& given) {
+std::string explain_other_format(const fs::path& given, std::string_view option) {
   const fs::path directory = named(given);
   const DeepSpeedFiles deepspeed = deepspeed_files(directory);
   if (!deepspeed.zero.empty() || !deepspeed.model.empty()) {
-    return explain_deepspeed(directory, deepspeed);
+    return explain_deepspeed(directory, deepspeed, option);
   }
   const bool safe = has_safetensors(directory);
   std::error_code ignored;
@@ -129,15 +133,17 @@ std::string explain_other_format(const fs::path& given) {
         "{}: is a checkpoint of Hugging Face's Trainer, whose optimizer states are pickled and "
         "never "
         "read, as a pickle can run code; {}",
-        directory.string(), from_weights(directory));
+        directory.string(), from_weights(directory, option));
   }
   if (safe) return {};
-  if (fs::exists(directory / "adapter_config.json", ignored)) return explain_adapter(directory);
+  if (fs::exists(directory / "adapter_config.json", ignored)) {
+    return explain_adapter(directory, option);
+  }
   for (const fs::path& path : entries_of(directory)) {
     const std::string name = path.filename().string();
     if (name.starts_with("pytorch_model") && name.find(".bin") != std::string::npos &&
         fs::is_regular_file(path, ignored)) {
-      return explain_pickled(directory, path);
+      return explain_pickled(directory, path, option);
     }
   }
   return {};

@@ -137,6 +137,26 @@ TEST_CASE("Checkpoint tools: a newer format is named and nothing is done to it",
   CHECK_FALSE(fs::exists(output.path() / "model"));
 }
 
+TEST_CASE("Checkpoint tools: a checkpoint of another program is not called damaged", "[e2e]") {
+  const TempDir output;
+  const fs::path directory = output.path() / "checkpoint-7";
+  fs::create_directories(directory);
+  std::ofstream(directory / "trainer_state.json") << R"({"global_step": 7, "log_history": []})";
+  for (const std::string action : {"list", "verify"}) {
+    const Outcome outcome = checkpoint_tool({action, output.path().string()});
+    CHECK(outcome.status == 2);
+    CHECK_THAT(outcome.out, Catch::Matchers::ContainsSubstring("another program's checkpoint"));
+    CHECK_THAT(outcome.out, !Catch::Matchers::ContainsSubstring("damaged"));
+  }
+  const auto rows =
+      nlohmann::json::parse(checkpoint_tool({"list", output.path().string(), "--json"}).out);
+  CHECK(rows[0]["state"] == "another program's");
+  // One of ours that has lost its manifest is damaged.
+  std::ofstream(directory / "trainer_state.json") << R"({"version": 1, "global_step": 7})";
+  CHECK_THAT(checkpoint_tool({"list", output.path().string()}).out,
+             Catch::Matchers::ContainsSubstring("damaged: "));
+}
+
 TEST_CASE("Checkpoint tools: what cannot be done is said", "[e2e]") {
   const TempDir output;
   const std::string directory = output.path().string();

@@ -136,7 +136,12 @@ TEST_CASE("export: what cannot be done is told", "[e2e]") {
     std::vector<std::string> arguments;
     std::string message;
   };
+  const fs::path finished = folder.path() / "finished";
+  fs::create_directories(finished);
+  std::ofstream(finished / "model.safetensors") << "weights";
   const std::vector<Row> rows{
+      {{finished.string(), output},
+       finished.string() + ": is a Hugging Face model directory already"},
       {{one}, "OUT is required"},
       {{one, output, "--dtype", "fp8"}, "--dtype"},
       {{one, output, "--max_shard_size", "5 lemons"}, "\"5 lemons\" is not a size"},

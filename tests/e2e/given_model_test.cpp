@@ -278,6 +278,9 @@ TEST_CASE("Model: what other programs write is named with what to do", "[e2e][mo
   }
   check(resume, trainer,
         {"Hugging Face's Trainer", "give --model_name_or_path " + trainer.string()});
+  check({"checkpoint", "export"}, trainer,
+        {"Hugging Face's Trainer", "give dstrain train --model_name_or_path " + trainer.string()},
+        {output});
   check({"zero_to_fp32"}, deepspeed, {"is a checkpoint of DeepSpeed"}, {output});
   check({"checkpoint", "export"}, "t5-small", {"t5-small: no such directory\n"}, {output});
   check({"checkpoint", "prune", "--keep", "1"}, deepspeed, {"is a checkpoint of DeepSpeed"});
