@@ -66,6 +66,9 @@ constexpr std::string_view hub = "not implemented; nothing is sent anywhere";
 constexpr std::string_view no_hub = "nothing is sent anywhere";
 constexpr std::string_view no_download = "nothing is downloaded: models and data are files";
 constexpr std::string_view data_sets = "data sets are not downloaded; give --train_file FILE";
+constexpr std::string_view answers =
+    "the keys of the records say what is learned: messages, of which only the answers are, or "
+    "prompt and completion";
 constexpr std::string_view mapped = "tokens are read from mapped files, beside the step";
 constexpr std::string_view quiet =
     "metrics and progress are in OUTPUT_DIR/metrics.jsonl and stdout";
@@ -108,9 +111,16 @@ const std::array hugging_face{
     hint_flag("trust_remote_code", no_value, "no code of a model is run"),
     also(hint_flag("torch_dtype",
                    "TYPE",
-                   "training is in fp32 unless --bf16 or --fp16 is given",
+                   "--bf16 or --fp16 sets the type of training, which is fp32 without them",
                    "auto|float32"),
          "dtype"),
+    refused_flag("mixed_precision", "TYPE", "use --bf16 or --fp16", "no"),
+    also(refused_flag("model", "DIR", "use --model_name_or_path DIR"),
+         "model_name|model_path|pretrained_model_name_or_path"),
+    refused_flag("model_init_kwargs",
+                 "JSON",
+                 "use --bf16 or --fp16, or --config_overrides with random weights",
+                 "{}"),
     hint_flag("low_cpu_mem_usage", no_value, "every rank reads only its share of the weights"),
 
     // Data.
@@ -148,6 +158,14 @@ const std::array hugging_face{
     hint_flag("dataloader_persistent_workers", no_value, reason::mapped),
 
     // Schedule and evaluation.
+    refused_flag("train_batch_size",
+                 "N",
+                 "use --per_device_train_batch_size N, of each rank, or --global_batch_size N, of "
+                 "all ranks"),
+    also(refused_flag("early_stopping_patience",
+                      "N",
+                      "not implemented; --load_best_model_at_end keeps the best model"),
+         "early_stopping_threshold"),
     refused_flag("do_predict", no_value, reason::unbuilt),
     refused_flag("eval_on_start", no_value, reason::unbuilt),
     refused_flag("eval_delay", "N", reason::unbuilt, "0"),
@@ -187,7 +205,8 @@ const std::array hugging_face{
     hint_flag("torch_compile_mode", "NAME", reason::compiled),
     hint_flag("torchdynamo", "NAME", reason::compiled),
     hint_flag("jit_mode_eval", no_value, reason::compiled),
-    hint_flag("use_liger_kernel", no_value, reason::compiled),
+    also(hint_flag("use_liger_kernel", no_value, reason::compiled),
+         "liger_kernel|enable_liger_kernel|use_liger"),
     hint_flag("liger_kernel_config", "JSON", reason::compiled),
     hint_flag("torch_empty_cache_steps", "N", "all memory is taken before the first step"),
     negatable(
@@ -385,8 +404,29 @@ const std::array fine_tuning{
     refused_flag("dataset", "NAME", reason::data_sets),
     refused_flag("dataset_dir", "DIR", reason::data_sets),
     refused_flag("data_split", "A,B,C", "give the file of this stage alone"),
-    hint_flag("dataset_num_proc", "N", "there is nothing to preprocess"),
+    also(hint_flag("dataset_num_proc", "N", "there is nothing to preprocess"),
+         "dataset_batch_size"),
+    refused_flag("dataset_kwargs", "JSON", reason::data_sets, "{}"),
     refused_flag("eos_token", "TEXT", "the tokenizer's files say which token ends a text"),
+    negatable(hint_flag("add_eos_token",
+                        no_value,
+                        "the end-of-text token ends every record of JSON lines",
+                        "true")),
+    hint_flag("pad_token", "TEXT", "padding is never learned, whatever its token"),
+    refused_flag("response_template", "TEXT", reason::answers),
+    refused_flag("instruction_template", "TEXT", reason::answers),
+    refused_flag("train_on_inputs", no_value, reason::answers, "false"),
+    refused_flag(
+        "chat_template_path", "FILE", "the chat template is that of the model's directory"),
+    one_of(hint_flag("packing_strategy", "NAME", "records are packed in their order"),
+           "bfd|bfd_split|ffd|wrapped"),
+    refused_flag(
+        "truncation_mode", "NAME", "a record that is too long loses its end", "keep_start"),
+    hint_flag("padding_free", no_value, "--packing leaves hardly any padding, and is the default"),
+    also(refused_flag(
+             "max_prompt_length", "N", "prompt and completion are cut together, by --block_size"),
+         "max_completion_length"),
+    refused_flag("loss_type", "NAME", "the loss is the cross-entropy", "nll"),
     refused_flag(
         "assistant_only_loss", no_value, "only the answers of conversations are learned", "true"),
     refused_flag("completion_only_loss", no_value, "prompts are never learned", "true"),

@@ -21,6 +21,10 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
+void raise(const Lines& problems) {
+  if (!problems.empty()) fail(ErrorCode::usage, "{}", printable_list(problems));
+}
+
 /// --micro-batch-size=4 -> --micro_batch_size=4; values stay as they are.
 std::string with_underscores(std::string argument) {
   if (!argument.starts_with("--")) return argument;
@@ -29,18 +33,24 @@ std::string with_underscores(std::string argument) {
   return argument;
 }
 
-std::vector<std::string_view> known_names() {
+std::vector<std::string_view> names_of(std::span<const FlagRow> flags) {
   std::vector<std::string_view> names;
-  for (const FlagRow& row : train_flags()) {
+  for (const FlagRow& row : flags) {
     names.push_back(row.name);
     for (const std::string_view alias : split_choices(row.aliases)) names.push_back(alias);
   }
   return names;
 }
 
+/// The likely option; of those without effect only one that is merely misspelled.
+std::string likely_option(const std::string& word) {
+  const std::string spelled = suggest_spelling(word, names_of(train_flags()));
+  return spelled.empty() ? suggest(word, names_of(implemented_flags())) : spelled;
+}
+
 std::string unknown_option(const std::string& name) {
   const std::size_t start = std::min(name.find_first_not_of('-'), name.size());
-  const std::string likely = suggest(name.substr(start), known_names());
+  const std::string likely = likely_option(name.substr(start));
   return fmt::format("{}: unknown option{}", name,
                      likely.empty() ? std::string("; see dstrain train --help")
                                     : fmt::format("; did you mean --{}?", likely));
@@ -131,6 +141,35 @@ void read_negation(const CLI::App& app,
       fmt::format("{} and {} are the same option; keep one", positive.get_name(), name));
 }
 
+/// The option that a word names, if a value must follow.
+const FlagRow* needs_value(const std::string& word) {
+  if (!word.starts_with("--")) return nullptr;
+  for (const FlagRow& row : train_flags()) {
+    if (row.boolean() || row.value_optional) continue;
+    if (word.substr(2) == row.name) return &row;
+    if (std::ranges::count(split_choices(row.aliases), std::string_view(word).substr(2)) > 0) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+/// Options before which another one stands in place of their value. What else is wrong follows from
+/// that.
+void require_values(const Lines& words) {
+  Lines problems;
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const FlagRow* const row = needs_value(words[at]);
+    if (row == nullptr) continue;
+    if (at + 1 < words.size() && !words[at + 1].starts_with("--")) continue;
+    const bool telling = row->value.find('|') != std::string_view::npos;
+    problems.push_back(fmt::format(
+        "{}: needs a value{}{}", words[at], telling ? ": " : "",
+        telling ? fmt::format("{}", fmt::join(split_choices(row->value), " or ")) : ""));
+  }
+  raise(problems);
+}
+
 /// Names stand in checkpoints and records, which are JSON.
 void require_utf8(std::span<const std::string> arguments) {
   for (const std::string& argument : arguments) {
@@ -145,6 +184,7 @@ TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems)
   declare(app);
   Lines words;
   for (const std::string& argument : arguments) words.push_back(with_underscores(argument));
+  require_values(words);
   Lines reversed(words.rbegin(), words.rend());  // the order in which CLI11 takes them
   try {
     app.parse(reversed);
@@ -205,10 +245,6 @@ void check_configuration(const TrainOptions& options, Lines& problems) {
     problems.push_back(fmt::format("--deepspeed {} and --deepspeed_config {} name two files",
                                    first.value, second.value));
   }
-}
-
-void raise(const Lines& problems) {
-  if (!problems.empty()) fail(ErrorCode::usage, "{}", printable_list(problems));
 }
 
 }  // namespace
