@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <system_error>
+#include <utility>
 
 #include <unistd.h>
 
@@ -95,12 +96,48 @@ void declare(CLI::App& app, Options& options) {
       ->check(number_check(check_count));
 }
 
+/// Options of transformers' generate() and of its commands.
+std::string_view hint_at_option(std::string_view name) {
+  using Hint = std::pair<std::string_view, std::string_view>;
+  constexpr std::string_view length = "use --max_new_tokens, which does not count the prompt";
+  constexpr std::string_view unbuilt = "not implemented: generate is greedy, or samples";
+  constexpr std::string_view penalty = "not implemented: logits are changed by --temperature alone";
+  constexpr std::string_view end =
+      "the model's generation_config.json says which tokens end a text";
+  constexpr std::string_view dtype = "leave it out: the model computes in the type of its weights";
+  static constexpr std::array hints{
+      Hint{"--max_length", length},
+      Hint{"--max_tokens", length},
+      Hint{"--length", length},
+      Hint{"--min_length", unbuilt},
+      Hint{"--min_new_tokens", unbuilt},
+      Hint{"--num_beams", unbuilt},
+      Hint{"--num_return_sequences", unbuilt},
+      Hint{"--min_p", unbuilt},
+      Hint{"--typical_p", unbuilt},
+      Hint{"--repetition_penalty", penalty},
+      Hint{"--length_penalty", penalty},
+      Hint{"--no_repeat_ngram_size", penalty},
+      Hint{"--eos_token_id", end},
+      Hint{"--pad_token_id", "leave it out: one prompt needs no padding"},
+      Hint{"--stop", end},
+      Hint{"--bf16", dtype},
+      Hint{"--fp16", dtype},
+      Hint{"--torch_dtype", dtype},
+      Hint{"--dtype", dtype},
+      Hint{"--use_cache", "not implemented: the whole text is computed again for each token"},
+      Hint{"--model", "did you mean --model_name_or_path?"},
+      Hint{"--trust_remote_code", "leave it out: no code of a model is run"}};
+  const auto* const found = std::ranges::find(hints, name, &Hint::first);
+  return found == hints.end() ? std::string_view() : found->second;
+}
+
 Options parse(std::span<const std::string> arguments) {
   Options options;
   CLI::App app;
   app.set_help_flag();
   declare(app, options);
-  launcher::parse_option_words(app, arguments, "generate");
+  launcher::parse_option_words(app, arguments, "generate", hint_at_option);
   if (options.prompt.empty()) fail(ErrorCode::usage, "generate: --prompt is empty");
   return options;
 }

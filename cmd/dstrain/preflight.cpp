@@ -9,6 +9,7 @@
 #include "cmd/bench/options.h"
 #include "cmd/generate_setup.h"
 #include "cmd/resume_plan.h"
+#include "launcher/plan/foreign_options.h"
 #include "launcher/plan/options.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
@@ -120,6 +121,14 @@ void refuse_launch_options(std::span<const std::string> command) {
     fail(ErrorCode::usage,
          "{} is a launch option: it stands before the command, as in dstrain {} {} ...",
          command[at], fmt::join(command.subspan(at, words), " "), command.front());
+  }
+  for (const std::string& word : command.subspan(1)) {
+    if (!word.starts_with("--") || (command.front() == "train" && is_train_option(word))) continue;
+    std::string name = word.substr(0, word.find('='));
+    std::replace(name.begin() + 2, name.end(), '-', '_');
+    const std::string_view hint = launcher::hint_at_own_option(name);
+    if (hint.empty()) continue;
+    fail(ErrorCode::usage, "{}: launch options stand before {}; {}", name, command.front(), hint);
   }
 }
 

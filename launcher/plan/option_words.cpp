@@ -32,17 +32,31 @@ std::vector<std::string> names_in(const CLI::App& app) {
   return names;
 }
 
+std::string with_underscores(std::string name) {
+  if (name.starts_with("--")) std::replace(name.begin() + 2, name.end(), '-', '_');
+  return name;
+}
+
+/// Whose words are read.
+struct OptionTool {
+  std::string_view name;
+  std::string_view (*hint)(std::string_view name) = nullptr;
+};
+
 [[noreturn]] void refuse_unknown(const CLI::App& app,
                                  const std::string& name,
-                                 std::string_view tool) {
+                                 const OptionTool& tool) {
+  const std::string_view hint =
+      tool.hint == nullptr ? std::string_view() : tool.hint(with_underscores(name));
+  if (!hint.empty()) fail(ErrorCode::usage, "{}: unknown option {}; {}", tool.name, name, hint);
   const std::vector<std::string> names = names_in(app);
   const std::vector<std::string_view> views(names.begin(), names.end());
   const std::string near = config::suggest(name, views);
   if (!near.empty()) {
-    fail(ErrorCode::usage, "{}: unknown option {}; did you mean {}?", tool, name, near);
+    fail(ErrorCode::usage, "{}: unknown option {}; did you mean {}?", tool.name, name, near);
   }
-  fail(ErrorCode::usage, "{}: unknown option {}; see dstrain {} --help", tool, name,
-       tool.substr(0, tool.find(' ')));
+  fail(ErrorCode::usage, "{}: unknown option {}; see dstrain {} --help", tool.name, name,
+       tool.name.substr(0, tool.name.find(' ')));
 }
 
 /// The name that a word gives an option, up to its value: "--num_gpus=2", "-tX".
@@ -51,16 +65,23 @@ std::string name_in(const std::string& word) {
   return word.substr(0, word.find('='));
 }
 
-std::string with_underscores(std::string name) {
-  if (name.starts_with("--")) std::replace(name.begin() + 2, name.end(), '-', '_');
-  return name;
+/// The first word takes a value, and the name of another option is hardly meant as that.
+void require_value(const CLI::App& app,
+                   std::span<const std::string> words,
+                   const OptionTool& tool) {
+  if (words.size() < 2) return;
+  const std::string& next = words[1];
+  if (!next.starts_with("--") || !is_option(next)) return;
+  if (app.get_option_no_throw(with_underscores(name_in(next))) == nullptr) return;
+  fail(ErrorCode::usage, "{}: {} needs a value, but {} follows; if that is the value, write {}={}",
+       tool.name, words[0], next, words[0], next);
 }
 
 /// The words with the names of options as `app` spells them. What an option takes as its values
 /// may look like another.
 std::vector<std::string> known_spellings(const CLI::App& app,
                                          std::span<const std::string> words,
-                                         std::string_view tool) {
+                                         const OptionTool& tool) {
   std::vector<std::string> spelled;
   int values = 0;  // that the option before still takes
   for (std::size_t at = 0; at < words.size(); ++at) {
@@ -76,6 +97,7 @@ std::vector<std::string> known_spellings(const CLI::App& app,
       if (option == nullptr && !app.get_allow_extras()) refuse_unknown(app, name, tool);
       if (option != nullptr) {
         if (word.size() == name.size()) values = option->get_items_expected_min();
+        if (values > 0) require_value(app, words.subspan(at), tool);
         word.replace(0, name.size(), with_underscores(name));
       }
     }
@@ -153,9 +175,12 @@ void refuse_empty_texts(CLI::App& app, std::span<const std::string_view> exempt)
   }
 }
 
-void parse_option_words(CLI::App& app, std::span<const std::string> words, std::string_view tool) {
+void parse_option_words(CLI::App& app,
+                        std::span<const std::string> words,
+                        std::string_view tool,
+                        std::string_view (*hint)(std::string_view name)) {
   check_typed_values(app);
-  std::vector<std::string> reversed = known_spellings(app_of(app, words), words, tool);
+  std::vector<std::string> reversed = known_spellings(app_of(app, words), words, {tool, hint});
   std::ranges::reverse(reversed);  // as CLI11 wants them
   try {
     app.parse(reversed);

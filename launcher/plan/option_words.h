@@ -25,7 +25,12 @@ void refuse_empty_texts(CLI::App& app, std::span<const std::string_view> exempt)
 /// Reads `words` into the options of `app`, which may have subcommands. '-' and '_' are the same
 /// within an option's name. Throws Error{usage} that begins with `tool`, "checkpoint export", and
 /// names the first option that is unknown ("did you mean"), or else the mistake; what CLI11 throws
-/// when help is asked for goes through.
-void parse_option_words(CLI::App& app, std::span<const std::string> words, std::string_view tool);
+/// when help is asked for goes through. `hint` says what to do instead of an option that is
+/// unknown,
+/// "--num_beams", or nothing.
+void parse_option_words(CLI::App& app,
+                        std::span<const std::string> words,
+                        std::string_view tool,
+                        std::string_view (*hint)(std::string_view name) = nullptr);
 
 }  // namespace dstrain::launcher
