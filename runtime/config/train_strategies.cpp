@@ -27,7 +27,8 @@ void check_best_model(const TrainOptions& options, Lines& problems) {
   if (saves == "best") return;
   if (strategy != saves || strategy == "no") {
     problems.push_back(fmt::format(
-        "{}: --eval_strategy is {} and --save_strategy is {}; both must be steps, or both epoch",
+        "{}: --eval_strategy is {} and --save_strategy is {}; both must be steps, or both epoch, "
+        "or use --save_strategy best",
         flag, strategy, saves));
     return;
   }

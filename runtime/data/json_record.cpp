@@ -182,6 +182,12 @@ RecordKind kind_of(const json& record, const std::string& place) {
   if (text) return RecordKind::text;
   if (completion) return RecordKind::completion;
   if (messages) return RecordKind::messages;
+  if (record.contains("input_ids") && record.contains("labels")) {
+    fail(ErrorCode::input,
+         "{}: is a pair of token ids (input_ids, labels), for an encoder-decoder: give a T5 as "
+         "--model_name_or_path; a decoder learns text, prompt with completion, or messages",
+         place);
+  }
   fail(ErrorCode::input, "{}: has neither text, nor prompt and completion, nor messages{}{}", place,
        record.empty() ? "" : ", but " + keys_of(record), record_conversion(record));
 }

@@ -50,7 +50,7 @@ TEST_CASE("TrainOptions: the best model needs checkpoints that are evaluated",
   const Row row = GENERATE(values<Row>({
       {{}, "--eval_strategy is no and --save_strategy is steps"},
       {{"--eval_strategy", "epoch"}, "--eval_strategy is epoch and --save_strategy is steps"},
-      {{"--save_strategy", "no"}, "both must be steps, or both epoch"},
+      {{"--save_strategy", "no"}, "both must be steps, or both epoch, or use --save_strategy best"},
       {{"--eval_strategy", "epoch", "--save_strategy", "epoch"}, ""},
       {{"--eval_strategy", "steps"}, ""},  // 500 and --logging_steps, 10
       {{"--eval_steps", "3", "--save_steps", "9"}, ""},

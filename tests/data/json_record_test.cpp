@@ -36,6 +36,10 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
     std::string message;
   };
   const Row row = GENERATE(values<Row>({
+      {R"({"input_ids": [1], "labels": [2]})",
+       "d.jsonl:7: is a pair of token ids (input_ids, labels), for an encoder-decoder: give a T5 "
+       "as "
+       "--model_name_or_path; a decoder learns text, prompt with completion, or messages"},
       {"{}", "d.jsonl:7: has neither text, nor prompt and completion, nor messages"},
       {"[]", "d.jsonl:7: not a JSON object; each line is one"},
       {"\"a\"", "d.jsonl:7: not a JSON object; each line is one"},
