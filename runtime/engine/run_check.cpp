@@ -48,7 +48,7 @@ std::string batch_settings_text(const std::vector<BatchSetting>& settings) {
     return fmt::format("replace the section elasticity of the --deepspeed file by {}",
                        fmt::join(keys, ", "));
   }
-  const std::string typed = fmt::format("set {}", fmt::join(options, " "));
+  std::string typed = fmt::format("set {}", fmt::join(options, " "));
   if (keys.empty()) return typed;
   return fmt::format("{}{} in the --deepspeed file", options.empty() ? "set " : typed + ", and ",
                      fmt::join(keys, " and "));
