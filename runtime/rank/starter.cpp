@@ -96,6 +96,8 @@ void add_slurm(StartedTask& task) {
   task.mpi = mpi_of_srun();
   task.job = fmt::format("{}-{}.{}-{}", variable("SLURM_CLUSTER_NAME"), variable("SLURM_JOB_ID"),
                          variable("SLURM_STEP_ID"), variable("SLURM_RESTART_COUNT"));
+  // A controller that begins anew gives the same numbers again.
+  if (is_set("SLURM_JOB_START_TIME")) task.job += "-" + variable("SLURM_JOB_START_TIME");
   task.host_list_variable =
       is_set("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
   task.host_list = variable(task.host_list_variable);

@@ -57,26 +57,33 @@ TEST_CASE("Tasks: launchers that mpirun starts are refused before anything is wr
   CHECK_FALSE(fs::exists(output));
 }
 
-TEST_CASE("Tasks: ranks end with an mpiexec whose proxy is killed with it", "[e2e][tasks]") {
-  const std::string program = "/usr/bin/mpiexec.mpich";
-  if (!fs::exists(program)) test::skip("needs mpich");
+TEST_CASE("Tasks: ranks end with the starter that is killed", "[e2e][tasks]") {
+  const bool mpich = GENERATE(true, false);  // with its proxy; OpenMPI's mpirun is its own
+  const std::string program = mpich ? "/usr/bin/mpiexec.mpich" : "/usr/bin/mpirun.openmpi";
+  if (!fs::exists(program)) test::skip("needs mpich and openmpi");
   const test::TempDir folder;
+  const Launch::Options openmpi = mpirun("2", as_daemon);
   Words wrapper{program, "-n", "2"};
   wrapper.insert(wrapper.end(), as_daemon.begin(), as_daemon.end());
+  if (!mpich) wrapper = openmpi.wrapper;
   Words train = test::ResumableRun{}.endless(folder.path() / "out");
   train.erase(train.begin(), std::ranges::find(train, "train"));  // launch options
-  Launch launch(train, {.env = {{"OMP_NUM_THREADS", "1"}, {"ASAN_OPTIONS", "detect_leaks=0"}},
-                        .directory = test::golden_folder.string(),
-                        .wrapper = wrapper});
+  auto env = openmpi.env;
+  env.insert(env.end(), {{"OMP_NUM_THREADS", "1"}, {"ASAN_OPTIONS", "detect_leaks=0"}});
+  Launch launch(train, {.env = env, .directory = test::golden_folder.string(), .wrapper = wrapper});
   REQUIRE(launch.wait_for_output("step 2/"));
   int killed = 0;
   for (const pid_t pid : launch.processes()) {
     const std::string name = test::read_bytes(fmt::format("/proc/{}/comm", pid));
-    if (!name.starts_with("mpiexec") && !name.starts_with("hydra")) continue;
+    const auto is = [&name](const char* beginning) {
+      return name.starts_with(beginning);
+    };
+    if (!is("mpiexec") && !is("hydra") && !is("mpirun") && !is("prterun") && !is("orterun"))
+      continue;
     kill(pid, SIGKILL);
     ++killed;
   }
-  CHECK(killed == 2);
+  CHECK(killed == (mpich ? 2 : 1));
   CHECK(launch.wait_without_reading() == 137);
   CHECK(launch.nothing_left());
 }

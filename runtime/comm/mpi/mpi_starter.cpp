@@ -1,11 +1,15 @@
 #include "runtime/comm/mpi/mpi_starter.h"
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -13,6 +17,7 @@
 
 #include "runtime/base/deadline.h"
 #include "runtime/base/number.h"
+#include "runtime/base/unique_handle.h"
 #include "runtime/comm/mpi/mpi_library.h"
 
 namespace dstrain::comm {
@@ -43,6 +48,19 @@ std::optional<int> connection_to_mpirun() {
   return fd;
 }
 
+/// Whether the parent is OpenMPI's mpirun or its daemon, by the name that the kernel has of it.
+/// srun's parent, which also offers PMIx, ends its tasks itself.
+bool is_child_of_openmpi() {
+  constexpr std::array<std::string_view, 5> names{"mpirun", "orterun", "orted", "prterun", "prted"};
+  const std::string path = "/proc/" + std::to_string(::getppid()) + "/comm";
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 32> text{};
+  const ssize_t size = file ? ::read(file.get(), text.data(), text.size()) : 0;
+  if (size <= 0) return false;
+  const std::string_view name(text.data(), static_cast<std::size_t>(size) - 1);  // no line end
+  return std::ranges::find(names, name.substr(0, name.find('.'))) != names.end();
+}
+
 /// mpirun drops what it has not read when it ends the job.
 void wait_until_read(int output) {
   const Deadline deadline = Deadline::after(output_seconds);
@@ -56,10 +74,11 @@ void wait_until_read(int output) {
 }  // namespace
 
 void end_with_mpirun() noexcept {
-  if (!started_by_mpich() || !connection_to_mpirun()) return;
-  const pid_t proxy = ::getppid();
+  const bool mpich = started_by_mpich() && connection_to_mpirun();
+  if (!mpich && !is_child_of_openmpi()) return;
+  const pid_t parent = ::getppid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != proxy) ::raise(SIGKILL);  // it has died since
+  if (::getppid() != parent) ::raise(SIGKILL);  // it has died since
 }
 
 void report_failure_to_mpirun(int status) noexcept {

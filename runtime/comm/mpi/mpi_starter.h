@@ -1,9 +1,9 @@
 #pragma once
 namespace dstrain::comm {
 
-/// To be called first of all. MPICH's mpirun ends its ranks through a proxy on each node, which is
-/// their parent: where somebody kills both, the kernel kills this process. Does nothing for what
-/// another starter has started.
+/// To be called first of all. mpirun ends its ranks through a proxy (MPICH) or a daemon (OpenMPI,
+/// whose mpirun is its own on its node), which is their parent: if that is killed, the kernel kills
+/// this process. Does nothing for what another starter has started.
 void end_with_mpirun() noexcept;
 
 /// To be called with the exit status of a rank, at its end. MPICH's mpirun takes no notice of a
