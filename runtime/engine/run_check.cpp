@@ -57,6 +57,7 @@ std::string batch_settings_text(const std::vector<BatchSetting>& settings) {
 /// How the ranks of this run get the batch of the checkpoint.
 std::string batch_remedy(const TrainerState& saved, const TrainerState& run) {
   const std::int64_t batch = saved.train_batch_size;
+  if (batch == run.train_batch_size) return {};
   if (batch < 1 || run.ranks < 1 || run.micro_batch_size < 1) {
     return fmt::format("set --global_batch_size {}", batch);
   }
@@ -90,6 +91,7 @@ std::string batch_remedy(const TrainerState& saved, const TrainerState& run) {
   if (elastic || (steps.wanted != steps.now && (steps.given() || !sets_train))) {
     settings.push_back(steps);
   }
+  if (settings.empty()) settings.push_back(train);
   return batch_settings_text(settings);
 }
 
