@@ -24,22 +24,16 @@ void require_valid(const UpdateArgs& args, bool with_gradients, bool with_sums) 
   if (!args.working.empty()) require_half(args.working, shape, "working");
 }
 
-bool is_layerwise(const UpdateArgs& args) {
-  bool found = false;
-  rules::Rules::visit(args.rule, [&](auto rule) { found = rules::Layerwise<decltype(rule)>; });
-  return found;
-}
-
 }  // namespace
 
 void update(const UpdateArgs& args, StreamView stream) {
-  const bool layerwise = is_layerwise(args);
+  const bool layerwise = rules::is_layerwise(args.rule);
   require_valid(args, !layerwise, layerwise);
   op_table(stream).update(args, stream);
 }
 
 void measure_update(const UpdateArgs& args, StreamView stream) {
-  DSTRAIN_CHECK(is_layerwise(args), "rule {} is elementwise", args.rule);
+  DSTRAIN_CHECK(rules::is_layerwise(args.rule), "rule {} is elementwise", args.rule);
   require_valid(args, true, true);
   op_table(stream).measure_update(args, stream);
 }

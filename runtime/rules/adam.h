@@ -37,7 +37,21 @@ struct Adam {
     float eps = 0;        ///< eps sqrt(1 - beta2^step)
     float step_size = 0;  ///< lr sqrt(1 - beta2^step) / (1 - beta1^step)
   };
-  static Scalars scalars(const Settings& settings, const Step& step);
+  static Scalars scalars(const Settings& settings, const Step& step) {
+    const Betas betas = step.betas.value_or(settings.betas);
+    const double rate = step.learning_rate;
+    const double decay = settings.weight_decay;
+    const auto correction =
+        settings.bias_correction ? BiasCorrection::of(betas, step.number) : BiasCorrection{};
+    const bool decoupled = settings.decoupled_decay;
+    return {.l2_decay = decoupled ? 0.0F : static_cast<float>(decay),
+            .decay_factor = decoupled ? static_cast<float>(1.0 - rate * decay) : 1.0F,
+            .one_minus_beta1 = static_cast<float>(1.0 - betas.beta1),
+            .beta2 = static_cast<float>(betas.beta2),
+            .one_minus_beta2 = static_cast<float>(1.0 - betas.beta2),
+            .eps = static_cast<float>(settings.epsilon * correction.second_root),
+            .step_size = static_cast<float>(rate * correction.second_root / correction.first)};
+  }
 
   /// g += l2_decay p;  p *= decay_factor;  m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g
   /// g; p -= step_size m / (sqrt(v) + eps). The correction of the second moment is in step_size and

@@ -43,7 +43,22 @@ struct Lamb {
     float ratio_min = 0;
     float ratio_max = 0;
   };
-  static Scalars scalars(const Settings& settings, const Step& step);
+  static Scalars scalars(const Settings& settings, const Step& step) {
+    const Betas betas = step.betas.value_or(settings.betas);
+    const auto epsilon = static_cast<float>(settings.epsilon);
+    const auto correction =
+        settings.bias_correction ? BiasCorrection::of(betas, step.number) : BiasCorrection{};
+    return {.decay = static_cast<float>(settings.weight_decay),
+            .one_minus_beta1 = static_cast<float>(1.0 - betas.beta1),
+            .beta2 = static_cast<float>(betas.beta2),
+            .one_minus_beta2 = static_cast<float>(1.0 - betas.beta2),
+            .eps = settings.eps_inside_sqrt ? 0.0F : epsilon,
+            .eps_in_root = settings.eps_inside_sqrt ? epsilon : 0.0F,
+            .step_size =
+                static_cast<float>(step.learning_rate * correction.second_root / correction.first),
+            .ratio_min = static_cast<float>(settings.min_coeff),
+            .ratio_max = static_cast<float>(settings.max_coeff)};
+  }
 
   /// m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g g;
   /// change = m / (sqrt(v + eps_in_root) + eps) + decay p

@@ -32,7 +32,16 @@ struct Lion {
     float beta2 = 0;
     float one_minus_beta2 = 0;
   };
-  static Scalars scalars(const Settings& settings, const Step& step);
+  static Scalars scalars(const Settings& settings, const Step& step) {
+    const Betas betas = step.betas.value_or(settings.betas);
+    const double rate = step.learning_rate;
+    return {.decay_factor = static_cast<float>(1.0 - rate * settings.weight_decay),
+            .step_size = static_cast<float>(rate),
+            .beta1 = static_cast<float>(betas.beta1),
+            .one_minus_beta1 = static_cast<float>(1.0 - betas.beta1),
+            .beta2 = static_cast<float>(betas.beta2),
+            .one_minus_beta2 = static_cast<float>(1.0 - betas.beta2)};
+  }
 
   /// p = decay_factor p - step_size sign(beta1 m + (1 - beta1) g);  m = beta2 m + (1 - beta2) g.
   /// What is no number stays none.

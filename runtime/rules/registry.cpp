@@ -17,12 +17,10 @@ Value of_rule(const Settings& settings, const Body& body) {
 
 std::optional<Settings> defaults_of(std::string_view type) {
   std::optional<Settings> found;
-  for (std::size_t i = 0; i < std::variant_size_v<Settings> && !found; ++i) {
-    Rules::visit(i, [&](auto rule) {
-      if (std::ranges::find(rule.types, type) == rule.types.end()) return;
-      found = typename decltype(rule)::Settings{};
-    });
-  }
+  Rules::for_each([&](auto rule) {
+    if (std::ranges::find(rule.types, type) == rule.types.end()) return;
+    found = typename decltype(rule)::Settings{};
+  });
   return found;
 }
 
@@ -53,8 +51,10 @@ std::span<const std::string_view> state_names(const Settings& settings) {
                         [](auto rule, const auto&) { return Names(decltype(rule)::states); });
 }
 
-bool is_layerwise(const Settings& settings) {
-  return of_rule<bool>(settings, [](auto rule, const auto&) { return Layerwise<decltype(rule)>; });
+bool is_layerwise(std::size_t rule) {
+  bool found = false;
+  Rules::visit(rule, [&found](auto own) { found = Layerwise<decltype(own)>; });
+  return found;
 }
 
 double weight_decay(const Settings& settings) {

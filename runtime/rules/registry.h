@@ -19,6 +19,11 @@ struct List {
     std::size_t each = 0;
     ((each++ == number ? body(Rule{}) : void()), ...);
   }
+  /// Calls `body` with a value of each rule.
+  template <class Body>
+  static constexpr void for_each(const Body& body) {
+    (body(Rule{}), ...);
+  }
   /// Whether `property` holds for one of the rules.
   template <class Property>
   static constexpr bool any_of(const Property& property) {
@@ -83,7 +88,10 @@ std::string_view difference(const Settings& settings);
 double default_learning_rate(const Settings& settings);
 /// Names of the states, one float per element each, zero at the start.
 std::span<const std::string_view> state_names(const Settings& settings);
-bool is_layerwise(const Settings& settings);
+bool is_layerwise(std::size_t rule);
+inline bool is_layerwise(const Settings& settings) {
+  return is_layerwise(settings.index());
+}
 /// 0 for rules without weight decay.
 double weight_decay(const Settings& settings);
 Settings without_decay(Settings settings);

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -43,6 +44,16 @@ struct Step {
   std::int64_t number = 1;  ///< counts from 1
   double learning_rate = 0;
   std::optional<Betas> betas{};  ///< of this step; nothing: those of the settings
+};
+
+/// What corrects Adam's moments for their start at zero; 1 where it is left out.
+struct BiasCorrection {
+  double first = 1;        ///< 1 - beta1^t
+  double second_root = 1;  ///< sqrt(1 - beta2^t)
+  static BiasCorrection of(const Betas& betas, std::int64_t number) {
+    const auto t = static_cast<double>(number);
+    return {1.0 - std::pow(betas.beta1, t), std::sqrt(1.0 - std::pow(betas.beta2, t))};
+  }
 };
 
 /// A parameter of a rule.
