@@ -34,6 +34,15 @@ struct StatePacks {
 #pragma unroll
     for (int k = 0; k < state_count<Rule>; ++k) of[k] = load<n>(arrays.of[k], i);
   }
+  /// Those of element `j` of the pack.
+  DSTRAIN_DEVICE void read(int j, rules::State<Rule>& state) const {
+#pragma unroll
+    for (int k = 0; k < state_count<Rule>; ++k) state[k] = of[k].at[j];
+  }
+  DSTRAIN_DEVICE void write(int j, const rules::State<Rule>& state) {
+#pragma unroll
+    for (int k = 0; k < state_count<Rule>; ++k) of[k].at[j] = state[k];
+  }
   DSTRAIN_DEVICE void store_to(const StateArrays<Rule>& arrays, std::int64_t i) const {
 #pragma unroll
     for (int k = 0; k < state_count<Rule>; ++k) store(of[k], arrays.of[k], i);
@@ -60,11 +69,9 @@ struct Update {
 #pragma unroll
       for (int j = 0; j < n; ++j) {
         rules::State<Rule> state;
-#pragma unroll
-        for (int k = 0; k < state_count<Rule>; ++k) state[k] = packs.of[k].at[j];
+        packs.read(j, state);
         p.at[j] = Rule::update(p.at[j], gradient.at[j] * scale, state, *scalars);
-#pragma unroll
-        for (int k = 0; k < state_count<Rule>; ++k) packs.of[k].at[j] = state[k];
+        packs.write(j, state);
       }
       store(p, parameters, i);
       packs.store_to(states, i);
@@ -124,13 +131,13 @@ measure_kernel(DSTRAIN_ARGUMENT Measure<Rule> args) {
     LaneSum values;
     LaneSum changes;
     for (std::int64_t e = begin; e < begin + square_block && e < args.numel; e += square_lanes) {
+      StatePacks<Rule, 1> pack(args.states, e);
       rules::State<Rule> state;
-#pragma unroll
-      for (int k = 0; k < state_count<Rule>; ++k) state[k] = args.states.of[k][e];
+      pack.read(0, state);
       const float value = args.parameters[e];
       const float change = Rule::measure(value, args.gradients[e] * scale, state, scalars);
-#pragma unroll
-      for (int k = 0; k < state_count<Rule>; ++k) args.states.of[k][e] = state[k];
+      pack.write(0, state);
+      pack.store_to(args.states, e);
       values.add(value);
       changes.add(change);
     }
@@ -222,8 +229,7 @@ struct ScaledUpdate {
 #pragma unroll
       for (int j = 0; j < n; ++j) {
         rules::State<Rule> state;
-#pragma unroll
-        for (int k = 0; k < state_count<Rule>; ++k) state[k] = packs.of[k].at[j];
+        packs.read(j, state);
         p.at[j] = Rule::update(p.at[j], state, own_rate, s);
       }
       store(p, parameters, i);
