@@ -17,6 +17,22 @@ inline constexpr int interrupted = 130;
 }  // namespace status
 
 /// The exit status of a process that ends with an error of this kind.
-int exit_status(ErrorCode code);
+constexpr int exit_status(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::usage:
+    case ErrorCode::config:
+    case ErrorCode::input:
+    case ErrorCode::newer_format:
+      return status::bad_input;
+    case ErrorCode::remote:
+      return status::could_not_launch;
+    case ErrorCode::timeout:
+      return status::timed_out;
+    case ErrorCode::unsaved:
+      return status::unsaved;
+    default:
+      return status::failed;
+  }
+}
 
 }  // namespace dstrain
