@@ -91,7 +91,6 @@ std::string batch_remedy(const TrainerState& saved, const TrainerState& run) {
   if (elastic || (steps.wanted != steps.now && (steps.given() || !sets_train))) {
     settings.push_back(steps);
   }
-  if (settings.empty()) settings.push_back(train);
   return batch_settings_text(settings);
 }
 
