@@ -13,7 +13,6 @@
 
 #include "runtime/base/units.h"
 #include "runtime/config/schedule_json.h"
-#include "runtime/data/stream_samples.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -98,7 +97,7 @@ std::vector<std::string> differences(const TrainSetup& setup) {
     found.push_back(
         fmt::format("{} as by DeepSpeed (there autocast)", config::precision_name(settings.dtype)));
   }
-  if (dynamic_cast<const data::StreamSamples*>(setup.training_data.get()) != nullptr) {
+  if (setup.training_data && setup.training_data->counts_all_labels()) {
     found.emplace_back("samples of block_size + 1 tokens (in run_clm.py of block_size)");
   }
   if (setup.training_data && setup.training_data->sizes().source > 0 &&

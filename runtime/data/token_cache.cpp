@@ -63,7 +63,7 @@ void make_whole(const fs::path& path, FunctionRef<void(const fs::path&)> make) {
     }
   } catch (const Error& error) {
     ::unlink(temporary.c_str());
-    if (error.code() != ErrorCode::io) throw;
+    if (error.errno_value() != ENOSPC && error.errno_value() != EDQUOT) throw;
     fail(ErrorCode::io, "{}; set DSTRAIN_CACHE to a directory with room for tokens", error.what());
   } catch (...) {
     ::unlink(temporary.c_str());

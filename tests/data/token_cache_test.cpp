@@ -142,7 +142,7 @@ TEST_CASE("TokenCache: who fails leaves nothing", "[data][cache]") {
 TEST_CASE("TokenCache: a directory without room is named with what to do", "[data][cache]") {
   const TempDir directory;
   const auto full = [](const fs::path& path) {
-    fail(ErrorCode::io, "{}: No space left on device", path.filename().string().substr(0, 3));
+    fail_errno(ENOSPC, path.filename().string().substr(0, 3));
   };
   CHECK(error_of([&] { data::cached_tokens(directory.path(), "key", full); }) ==
         "key: No space left on device; set DSTRAIN_CACHE to a directory with room for tokens");
