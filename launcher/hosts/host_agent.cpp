@@ -10,6 +10,8 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr std::size_t shown_noise_bytes = 200;
+/// What glibc's loader says.
+constexpr std::string_view missing_library = "error while loading shared libraries";
 
 }  // namespace
 
@@ -54,11 +56,16 @@ void HostAgent::acknowledge() {
 
 std::string HostAgent::end_reason() {
   if (state == State::connecting && pipe_.noise().find(absent_line) != std::string::npos) {
-    return fmt::format("dstrain is there neither at {} nor on PATH; --copy_binary brings it",
-                       own_path());
+    return fmt::format(
+        "no dstrain that may be executed is there, neither at {} nor on PATH; --copy_binary brings "
+        "it",
+        own_path());
   }
   std::string reason = link_->end_reason();
   if (reason.empty()) reason = "the connection was closed";
+  if (state == State::connecting && reason.find(missing_library) != reason.npos) {
+    reason += "; --copy_binary brings dstrain with its libraries";
+  }
   if (state == State::connecting && !pipe_.noise().empty()) {
     reason += fmt::format("; it printed \"{}\"", noise());
   }

@@ -346,7 +346,8 @@ std::string Relay::starter_kill(Deadline deadline) const {
 std::string Relay::end_reason(std::size_t index) {
   const std::string reason = event(index);
   return reason.empty() && reasons_.count(index) == 0
-             ? "the process that held the connection is gone"
+             ? fmt::format(
+                   "the process here that held its connection (pid {}) is gone, as if killed", pid_)
              : reason;
 }
 

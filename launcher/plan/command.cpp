@@ -88,7 +88,9 @@ std::string find_daemon() {
   const auto beside = std::filesystem::path(own_path()).parent_path() / "dstraind";
   std::string found = is_executable_file(beside) ? beside.string() : find_on_path("dstraind");
   if (found.empty()) {
-    fail(ErrorCode::remote, "dstraind was found neither in {} nor on PATH",
+    fail(ErrorCode::remote,
+         "dstraind was found neither in {} nor on PATH; install all of dstrain's bin directory "
+         "(--copy_binary brings it to other hosts)",
          beside.parent_path().string());
   }
   return found;

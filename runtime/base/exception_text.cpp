@@ -55,10 +55,23 @@ std::string process_limit_remedy() {
                  : "raise pids.max of the control group, as no ulimit -u is set";
 }
 
+/// What ulimit -v says, where a thread's stack has no room left; none: there is room.
+std::optional<Bytes> used_up_limit() {
+  const auto limit = address_space_limit();
+  return limit && address_space_peak() + stack_bytes() >= *limit ? limit : std::nullopt;
+}
+
+/// Libraries fail in words of their own when they get no memory.
+std::string full_space_remark() {
+  const auto limit = used_up_limit();
+  return limit ? fmt::format(" (perhaps as ulimit -v, {}, leaves no room; raise it)",
+                             format_bytes(*limit))
+               : "";
+}
+
 /// pthread_create() says EAGAIN for a stack, too, that has no room.
 std::string why_no_thread() {
-  const auto limit = address_space_limit();
-  if (limit && address_space_peak() + stack_bytes() >= *limit) {
+  if (const auto limit = used_up_limit()) {
     return fmt::format("ulimit -v, {}, leaves no room for another thread's stack; raise it",
                        format_bytes(*limit));
   }
@@ -87,7 +100,7 @@ std::string exception_text(const std::exception& exception) {
     // "[json.exception.parse_error.101] parse error ..."
     const std::string_view what = exception.what();
     const std::size_t name = what.starts_with("[json.exception.") ? what.find("] ") : what.npos;
-    return std::string(name == what.npos ? what : what.substr(name + 2));
+    return std::string(name == what.npos ? what : what.substr(name + 2)) + full_space_remark();
   }
   return fmt::format("{}: {}", exception.what(), why_no_thread());
 }

@@ -40,6 +40,12 @@ constexpr FlagRow negatable(FlagRow row) {
   return row;
 }
 
+/// Whatever its value.
+constexpr FlagRow always_told(FlagRow row) {
+  row.off = {};
+  return row;
+}
+
 constexpr FlagRow also(FlagRow row, std::string_view aliases) {
   row.aliases = aliases;
   return row;
@@ -250,7 +256,9 @@ const std::array hugging_face{
     hint_flag("use_cpu", no_value, reason::launcher_device),
     refused_flag("use_mps_device", no_value, reason::unbuilt),
     one_of(hint_flag("ddp_backend", "NAME", reason::transport), "nccl|gloo|mpi|ccl|hccl|cncl|mccl"),
-    hint_flag("ddp_timeout", "SECONDS", "use the launch option --timeout"),
+    hint_flag("ddp_timeout",
+              "SECONDS",
+              "use the launch option --timeout, or DSTRAIN_TIMEOUT where no launcher starts ranks"),
     hint_flag("ddp_find_unused_parameters", no_value, reason::ddp),
     hint_flag("ddp_bucket_cap_mb", "N", "use zero_optimization.reduce_bucket_size"),
     hint_flag("ddp_broadcast_buffers", no_value, reason::ddp),
@@ -427,9 +435,13 @@ const std::array fine_tuning{
              "max_prompt_length", "N", "prompt and completion are cut together, by --block_size"),
          "max_completion_length"),
     refused_flag("loss_type", "NAME", "the loss is the cross-entropy", "nll"),
-    refused_flag(
-        "assistant_only_loss", no_value, "only the answers of conversations are learned", "true"),
-    refused_flag("completion_only_loss", no_value, "prompts are never learned", "true"),
+    always_told(hint_flag("assistant_only_loss",
+                          no_value,
+                          "only the answers of conversations are learned; of plain text, every "
+                          "token")),
+    always_told(hint_flag("completion_only_loss",
+                          no_value,
+                          "only completions of prompts are learned; of plain text, every token")),
     hint_flag("use_deepspeed", no_value, "--deepspeed names the configuration"),
     refused_flag("dataset_text_field", "KEY", "texts are under the key text", "text"),
     one_of(hint_flag("stage", "NAME", "the records say what is learned"), "pt|sft"),

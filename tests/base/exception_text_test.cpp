@@ -70,4 +70,6 @@ TEST_CASE("Exception text: address space that is used up is not the number of th
   CHECK_THAT(text_without_space(std::bad_alloc()),
              ContainsSubstring("out of memory: ulimit -v allows this process 1.00 GiB"));
   CHECK(exception_text(std::bad_alloc()) == "the machine is out of memory");
+  CHECK_THAT(text_without_space(std::runtime_error("could not create a primitive")),
+             ContainsSubstring("a primitive (perhaps as ulimit -v, 1.00 GiB, leaves no room"));
 }

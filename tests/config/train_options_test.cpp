@@ -85,6 +85,15 @@ TEST_CASE("TrainOptions: a boolean before another option", "[config][options]") 
   CHECK(options.max_steps.value == 3);
 }
 
+TEST_CASE("TrainOptions: what is learned is said however TRL's option is set",
+          "[config][options]") {
+  for (const char* value : {"true", "false"}) {
+    const TrainOptions options = read_train_flags(Arguments{"--assistant_only_loss", value});
+    REQUIRE(options.warnings.size() == 1);
+    CHECK_THAT(options.warnings.front(), ContainsSubstring("of plain text, every token"));
+  }
+}
+
 TEST_CASE("TrainOptions: the last of a repeated option counts", "[config][options]") {
   CHECK(read_train_flags(Arguments{"--max_steps", "3", "--max-steps", "4"}).max_steps.value == 4);
   CHECK(options_error({"--batch-size", "1", "--micro-batch-size", "2"}) ==

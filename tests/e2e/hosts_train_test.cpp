@@ -77,7 +77,7 @@ TEST_CASE("Hosts: one that does not share the output directory is named before t
   skip_unless_mounts({"unshare", "--mount", "--uts"});
   const std::filesystem::path shared = hosts.folder() / "shared";
   std::filesystem::create_directory(shared);
-  std::vector<std::string> words = hosts.words({"--timeout", "8"});
+  std::vector<std::string> words = hosts.words({"--log_level", "warning", "--timeout", "8"});
   for (const std::string& word : test::train_command(shared / "out")) words.push_back(word);
   const test::Outcome run = test::run_command(
       words, {.env = {{"OMP_NUM_THREADS", "1"}}, .directory = test::golden_folder.string()});
@@ -86,5 +86,6 @@ TEST_CASE("Hosts: one that does not share the output directory is named before t
   CHECK_THAT(run.err,
              Catch::Matchers::ContainsSubstring("host apart does not see " + shared.string()) &&
                  Catch::Matchers::ContainsSubstring("which rank 0 has made on another host"));
+  CHECK_THAT(run.out + run.err, Catch::Matchers::ContainsSubstring("waiting up to 4 s for"));
   CHECK(test::read_metrics(shared / "out").empty());
 }

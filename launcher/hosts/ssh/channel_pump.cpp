@@ -191,7 +191,10 @@ std::string ChannelPump::end_reason() const {
   const std::string error = last_line(errors_);
   std::string reason;
   if (!signal_.empty()) {
-    reason = fmt::format("the remote command was killed by SIG{}", signal_);
+    // OpenSSH's servers say "SIG@openssh.com" where the protocol has no name for the signal.
+    reason =
+        "the remote command was killed by " +
+        (signal_.find('@') == signal_.npos ? "SIG" + signal_ : "a signal without a name in SSH");
   } else if (exit_status_ > signal_base) {
     reason =
         fmt::format("the remote command was killed by {}", signal_name(exit_status_ - signal_base));
