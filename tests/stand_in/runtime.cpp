@@ -136,7 +136,10 @@ cudaError_t cudaHostRegister(void* address, std::size_t bytes, unsigned /*flags*
   return cudaSuccess;
 }
 cudaError_t cudaHostUnregister(void* address) {
-  if (refuses(__func__)) return refused();
+  if (refuses(__func__)) {
+    device().wait_until_idle();  // the pages may be unmapped next, and a broken GPU uses none
+    return refused();
+  }
   const Driver driver;
   device().wait_until_idle();
   registered().erase(static_cast<const std::byte*>(address));
