@@ -17,6 +17,7 @@
 #include "runtime/model/float16_source.h"
 #include "runtime/model/hf_companions.h"
 #include "runtime/model/random_source.h"
+#include "runtime/ops/library_memory.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -190,25 +191,15 @@ void refuse(const std::vector<std::string>& problems) {
   if (!problems.empty()) fail(ErrorCode::config, "{}", fmt::join(problems, "\n"));
 }
 
-/// What there is of device memory for a plan that needs more; empty where it fits.
-std::string exceeded(const zero::MemoryPlan& plan, const TrainPlace& place) {
-  const Bytes needs = plan.total();
-  if (place.device_memory > 0 && needs > place.device_memory) {
-    return fmt::format("--device_memory allows {}", format_bytes(place.device_memory));
-  }
-  if (place.device_free > 0 && needs > place.device_free) {
-    return fmt::format("the device has {} free for each", format_bytes(place.device_free));
-  }
-  return "";
-}
-
-void check_budget(const TrainSetup& setup, const TrainPlace& place) {
-  const std::string limit = exceeded(setup.plan, place);
-  if (limit.empty()) return;
-  const Bytes budget = place.device_memory > 0 ? place.device_memory : place.device_free;
+[[noreturn]] void refuse_plan(const TrainSetup& setup, const std::string& limit, Bytes budget) {
   fail(ErrorCode::config, "the run needs {} of device memory per rank and {} ({}); {}",
        format_bytes(setup.plan.total()), limit, zero::describe(setup.plan, setup.formula),
        describe_savings(setup, budget));
+}
+
+void check_budget(const TrainSetup& setup, Bytes budget) {
+  if (budget == 0 || setup.plan.total() <= budget) return;
+  refuse_plan(setup, fmt::format("--device_memory allows {}", format_bytes(budget)), budget);
 }
 
 /// What all ranks of the machine need together.
@@ -225,6 +216,16 @@ void check_machine(const TrainSetup& setup, const TrainPlace& place) {
 }
 
 }  // namespace
+
+void check_room(const TrainSetup& setup, const DeviceRoom& room) {
+  const Bytes libraries =
+      ops::library_bytes(setup.model.device, static_cast<int>(setup.context.world_size));
+  if (room.free == 0 || setup.plan.total() + libraries <= room.free) return;
+  refuse_plan(setup,
+              fmt::format("GPU {} has {} free for each, of which CUDA's libraries may take {}",
+                          room.gpu, format_bytes(room.free), format_bytes(libraries)),
+              std::max<Bytes>(room.free - libraries, 1));
+}
 
 TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace& place) {
   TrainSetup setup;
@@ -280,7 +281,8 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   }
   MemorySetup& memory = setup;
   memory = set_up_memory(setup.settings, setup.model, place.world_size);
-  check_budget(setup, place);
+  check_budget(setup, place.device_memory);
+  check_room(setup, place.room);
   check_machine(setup, place);
   refuse(full_disks(setup.settings.zero, memory.plan, place.ranks_here));
   return setup;

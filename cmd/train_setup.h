@@ -34,7 +34,7 @@ struct TrainPlace {
   int world_size = 1;
   DeviceKind device = DeviceKind::cpu;
   Bytes device_memory = 0;  ///< budget per rank; 0: none
-  Bytes device_free = 0;    ///< what a rank finds free on its device; 0: not known
+  DeviceRoom room = {};     ///< of one of the ranks
   Bytes host_memory = 0;    ///< budget of the ranks of this machine; 0: what is available
   int node_ranks = 0;       ///< of this machine, none of which has allocated; 0: not looked at
   int ranks_here = 0;       ///< that shall start on this machine; 0: they have begun to
@@ -46,5 +46,8 @@ struct TrainPlace {
 
 /// Throws Error{usage, config, input}, the second also when the plan does not fit into the budget.
 TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace& place);
+
+/// Throws Error{config} where the plan and what libraries take do not fit into the room of a rank.
+void check_room(const TrainSetup& setup, const DeviceRoom& room);
 
 }  // namespace dstrain::cmd

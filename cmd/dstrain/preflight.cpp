@@ -57,12 +57,9 @@ void check_samples(const data::SampleSource& source) {
 }
 
 /// Starts the device of the first of the ranks on this machine, and not one that they do not use.
-/// What each of them finds free there; 0: not known.
-Bytes check_device(const TrainPlace& place) {
-  if (place.ranks_here == 0 || place.device == DeviceKind::cpu) return 0;
-  const int devices = std::max(count_visible_gpu_files(), 1);
-  const int sharing = (place.ranks_here + devices - 1) / devices;
-  return open_backend({place.device, place.first_slot})->free_memory() / sharing;
+DeviceRoom check_device(const TrainPlace& place) {
+  if (place.ranks_here == 0 || place.device == DeviceKind::cpu) return {};
+  return find_room(*open_backend({place.device, place.first_slot}), place.ranks_here);
 }
 
 }  // namespace
@@ -96,7 +93,7 @@ std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
   refuse_locked_output(options.output_dir.value);
   config::check_train_paths(options);
   TrainPlace here = place;
-  here.device_free = check_device(place);
+  here.room = check_device(place);
   const TrainSetup setup = set_up_training(options, here);
   refuse_unfit_output(setup.settings, place.world_size);
   if (setup.settings.trains) check_resume(setup);

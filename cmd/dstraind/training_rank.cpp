@@ -23,6 +23,8 @@
 #include "runtime/engine/micro_batch.h"
 #include "runtime/engine/model_saver.h"
 #include "runtime/engine/profile_report.h"
+#include "runtime/ops/library_memory.h"
+#include "runtime/os/gpu_files.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -91,6 +93,15 @@ comm::World join(const TrainSetup& setup, const WorkerEnv& worker, const Watched
   return comm::join_world(worker, setup.alike, comm::news_for(watched.control));
 }
 
+/// Other ranks may have taken memory of a device that they share: there the launcher has looked.
+DeviceRoom checked_room(const TrainSetup& setup, Backend& backend, const WorkerEnv& worker) {
+  const int devices = count_visible_gpu_files();
+  if (worker.local_world_size > devices) return {};
+  DeviceRoom room = find_room(backend, worker.local_world_size);
+  check_room(setup, room);
+  return room;
+}
+
 }  // namespace
 
 TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress)
@@ -98,6 +109,7 @@ TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressP
       worker_(worker),
       progress_(progress),
       backend_(open_backend({setup_.model.device, worker.local_rank})),
+      room_(checked_room(setup_, *backend_, worker)),
       own_streams_(*backend_, setup_),
       streams_(own_streams_.views()),
       world_(join(setup_, worker, {progress_, control_})),
@@ -363,7 +375,21 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
                            .say = say,
                            .stop_requested = [&signals] { return signals.arrived() != 0; },
                            .tune = tuner()});
-  return trainer.run();
+  engine::Trainer::Outcome outcome = trainer.run();
+  tell_library_memory();
+  return outcome;
+}
+
+/// What no plan counts; the context is older than room_.
+void TrainingRank::tell_library_memory() {
+  if (room_.free == 0 || worker_.rank != 0) return;
+  const Bytes own = memory_.ledger(MemoryTier::device).current();
+  const Bytes others = room_.free - backend_->free_memory() - own;
+  if (others <= 0) return;
+  log_info(fmt::format(
+      "CUDA's libraries took {} of GPU {} beside the plan and the context; {} were left to them",
+      format_bytes(others), room_.gpu,
+      format_bytes(ops::library_bytes(setup_.model.device, worker_.world_size))));
 }
 
 /// Rows are no reason to give up a checkpoint.

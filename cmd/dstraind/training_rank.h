@@ -51,6 +51,7 @@ class TrainingRank {
   void load_checkpoint(const std::filesystem::path& path);
   [[nodiscard]] engine::Checkpointer::Options checkpoint_options() const;
   void flush_metrics() const;
+  void tell_library_memory();
 
   TrainSetup& setup_;
   WorkerEnv worker_;
@@ -58,6 +59,7 @@ class TrainingRank {
   RankControl control_ = RankControl::from_environment();
   ProgressPage& progress_;
   std::unique_ptr<Backend> backend_;
+  DeviceRoom room_;
   RankStreams own_streams_;
   Streams streams_;
   comm::World world_;  ///< its communicator serves that of the device

@@ -15,4 +15,11 @@ std::string_view library_memory(DeviceKind device) {
   fail(ErrorCode::internal, "no such kind of device");
 }
 
+Bytes library_bytes(DeviceKind device, int ranks) {
+  constexpr Bytes code = 256 * mebibyte;
+  constexpr Bytes nccl = 512 * mebibyte;
+  if (device == DeviceKind::cpu) return 0;
+  return code + (ranks > 1 ? nccl : 0);
+}
+
 }  // namespace dstrain::ops

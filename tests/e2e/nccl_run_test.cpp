@@ -157,3 +157,16 @@ TEST_CASE("NCCL runs: a call that fails ends the run and is named", "[nccl][e2e]
              ContainsSubstring(call.substr(0, call.find(' ')) + ": unhandled system error") &&
                  ContainsSubstring("rank 1"));
 }
+
+TEST_CASE("NCCL runs: a GPU that has less free than the first is named by its rank",
+          "[cuda][e2e]") {
+  const Gpus gpus;
+  const test::ResumableRun run{.ranks = 2};
+  const test::TrainRun refused =
+      test::run_train(Gpus::options(2), run.config(), gpus.file("out"), run.arguments(1),
+                      gpus.environment({{"DSTRAIN_STAND_IN_MEMORY", "8000000000 800000000"}}));
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, ContainsSubstring("[rank 1]: dstrain: error: the run needs ") &&
+                              ContainsSubstring("GPU 1 has 763 MiB free for each"));
+  CHECK(test::read_metrics(gpus.file("out")).empty());
+}

@@ -147,6 +147,13 @@ void give_back_memory(void* address) {
   ::munmap(piece.pages - page, piece.page_bytes + 2 * page);
 }
 
+std::size_t taken_memory() {
+  const std::lock_guard lock(memory().mutex);
+  std::size_t bytes = 0;
+  for (const auto& [begin, piece] : memory().pieces) bytes += piece.bytes;
+  return bytes;
+}
+
 bool is_device_memory(const void* address) {
   const auto* const at = static_cast<const std::byte*>(address);
   const std::lock_guard lock(memory().mutex);

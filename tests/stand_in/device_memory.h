@@ -10,6 +10,8 @@ void* take_memory(std::size_t bytes);
 /// Ends the program where a byte beside those that were taken was written.
 void give_back_memory(void* address);
 [[nodiscard]] bool is_device_memory(const void* address);
+/// What was taken and not given back.
+[[nodiscard]] std::size_t taken_memory();
 
 /// Of a thread that does work of the device. What it touches all threads of the process reach until
 /// none has access any more: what protects pages knows no threads.

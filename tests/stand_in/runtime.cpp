@@ -2,10 +2,12 @@
 // wait there: each stream has a thread; one lock of the driver is held by every call; the first
 // launch of a kernel loads it, for which the device must be idle, under that lock, as does the
 // release of memory.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -24,11 +26,20 @@ using dstrain::stand_in::Moment;
 using dstrain::stand_in::queue_of;
 using dstrain::stand_in::refuses;
 using dstrain::stand_in::take_memory;
+using dstrain::stand_in::taken_memory;
 
-/// Of the device: 8 GiB, or DSTRAIN_STAND_IN_MEMORY bytes.
+/// The GPU that this process uses.
+std::atomic<int> current_gpu = 0;
+
+/// Of the device: 8 GiB, or of GPU k number k of DSTRAIN_STAND_IN_MEMORY, "8000000000 1000000", as
+/// far as there are so many.
 std::size_t memory_bytes() {
+  std::size_t bytes = std::size_t{8} << 30;
   const char* const given = std::getenv("DSTRAIN_STAND_IN_MEMORY");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::size_t{8} << 30;
+  std::istringstream numbers(given != nullptr ? given : "");
+  for (int gpu = 0; gpu <= current_gpu && numbers >> bytes; ++gpu) {
+  }
+  return bytes;
 }
 
 /// One, or as many as DSTRAIN_STAND_IN_GPUS says. Each process has memory and streams of its own.
@@ -104,7 +115,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
 cudaError_t cudaSetDevice(int ordinal) {
   if (refuses(__func__)) return refused();
   const Driver driver;
-  return ordinal < gpus() ? cudaSuccess : cudaErrorInvalidDevice;
+  if (ordinal >= gpus()) return cudaErrorInvalidDevice;
+  current_gpu = ordinal;
+  return cudaSuccess;
 }
 cudaError_t cudaInitDevice(int ordinal, unsigned /*device_flags*/, unsigned /*flags*/) {
   if (refuses(__func__)) return refused();
@@ -117,7 +130,7 @@ cudaError_t cudaDeviceReset() {
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
   if (refuses(__func__)) return cudaErrorMemoryAllocation;
   const Driver driver;
-  *address = bytes > memory_bytes() ? nullptr : take_memory(bytes);
+  *address = bytes > memory_bytes() - taken_memory() ? nullptr : take_memory(bytes);
   return *address == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* address) {
@@ -154,7 +167,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   if (refuses(__func__)) return refused();
-  *free = *total = memory_bytes();
+  *total = memory_bytes();
+  *free = *total - taken_memory();
   return cudaSuccess;
 }
 
