@@ -89,9 +89,13 @@ std::vector<std::string> differences(const TrainSetup& setup) {
   const config::TrainSettings& settings = setup.settings;
   const config::Cadence& logging = settings.output.logging;
   std::vector<std::string> found;
-  if (settings.data.shuffle) found.emplace_back("a random order of samples of its own");
+  if (setup.training_data && !setup.options.packing.typed() &&
+      setup.training_data->packing() == true) {
+    found.emplace_back("records share rows (--packing false gives each its own)");
+  }
+  if (settings.data.shuffle) found.emplace_back("another random order of samples");
   const bool draws_weights = settings.model.directory.empty() && setup.initial_parameters;
-  if (draws_weights) found.emplace_back("random weights of its own");
+  if (draws_weights) found.emplace_back("other random weights");
   if (leaves_out_dropout(setup)) found.emplace_back("no dropout (there 0.1)");
   if (is_half(settings.dtype) && settings.ds_config_text.empty()) {
     found.push_back(
@@ -116,7 +120,7 @@ std::vector<std::string> differences(const TrainSetup& setup) {
     found.emplace_back("the held-out loss is a mean over labels (there over batches)");
   }
   const auto model = nlohmann::json::parse(setup.model.config_json);
-  if (drops_out(model)) found.emplace_back("dropout masks of its own");
+  if (drops_out(model)) found.emplace_back("other dropout masks");
   if (const auto token = padding_token(model)) {
     found.push_back(fmt::format(
         "the embedding of token {} learns (there it is padding, and gets no gradient)", *token));
@@ -125,12 +129,12 @@ std::vector<std::string> differences(const TrainSetup& setup) {
     found.emplace_back("the last step is evaluated, too");
   }
   if (logging.unit == config::Cadence::Unit::steps && logging.steps > 1 && settings.steps > 1) {
-    found.emplace_back("the first step has a row of its own");
+    found.emplace_back("the first step is logged, too");
   }
   if (!setup.options.logging_steps.typed() && logging.unit == config::Cadence::Unit::steps &&
       settings.steps > logging.steps) {
-    found.push_back(
-        fmt::format("a row every {} steps (there {})", logging.steps, trainers_logging_steps));
+    found.push_back(fmt::format("losses are logged every {} steps (there {})", logging.steps,
+                                trainers_logging_steps));
   }
   return found;
 }

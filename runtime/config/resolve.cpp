@@ -155,6 +155,8 @@ void resolve_rest(SettingsBuilder& builder) {
                      .logging = cadence(builder, builder.options().logging_strategy.value,
                                         builder.options().logging_steps.value),
                      .profile = builder.options().profile.value};
+  settings.prints_logged_steps =
+      builder.options().logging_steps.typed() || builder.options().logging_strategy.typed();
   settings.steps = builder.training_steps().value_or(0);
   settings.seed = static_cast<std::uint64_t>(builder.options().seed.value);
   settings.steps_per_print = builder.config().integer("steps_per_print").value_or(0);

@@ -137,11 +137,16 @@ std::string batch_advice(const GivenBatch& given, std::int64_t ranks) {
   const std::int64_t each =
       given.micro.value.value_or(1) * given.accumulation.value.value_or(1) * ranks;
   const std::int64_t fewer = *given.train.value / each * each;
+  const bool all_given = given.micro.value && given.accumulation.value;
+  const std::string train =
+      all_given ? fmt::format("{}", each)
+                : fmt::format("a multiple of {}, such as {}{}", each,
+                              fewer > 0 ? fmt::format("{} or ", fewer) : "", fewer + each);
   const std::optional<std::int64_t> micro = smaller_micro(given, ranks);
   return fmt::format(
-      ": set {} to a multiple of {}, such as {}{}{}", name_of(given.train, train_batch_key), each,
-      fewer > 0 ? fmt::format("{} or ", fewer) : "", fewer + each,
-      micro ? fmt::format(", or {} to {}", name_of(given.micro, micro_batch_key), *micro) : "");
+      ": set {} to {}{}{}", name_of(given.train, train_batch_key), train,
+      micro ? fmt::format(", or {} to {}", name_of(given.micro, micro_batch_key), *micro) : "",
+      all_given ? ", or leave one of the three out" : "");
 }
 
 }  // namespace

@@ -19,7 +19,6 @@ constexpr std::string_view tail =
     "form a mixture, with weights as in --train_file 0.7 A 0.3 B, or without: each sample once an\n"
     "epoch. Schedules are constant, constant_with_warmup, linear, cosine, polynomial and\n"
     "inverse_sqrt, as Hugging Face computes them; a scheduler in the configuration replaces them.\n"
-    "gradient_clipping in the configuration overrides --max_grad_norm.\n"
     "`dstrain config show FILE` prints the settings that a configuration and options result in.\n";
 
 constexpr std::string_view more =

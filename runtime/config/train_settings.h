@@ -171,6 +171,7 @@ struct TrainSettings {
   bool gradient_checkpointing = false;
   bool cpu_checkpointing = false;     ///< what gradient checkpointing keeps lies in host memory
   std::int64_t steps_per_print = 0;   ///< of the progress line; 0: as logging_steps
+  bool prints_logged_steps = false;   ///< besides those
   std::string ds_config_text;         ///< the configuration as given, for the record
   std::vector<std::string> warnings;  ///< one line each, to be logged once
 };

@@ -370,7 +370,8 @@ bool Trainer::logs(std::int64_t step) const {
 /// On the terminal.
 bool Trainer::prints(std::int64_t step) const {
   const std::int64_t every = parts_.settings.steps_per_print;
-  if (every > 0) return step == 1 || step == total_steps_ || is_nth(step, every);
+  if (every > 0 && is_nth(step, every)) return true;
+  if (every > 0 && !parts_.settings.prints_logged_steps) return step == 1 || step == total_steps_;
   return logs(step) || step == first_step_;
 }
 

@@ -143,6 +143,9 @@ TEST_CASE("Resolve: what files and options say of a run at its edges", "[config]
   };
   CHECK(evaluated_settings({}).steps_per_print == 0);
   CHECK(evaluated_settings({}, with(R"("steps_per_print": 7)")).steps_per_print == 7);
+  CHECK_FALSE(evaluated_settings({}, with(R"("steps_per_print": 7)")).prints_logged_steps);
+  CHECK(evaluated_settings({"--logging_steps", "2"}, with(R"("steps_per_print": 7)"))
+            .prints_logged_steps);
   CHECK(evaluated_settings({"--do_train"}).trains);
   CHECK_FALSE(evaluated_settings({"--do_eval", "--validation_file", "v"}).trains);
   const Arguments random{"--do_eval", "--validation_file", "v", "--config_name", "gpt2"};

@@ -146,9 +146,30 @@ TEST_CASE("train: schedules count the steps of the data", "[e2e][train]") {
   }
   const bool of_trainer = !row.config.contains("scheduler");
   CHECK(run.err.find(of_trainer ? "10 steps of AdamW, rate 0.001, linear with a warmup of 4 steps; "
-                                  "unlike Hugging Face's Trainer: a random order of samples"
+                                  "unlike Hugging Face's Trainer: another random order of samples"
                                 : "10 steps of AdamW, rate 0.001, WarmupDecayLR; unlike") !=
         std::string::npos);
+}
+
+TEST_CASE("train: a typed logging interval prints whatever the configuration has", "[e2e][train]") {
+  const test::TempDir folder;
+  const fs::path records = folder.path() / "records.jsonl";
+  {
+    std::ofstream file(records);
+    for (int i = 0; i < 64; ++i)
+      file << R"({"prompt": "one ", "completion": "two"})"
+           << "\n";
+  }
+  const json config{{"train_batch_size", 4}, {"steps_per_print", 2000}};
+  const test::TrainRun run = test::run_train(
+      1, config, folder.path() / "out",
+      with(tiny_model,
+           {"--train_file", records.string(), "--max_steps", "5", "--logging_steps", "2"}));
+  CAPTURE(run.out, run.err);
+  REQUIRE(run.status == 0);
+  CHECK_THAT(run.out, ContainsSubstring("step 2/5") && ContainsSubstring("step 4/5") &&
+                          !ContainsSubstring("step 3/5"));
+  CHECK_THAT(run.err, ContainsSubstring("unlike Hugging Face's Trainer: records share rows"));
 }
 
 TEST_CASE("train: mistakes end with status 2 before a rank starts", "[e2e][train]") {
