@@ -186,7 +186,7 @@ void DiskShards::add(int group, TensorView gradients, StreamView stream) {
   const TensorView sum = place.layout.gradients(memory);
   DSTRAIN_CHECK(!sum.empty(), "the gradients of sub-group {} have no place", group);
   micro_step_.first() ? ops::convert(gradients, sum, stream) : ops::add(gradients, sum, stream);
-  if (micro_step_.last()) ops::add_squares(sum, ops::view_of(squares_), stream);
+  if (micro_step_.last()) ops::add_squares({{sum}, ops::view_of(squares_)}, stream);
   states_->release(place.record, whole);
 }
 
@@ -203,7 +203,7 @@ DiskShards::Group DiskShards::begin_early(int group, TensorView gradients, Strea
   } else {
     sum = gradients;
   }
-  ops::add_squares(sum, ops::view_of(squares_), stream);
+  ops::add_squares({{sum}, ops::view_of(squares_)}, stream);
   return view(place, record, sum);
 }
 

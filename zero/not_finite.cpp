@@ -16,7 +16,7 @@ constexpr int none = -1;  ///< before all parameters
 bool is_finite(const TensorView& values, const TensorView& sum, StreamView stream) {
   ExactSum squares;
   ops::fill_zero(sum, stream);
-  ops::add_squares(values, sum, stream);
+  ops::add_squares({{values}, sum}, stream);
   ops::convert(sum, ops::view_of(squares), stream);
   stream.synchronize();
   return std::isfinite(squares.value());

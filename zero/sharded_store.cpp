@@ -195,13 +195,15 @@ void ShardedStore::sum_squares(TensorView sum, StreamView stream) {
     squares_ = shards_.disk() == nullptr ? ExactSum() : shards_.disk()->squares();
   }
   const auto add = [&](Device device, const TensorView& target) {
+    ops::AddSquaresArgs squares{.values = {}, .sum = target};
     for (int segment = 0; segment < segments(); ++segment) {
       const TensorView gradients = gradients_->own(segment);
       if (gradients.empty() || gradients.device() != device) continue;
-      const StreamView on = shards_.stream_of(device);
-      const Recording recording(timeline_, on, Lane::compute, Activity::norm, segment);
-      ops::add_squares(gradients, target, on);
+      squares.values.push_back(gradients);
     }
+    const StreamView on = shards_.stream_of(device);
+    const Recording recording(timeline_, on, Lane::compute, Activity::norm);
+    ops::add_squares(squares, on);
   };
   if (offloaded_) {
     if (shards_.host_is_apart()) add(Device{}, ops::view_of(squares_));

@@ -6,6 +6,7 @@ namespace dstrain::ops {
 
 struct ActivationArgs;
 struct ActivationBackwardArgs;
+struct AddSquaresArgs;
 struct AttentionArgs;
 struct AttentionBackwardArgs;
 struct ClassifierLogitsArgs;
@@ -32,7 +33,7 @@ struct WeightGradientArgs;
   DSTRAIN_OP(activation_backward, const ActivationBackwardArgs&)              \
   DSTRAIN_OP(activation_forward, const ActivationArgs&)                       \
   DSTRAIN_OP(add, const TensorView&, const TensorView&)                       \
-  DSTRAIN_OP(add_squares, const TensorView&, const TensorView&)               \
+  DSTRAIN_OP(add_squares, const AddSquaresArgs&)                              \
   DSTRAIN_OP(attention_backward, const AttentionBackwardArgs&)                \
   DSTRAIN_OP(attention_forward, const AttentionArgs&)                         \
   DSTRAIN_OP(classifier_logits, const ClassifierLogitsArgs&)                  \

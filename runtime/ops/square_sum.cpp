@@ -5,10 +5,12 @@
 
 namespace dstrain::ops {
 
-void add_squares(const TensorView& values, const TensorView& sum, StreamView stream) {
-  require_tensor(values, element_dtype(values, "values"), values.shape(), "values");
-  require_tensor(sum, DType::i64, {ExactSum::numel}, "sum");
-  op_table(stream).add_squares(values, sum, stream);
+void add_squares(const AddSquaresArgs& args, StreamView stream) {
+  for (const TensorView& values : args.values) {
+    require_tensor(values, element_dtype(values, "values"), values.shape(), "values");
+  }
+  require_tensor(args.sum, DType::i64, {ExactSum::numel}, "sum");
+  if (!args.values.empty()) op_table(stream).add_squares(args, stream);
 }
 
 }  // namespace dstrain::ops

@@ -67,18 +67,25 @@ ExactSum sum_squares(const T* values, std::int64_t count) {
 
 template ExactSum sum_squares(const float* values, std::int64_t count);
 
-void add_squares(const TensorView& values, const TensorView& sum, StreamView stream) {
-  cpu_stream(stream).launch([values, sum] {
-    const std::int64_t tasks = chunk_count(values.numel(), square_chunk);
-    std::vector<ExactSum> parts(static_cast<std::size_t>(tasks));
-    with_element_type(values.dtype(), [&](auto element) {
-      for_chunks(values.numel(), square_chunk, [&](std::int64_t begin, std::int64_t end) {
-        parts[static_cast<std::size_t>(begin / square_chunk)] =
-            sum_squares(elements<decltype(element)>(values) + begin, end - begin);
-      });
+namespace {
+
+void add_to(ExactSum& total, const TensorView& values) {
+  const std::int64_t tasks = chunk_count(values.numel(), square_chunk);
+  std::vector<ExactSum> parts(static_cast<std::size_t>(tasks));
+  with_element_type(values.dtype(), [&](auto element) {
+    for_chunks(values.numel(), square_chunk, [&](std::int64_t begin, std::int64_t end) {
+      parts[static_cast<std::size_t>(begin / square_chunk)] =
+          sum_squares(elements<decltype(element)>(values) + begin, end - begin);
     });
-    auto& total = *elements<ExactSum>(sum);
-    for (const ExactSum& part : parts) total.add(part);
+  });
+  for (const ExactSum& part : parts) total.add(part);
+}
+
+}  // namespace
+
+void add_squares(const AddSquaresArgs& args, StreamView stream) {
+  cpu_stream(stream).launch([args] {
+    for (const TensorView& values : args.values) add_to(*elements<ExactSum>(args.sum), values);
   });
 }
 

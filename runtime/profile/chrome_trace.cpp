@@ -23,7 +23,7 @@ bool is_of_unit(Activity activity) {
 std::string_view detail_name(Activity activity) {
   const bool moves = activity >= Activity::read && activity <= Activity::copy;
   if (moves || (activity >= Activity::all_gather && activity <= Activity::receive)) return "bytes";
-  if (activity == Activity::norm || activity == Activity::update) return "segment";
+  if (activity == Activity::update) return "segment";
   return {};
 }
 

@@ -301,7 +301,7 @@ void run_flat(Tensors& t, StreamView stream) {
   const TensorView sum = t.f32({numel});
   ops::add(values, sum, stream);
   ops::add(values, t.bf16(numel), stream);
-  ops::add_squares(sum, t.zeros(DType::i64, {ExactSum::numel}), stream);
+  ops::add_squares({{sum, t.bf16(numel)}, t.zeros(DType::i64, {ExactSum::numel})}, stream);
   const TensorView decision = t.zeros(DType::f64, {ops::StepDecision::numel});
   ops::decide_step({.totals = t.zeros(DType::i64, {3, ops::step_total_numel}),
                     .labels = t.number(7),
@@ -310,7 +310,7 @@ void run_flat(Tensors& t, StreamView stream) {
                     .norm_max = 1},
                    stream);
   run_updates(t, {values, sum, decision}, stream);
-  ops::add_squares(t.vector(numel), t.zeros(DType::i64, {ExactSum::numel}), stream);
+  ops::add_squares({{t.vector(numel)}, t.zeros(DType::i64, {ExactSum::numel})}, stream);
   ops::round_stochastic({.source = values,
                          .target = t.bf16(numel),
                          .key = t.zeros(DType::i64, {1}),

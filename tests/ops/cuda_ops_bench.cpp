@@ -316,8 +316,11 @@ void measure_flat(Bench& b) {
           0, 30.0 * numel);
   const TensorView sum = b.tensors.zeros(DType::i64, {ExactSum::numel});
   b.print("exact squares of 124 M gradients",
-          seconds_of(b.stream, [&] { ops::add_squares(gradients, sum, b.stream); }), 0,
-          4.0 * numel);
+          seconds_of(b.stream,
+                     [&] {
+                       ops::add_squares({{gradients}, sum}, b.stream);
+                     }),
+          0, 4.0 * numel);
 }
 
 }  // namespace

@@ -163,7 +163,7 @@ TEST_CASE("CUDA ops: flat ranges have the CPU's bits", "[cuda]") {
           ops::convert(values, any(), stream);
           ops::convert(any(), values, stream);
           ops::scale(any(), 0.3F, any(), stream);
-          ops::add_squares(any(), t.zeros(DType::i64, {ExactSum::numel}), stream);
+          ops::add_squares({{any()}, t.zeros(DType::i64, {ExactSum::numel})}, stream);
           ops::copy_finite({any(), any(), t.zeros(DType::i32, {1})}, stream);
         }) == "");
 }
@@ -179,20 +179,32 @@ TEST_CASE("CUDA ops: the exact sum of squares of any floats has the CPU's bits",
   const bool finite = GENERATE(true, false);
   if (!finite) values[4321] = std::numeric_limits<float>::infinity();
   ExactSum expected;
-  ops::add_squares(HostView(values, {10'000}), ops::view_of(expected), cpu);
-  ops::add_squares(HostView(values, {10'000}), ops::view_of(expected), cpu);
+  ops::add_squares({{HostView(values, {10'000})}, ops::view_of(expected)}, cpu);
+  ops::add_squares({{HostView(values, {10'000})}, ops::view_of(expected)}, cpu);
   const Buffer buffer(10'000 * size_of(DType::f32), gpu->memory(), *stream);
   const Buffer sum(ExactSum::numel * 8, gpu->memory(), *stream);
   const TensorView there = buffer.block().cut(0, DType::f32, {10'000});
   const TensorView sum_there = sum.block().cut(0, DType::i64, {ExactSum::numel});
   ops::fill_zero(sum_there, *stream);
   ops::convert(HostView(values, {10'000}), there, *stream);
-  ops::add_squares(there, sum_there, *stream);
-  ops::add_squares(there, sum_there, *stream);
+  ops::add_squares({{there}, sum_there}, *stream);
+  ops::add_squares({{there}, sum_there}, *stream);
   ExactSum actual;
   ops::convert(sum_there, ops::view_of(actual), *stream);
   stream->synchronize();
   CHECK(std::memcmp(&actual, &expected, sizeof(ExactSum)) == 0);
+}
+
+TEST_CASE("CUDA ops: squares of many tensors have the CPU's bits", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  CHECK(compare(*gpu, DType::f32, Promise::bits, [&](DeviceTensors& t, StreamView stream) {
+          std::vector<TensorView> values;
+          for (std::int64_t i = 0; i < 150; ++i) {  // more than a launch takes
+            const DType dtype = i % 40 < 38 ? DType::f32 : DType::bf16;
+            values.push_back(range(t, dtype, i % 5, i * 97 % 700));
+          }
+          ops::add_squares({values, t.zeros(DType::i64, {ExactSum::numel})}, stream);
+        }) == "");
 }
 
 TEST_CASE("CUDA ops: optimizers have the CPU's bits", "[cuda]") {
@@ -326,7 +338,7 @@ TEST_CASE("CUDA ops: the decision of a step has the CPU's bits", "[cuda]") {
           const TensorView totals = t.zeros(DType::i64, {3, ops::step_total_numel});
           for (std::int64_t rank = 0; rank < 3; ++rank) {
             const TensorView own = totals.rows(rank, 1).reshaped({ops::step_total_numel});
-            ops::add_squares(t.f32({numel}), own.part(0, {ExactSum::numel}), stream);
+            ops::add_squares({{t.f32({numel})}, own.part(0, {ExactSum::numel})}, stream);
             ops::convert(t.number(3.25 + static_cast<double>(rank)).reused(DType::i64, {1}),
                          own.part(ExactSum::numel, {1}), stream);
           }

@@ -12,7 +12,7 @@ namespace {
 
 void add_squares(std::span<float> values, ExactSum& sum) {
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::add_squares(HostView(values, {std::ssize(values)}), ops::view_of(sum), stream);
+  ops::add_squares({{HostView(values, {std::ssize(values)})}, ops::view_of(sum)}, stream);
 }
 
 double sum_of(std::span<float> values) {
@@ -42,7 +42,7 @@ TEST_CASE("Square sum: of halves it is that of their values", "[ops][square_sum]
   std::vector<float> values = halves.read();
   ExactSum sum;
   CpuStream stream(CpuStream::Mode::inline_on_caller);
-  ops::add_squares(halves.view({numel}), ops::view_of(sum), stream);
+  ops::add_squares({{halves.view({numel})}, ops::view_of(sum)}, stream);
   CHECK(sum.value() == sum_of(values));
 }
 
@@ -54,6 +54,15 @@ TEST_CASE("Square sum: cuts on block boundaries leave the bits alone", "[ops][sq
   add_squares(all.subspan(cut), parts);
   add_squares(all.first(cut), parts);
   CHECK(parts.value() == sum_of(values));
+  ExactSum together;
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  const auto first = static_cast<std::int64_t>(cut);
+  const std::int64_t second = std::ssize(values) - first;
+  ops::add_squares({{HostView(values.data() + cut, DType::f32, {second}),
+                     HostView(values.data(), DType::f32, {first})},
+                    ops::view_of(together)},
+                   stream);
+  CHECK(together.value() == sum_of(values));
 }
 
 TEST_CASE("Square sum: lanes and tree are as promised", "[ops][square_sum]") {

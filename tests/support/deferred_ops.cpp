@@ -15,6 +15,7 @@
 #include "runtime/ops/op_table.h"
 #include "runtime/ops/residual_norm.h"
 #include "runtime/ops/round_stochastic.h"
+#include "runtime/ops/square_sum.h"
 #include "runtime/ops/update.h"
 #include "runtime/ops/weight_gradient.h"
 #include "runtime/tensor/buffer.h"

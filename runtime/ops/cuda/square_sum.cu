@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/packs.h"
@@ -9,12 +10,20 @@
 namespace dstrain::ops::gpu {
 namespace {
 
+/// Tensors of one launch at most: its arguments stay within 2 KiB.
+constexpr int tensors_most = 64;
+
 template <class T>
 struct Squares {
-  const T* values;
-  std::int64_t numel;
+  struct Tensor {
+    const T* values;
+    std::int64_t numel;
+    std::int64_t behind;  ///< passes of this tensor and all before it
+    bool aligned;
+  };
+  Tensor tensors[tensors_most];
   SquareDigits* digits;
-  bool aligned;
+  std::int64_t passes;  ///< of all tensors
 };
 
 /// Two threads have a block of 64 elements: of its lanes, each has four neighbours.
@@ -26,7 +35,7 @@ constexpr std::int64_t blocks_most = 132 * 4;
 
 /// A thread's part of every eight elements of a block from `begin` on, zeros behind the end.
 template <class T>
-DSTRAIN_DEVICE void load_parts(const Squares<T>& args,
+DSTRAIN_DEVICE void load_parts(const typename Squares<T>::Tensor& args,
                                std::int64_t begin,
                                Pack<T, thread_lanes> (&parts)[block_parts]) {
   if (args.aligned && begin + square_block <= args.numel) {
@@ -59,25 +68,43 @@ DSTRAIN_DEVICE double sum_of_block(const Pack<T, thread_lanes> (&parts)[block_pa
   return (lane[0] + lane[2]) + (lane[1] + lane[3]);
 }
 
+/// A pass takes pass_blocks blocks of one tensor.
 template <class T>
 DSTRAIN_KERNEL(square_threads)
 squares_kernel(DSTRAIN_ARGUMENT Squares<T> args) {
   auto& own = shared<SquareDigits>();
   clear(own);
   sync();
-  const std::int64_t blocks = divide_up(args.numel, square_block);
   const std::int64_t lane = thread() % 2 * thread_lanes;
   NearDigits digits;
-  for (std::int64_t first = block_x() * pass_blocks; first < blocks;
-       first += blocks_x() * pass_blocks) {
+  int at = 0;
+  std::int64_t before = 0;  // passes of the tensors before that one
+  for (std::int64_t pass = block_x(); pass < args.passes; pass += blocks_x()) {
+    while (pass >= args.tensors[at].behind) before = args.tensors[at++].behind;
+    const std::int64_t first = (pass - before) * pass_blocks;
     Pack<T, thread_lanes> parts[block_parts];
-    load_parts(args, (first + thread() / 2) * square_block + lane, parts);
+    load_parts<T>(args.tensors[at], (first + thread() / 2) * square_block + lane, parts);
     const double of_block = sum_of_block(parts);
     if (lane == 0) digits.add(of_block, own);
   }
   digits.move_to(own);
   sync();
   add(*args.digits, own);
+}
+
+/// Of one dtype, as many as a launch takes.
+template <class T>
+void launch_squares(std::span<const TensorView> values, SquareDigits* digits, StreamView stream) {
+  Squares<T> args{.tensors = {}, .digits = digits, .passes = 0};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const T* const first = elements<T>(values[i]);
+    args.passes += divide_up(values[i].numel(), square_block * pass_blocks);
+    args.tensors[i] = {first, values[i].numel(), args.passes, are_aligned(first)};
+  }
+  const Grid grid{.x = std::min(args.passes, blocks_most),
+                  .threads = square_threads,
+                  .shared_bytes = sizeof(SquareDigits)};
+  launch("add_squares", squares_kernel<T>, grid, args, stream);
 }
 
 struct Fold {
@@ -104,21 +131,23 @@ fold_kernel(DSTRAIN_ARGUMENT Fold args) {
 
 }  // namespace
 
-void add_squares(const TensorView& values, const TensorView& sum, StreamView stream) {
+void add_squares(const AddSquaresArgs& args, StreamView stream) {
   SquareDigits* const digits = &op_state(stream).words().squares[0];
-  const std::int64_t blocks = divide_up(divide_up(values.numel(), square_block), pass_blocks);
-  const Grid grid{.x = std::min(blocks, blocks_most),
-                  .threads = square_threads,
-                  .shared_bytes = sizeof(SquareDigits)};
-  with_element_type(values.dtype(), [&](auto element) {
-    using T = decltype(element);
-    const T* const first = elements<T>(values);
-    launch("add_squares", squares_kernel<T>, grid,
-           Squares<T>{first, values.numel(), digits, are_aligned(first)}, stream);
-  });
+  for (std::span<const TensorView> left(args.values); !left.empty();) {
+    const DType dtype = left.front().dtype();
+    const std::span<const TensorView> most =
+        left.first(std::min<std::size_t>(left.size(), tensors_most));
+    const auto other =
+        std::ranges::find_if(most, [dtype](const TensorView& one) { return one.dtype() != dtype; });
+    const auto count = static_cast<std::size_t>(other - most.begin());
+    with_element_type(dtype, [&](auto element) {
+      launch_squares<decltype(element)>(left.first(count), digits, stream);
+    });
+    left = left.subspan(count);
+  }
   const Grid one{.threads = square_threads,
                  .shared_bytes = sizeof(SquareDigits) + sizeof(ExactSum)};
-  launch("add_squares", fold_kernel, one, Fold{digits, elements<ExactSum>(sum)}, stream);
+  launch("add_squares", fold_kernel, one, Fold{digits, elements<ExactSum>(args.sum)}, stream);
 }
 
 }  // namespace dstrain::ops::gpu
