@@ -136,8 +136,9 @@ std::string describe(std::vector<MemorySaving> savings,
   if (one_fits)
     return fmt::format("it would fit with {}; it would also need less with {}", text, more);
   if (text.empty()) return "it would need less with " + more;
-  return fmt::format("it would need less with {}{}, {}", text,
-                     limit > 0 ? ", none of which alone is enough" : "", more);
+  return fmt::format(
+      "it would need less with {}{} {}", text,
+      limit > 0 ? ", but none of these alone is enough; combine them, or use" : " or", more);
 }
 
 }  // namespace
@@ -148,7 +149,7 @@ std::string describe_savings(const TrainSetup& setup, Bytes limit) {
 
 std::string describe_node_savings(const TrainSetup& setup, int ranks, Bytes limit) {
   return describe(best_savings(setup, ranks), limit, setup.settings,
-                  ranks > 1 ? "fewer ranks on a machine, more machines" : "more machines");
+                  ranks > 1 ? "fewer ranks on a machine or more machines" : "more machines");
 }
 
 }  // namespace dstrain::cmd

@@ -158,10 +158,10 @@ std::string describe(const MemoryPlan& plan, Bytes formula) {
   }
   if (plan.save_copy > 0) {
     text += fmt::format(
-        "; {} of the buffers from the first save on. Model states {}, the formula gives {}",
+        "; {} of the buffers from the first save on. Model states take {} ({} by the ZeRO paper)",
         format_bytes(plan.save_copy), format_bytes(plan.model_states()), format_bytes(formula));
   }
-  return text + fmt::format(". Outside the plan: {}", ops::library_memory(plan.device));
+  return text + fmt::format(". Libraries take more: {}", ops::library_memory(plan.device));
 }
 
 }  // namespace dstrain::zero

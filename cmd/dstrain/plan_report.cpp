@@ -63,7 +63,7 @@ std::string legend(DeviceKind device) {
   if (!shares_host_memory(device)) text += " and what is copied through";
   return text + fmt::format(
                     ".\nlean: stage 3 without persistent parameters and overlap.\n"
-                    "Outside the plan: {}.\n",
+                    "Libraries take more: {}.\n",
                     ops::library_memory(device));
 }
 

@@ -50,10 +50,11 @@ std::unique_ptr<profile::Timeline> make_timeline(const TrainSetup& setup,
   return std::make_unique<profile::Timeline>(clock, profile::Timeline::Device{*device, compute});
 }
 
-/// {"type":"linear","total_steps":4} -> "linear with total_steps 4".
-std::string describe_json(const std::string& text) {
-  const auto json = nlohmann::json::parse(text);
-  std::string words = json.value("type", "unknown");
+/// "rate 0.001, linear with total_steps 4"
+std::string describe_schedule(const engine::TrainerState& state) {
+  const auto json = nlohmann::json::parse(state.scheduler);
+  std::string words =
+      fmt::format("rate {}, {}", engine::base_rate(state), json.value("type", "unknown"));
   const char* join = " with";
   for (const auto& [key, value] : json.items()) {
     if (key == "type") continue;
@@ -184,10 +185,10 @@ void TrainingRank::load() {
       log_warning(fmt::format("changed since the checkpoint: {}", fmt::join(changes, ", ")));
     }
     if (!engine::same_schedule(resumed.state, setup_.state)) {
-      log_warning(fmt::format(
-          "the learning rate follows this run's schedule, {}, from here on; the "
-          "checkpoint's was {}",
-          describe_json(setup_.state.scheduler), describe_json(resumed.state.scheduler)));
+      log_warning(
+          fmt::format("the learning rate follows this run's schedule, {}, from here on; the "
+                      "checkpoint's was {}",
+                      describe_schedule(setup_.state), describe_schedule(resumed.state)));
     }
   }
   std::error_code ignored;

@@ -287,8 +287,8 @@ std::optional<std::vector<HostEntry>> find_hostfile(const LaunchOptions& options
   std::error_code ignored;
   if (!std::filesystem::exists(*path, ignored)) {  // mpirun's -H takes hosts
     fail(ErrorCode::input,
-         "--hostfile {}: no such file; it has a line \"NAME slots=N\" for each host, and --include "
-         "HOST@HOST takes some of them",
+         "--hostfile {}: no such file; a hostfile has a line \"NAME slots=N\" for each host, and "
+         "--include HOST@HOST takes some of them; for this machine alone, leave --hostfile out",
          path->string());
   }
   return read_hostfile(*path);

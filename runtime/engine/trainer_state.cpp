@@ -209,7 +209,11 @@ TrainerState describe_run(const config::TrainSettings& settings,
 bool same_schedule(const TrainerState& one, const TrainerState& other) {
   const nlohmann::json first = nlohmann::json::parse(one.scheduler);
   const nlohmann::json second = nlohmann::json::parse(other.scheduler);
-  return first.empty() || second.empty() || first == second;
+  return first.empty() || second.empty() || (first == second && base_rate(one) == base_rate(other));
+}
+
+double base_rate(const TrainerState& state) {
+  return nlohmann::json::parse(state.optimizer).value("lr", 0.0);
 }
 
 bool same_held_out(const TrainerState& one, const TrainerState& other) {

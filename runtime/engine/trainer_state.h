@@ -103,8 +103,11 @@ TrainerState describe_run(const config::TrainSettings& settings,
                           int world_size,
                           const TrainingData& data);
 
-/// Whether both runs have one schedule of the learning rate, or a state does not say.
+/// Whether both runs have one schedule of the learning rate from one base rate, or a state does not
+/// say.
 bool same_schedule(const TrainerState& one, const TrainerState& other);
+/// Of the schedule; 0: the state does not say.
+double base_rate(const TrainerState& state);
 
 /// Whether held-out losses of both runs can be compared, as far as the states say.
 bool same_held_out(const TrainerState& one, const TrainerState& other);

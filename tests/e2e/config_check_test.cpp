@@ -209,7 +209,7 @@ TEST_CASE("ConfigCheck: the memory of a rank on a device that is not here", "[e2
   CHECK_THAT(on_cuda,
              Catch::Matchers::StartsWith(ok + "on cuda, 4 ranks: memory per rank: device ") &&
                  Catch::Matchers::ContainsSubstring("buffers 16.0 MiB") &&
-                 Catch::Matchers::ContainsSubstring("Outside the plan: the CUDA context"));
+                 Catch::Matchers::ContainsSubstring("Libraries take more: the CUDA context"));
   CHECK(out({"--device", "cuda", "config", "check", file.string()}, model) == on_cuda);
   CHECK_THAT(out(command, {"--device", "cuda"}),
              Catch::Matchers::StartsWith(ok + "on cuda: ") &&

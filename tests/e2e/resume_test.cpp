@@ -228,14 +228,15 @@ TEST_CASE("Resume: a run whose steps are all taken ends well", "[e2e][resume]") 
 TEST_CASE("Resume: a schedule of another length is followed and told", "[e2e][resume]") {
   const test::TempDir folder;
   const std::filesystem::path output = folder.path() / "out";
-  const auto train = [&](const char* steps, std::vector<std::string> more) {
+  const auto train = [&](const char* steps, std::vector<std::string> more,
+                         const char* rate = "0.001") {
     more.insert(more.end(), {"--model_name_or_path", "model", "--train_file", "tokens.bin",
-                             "--block_size", "32", "--lr", "0.001", "--lr_scheduler_type", "linear",
+                             "--block_size", "32", "--lr", rate, "--lr_scheduler_type", "linear",
                              "--save_steps", "3", "--max_steps", steps});
     return test::run_train(1, nlohmann::json(), output, more);
   };
   const std::string told =
-      "this run's schedule, linear with total_steps 8, warmup_steps 0, from here on";
+      "this run's schedule, rate 0.001, linear with total_steps 8, warmup_steps 0, from here on";
   REQUIRE(train("4", {}).status == 0);
   const test::TrainRun longer = train("8", {"--resume_from_checkpoint", "latest"});
   REQUIRE(longer.status == 0);
@@ -247,6 +248,10 @@ TEST_CASE("Resume: a schedule of another length is followed and told", "[e2e][re
   REQUIRE(same.status == 0);
   CHECK_THAT(same.err, !ContainsSubstring("this run's schedule"));
   CHECK(results_of(same) == results_of(longer));
+  std::filesystem::remove_all(output / "checkpoint-8");
+  const test::TrainRun faster = train("8", {"--resume_from_checkpoint", "latest"}, "0.002");
+  CHECK_THAT(faster.err, ContainsSubstring("this run's schedule, rate 0.002, linear") &&
+                             ContainsSubstring("the checkpoint's was rate 0.001, linear"));
 }
 
 TEST_CASE("Resume: what cannot go on is refused before a rank starts", "[e2e][resume]") {
