@@ -119,11 +119,15 @@ void refuse_launch_options(std::span<const std::string> command) {
          "{} is a launch option: it stands before the command, as in dstrain {} {} ...",
          command[at], fmt::join(command.subspan(at, words), " "), command.front());
   }
-  for (const std::string& word : command.subspan(1)) {
+  for (std::size_t at = 1; at < command.size(); ++at) {
+    const std::string& word = command[at];
     if (!word.starts_with("--") || (command.front() == "train" && is_train_option(word))) continue;
-    std::string name = word.substr(0, word.find('='));
+    const std::size_t equals = std::min(word.find('='), word.size());
+    std::string name = word.substr(0, equals);
     std::replace(name.begin() + 2, name.end(), '-', '_');
-    const std::string_view hint = launcher::hint_at_own_option(name);
+    const std::string next = at + 1 < command.size() ? command[at + 1] : "";
+    const std::string hint = launcher::hint_at_own_option(
+        name, equals < word.size() ? std::string_view(word).substr(equals + 1) : next);
     if (hint.empty()) continue;
     fail(ErrorCode::usage, "{}: launch options stand before {}; {}", name, command.front(), hint);
   }

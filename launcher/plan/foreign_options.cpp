@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace dstrain::launcher {
 namespace {
 
@@ -11,6 +13,7 @@ using Hint = std::pair<std::string_view, std::string_view>;
 
 namespace reply {
 constexpr std::string_view ranks = "did you mean --num_gpus, the ranks of each node?";
+constexpr std::string_view slots = "did you mean --include localhost:0,1, the slots of a host?";
 constexpr std::string_view nodes = "did you mean --num_nodes?";
 constexpr std::string_view hosts =
     "did you mean --include HOST@HOST, of the hosts in --hostfile FILE?";
@@ -63,7 +66,7 @@ constexpr std::array hints{
     Hint{"--machine_rank", "did you mean --no_ssh --node_rank?"},
     Hint{"--main_process_ip", "did you mean --master_addr?"},
     Hint{"--main_process_port", "did you mean --master_port?"},
-    Hint{"--gpu_ids", "did you mean --include localhost:0,1, the slots of a host?"},
+    Hint{"--gpu_ids", reply::slots},
     Hint{"--multi_gpu", "leave it out: all slots of all hosts get a rank"},
     Hint{"--cpu", "did you mean --device cpu?"},
     Hint{"--config_file", "what that file says are launch options (dstrain --help)"},
@@ -142,11 +145,25 @@ constexpr std::array hints{
     Hint{"--account", "did you mean --launcher_args \"--account NAME\"?"},
 };
 
+/// "2,3", and of what only means slots "2".
+bool names_slots(std::string_view hint, std::string_view value) {
+  const bool numbers =
+      !value.empty() && value.find_first_not_of("0123456789,") == std::string_view::npos;
+  const bool list = value.find(',') != std::string_view::npos;
+  return numbers && (hint == reply::slots || (hint == reply::ranks && list));
+}
+
 }  // namespace
 
-std::string_view hint_at_own_option(std::string_view name) {
+std::string hint_at_own_option(std::string_view name, std::string_view value) {
   const auto* const found = std::ranges::find(hints, name, &Hint::first);
-  return found == hints.end() ? std::string_view() : found->second;
+  if (found == hints.end()) return {};
+  const std::string_view hint = found->second;
+  if (names_slots(hint, value)) return fmt::format("did you mean --include localhost:{}?", value);
+  if (hint == reply::slots && value == "all") {
+    return "leave it out: all slots of all hosts get a rank";
+  }
+  return std::string(hint);
 }
 
 }  // namespace dstrain::launcher

@@ -77,8 +77,38 @@ int parse_count(const LineReader& line, std::string_view word, std::string_view 
   return value;
 }
 
+/// "ssh://root@node:22": what belongs elsewhere is what it says besides the host.
+[[noreturn]] void refuse_url(const LineReader& line, std::string_view url) {
+  std::string_view name = url.substr(url.find("//") + 2);
+  name = name.substr(0, name.find('/'));
+  const std::size_t at = name.rfind('@');
+  const std::string_view user = at == name.npos ? "" : name.substr(0, at);
+  if (at != name.npos) name.remove_prefix(at + 1);
+  const std::size_t colon = name.rfind(':');
+  const std::string_view port = colon == name.npos ? "" : name.substr(colon + 1);
+  if (are_digits(port)) name = name.substr(0, colon);
+  const std::string host = shown(without_brackets(name));
+  std::string remedy;
+  if (!user.empty()) {
+    remedy = fmt::format("; put \"User {}\" under \"Host {}\" in ~/.ssh/config", shown(user), host);
+  }
+  if (are_digits(port)) remedy += fmt::format("; give --ssh_port {}", shown(port));
+  line.refuse(0, "a line is \"{} slots=N\"{}", host, remedy);
+}
+
+/// Slurm's "node-[1-3]" and a shell's "node-{1..3}".
+bool names_several(std::string_view name) {
+  const std::size_t open = name.find_first_of("[{");
+  return open != name.npos && open > 0 && name.find_first_of("]}", open) != name.npos;
+}
+
 /// "user@host" and "host:port" are clear, but the user and the port belong elsewhere.
 [[noreturn]] void refuse_host(const LineReader& line, std::string_view name) {
+  if (name.find("://") != name.npos) refuse_url(line, name);
+  if (names_several(name)) {
+    line.refuse(0, "\"{}\" names several hosts; write a line \"NAME slots=N\" for each of them",
+                shown(name));
+  }
   const std::size_t at = name.find('@');
   if (at != name.npos && at > 0 && is_host_name(name.substr(at + 1))) {
     const std::string host = shown(name.substr(at + 1));

@@ -158,7 +158,7 @@ class Parser {
 
  private:
   std::size_t split(std::span<const std::string> arguments, std::vector<std::string>& launch);
-  const CLI::Option& known(const std::string& name);
+  const CLI::Option& known(const std::string& name, std::string_view value);
 
   CommandLine& line_;
   RawOptions raw_;
@@ -170,13 +170,13 @@ void refuse_long_word(const std::string& word) {
   if (word.starts_with("--") || word.size() == 2) return;
   std::string name = word;
   std::replace(name.begin() + 1, name.end(), '-', '_');
-  const std::string_view hint = hint_at_own_option(name);
+  const std::string hint = hint_at_own_option(name);
   if (!hint.empty()) fail(ErrorCode::usage, "unknown launch option {}; {}", word, hint);
 }
 
-const CLI::Option& Parser::known(const std::string& name) {
+const CLI::Option& Parser::known(const std::string& name, std::string_view value) {
   if (const CLI::Option* found = app_.get_option_no_throw(name)) return *found;
-  const std::string_view hint = hint_at_own_option(name);
+  const std::string hint = hint_at_own_option(name, value);
   if (!hint.empty()) fail(ErrorCode::usage, "unknown launch option {}; {}", name, hint);
   std::vector<std::string> names;
   for (const CLI::Option* option : std::as_const(app_).get_options()) {
@@ -227,7 +227,9 @@ std::size_t Parser::split(std::span<const std::string> arguments,
     const std::size_t equals = is_long ? word.find('=') : word.npos;
     const std::string name = option_name(word);
     refuse_long_word(word);
-    const bool takes_value = known(name).get_items_expected_min() > 0;
+    const std::string next = at < arguments.size() ? arguments[at] : "";
+    const std::string value = equals == word.npos ? next : word.substr(equals + 1);
+    const bool takes_value = known(name, value).get_items_expected_min() > 0;
     const bool joined = is_long ? equals != word.npos : word.size() > 2;
     launch.push_back(name);
     if (takes_value) {

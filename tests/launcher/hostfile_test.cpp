@@ -73,6 +73,13 @@ TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
        {"a slots=1 more", "hosts:1:11: \"more\" does not belong here; a line is \"a slots=N\""},
        {"-oProxyCommand=x slots=1",
         "hosts:1:1: \"-oProxyCommand=x\" is not a host name or address"},
+       {"ssh://root@node:22 slots=8",
+        "hosts:1:1: a line is \"node slots=N\"; put \"User root\" under \"Host node\" in "
+        "~/.ssh/config; give --ssh_port 22"},
+       {"ssh://node/", "hosts:1:1: a line is \"node slots=N\""},
+       {"node-[1-3] slots=8",
+        "hosts:1:1: \"node-[1-3]\" names several hosts; write a line \"NAME slots=N\" for each of "
+        "them"},
        {"user@h slots=1",
         "hosts:1:1: a line is \"h slots=N\"; put \"User user\" under \"Host h\" in ~/.ssh/config"},
        {"a:22 slots=1",
