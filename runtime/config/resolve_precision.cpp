@@ -108,9 +108,9 @@ void resolve_dtype(SettingsBuilder& builder) {
   const bool fp16 = builder.pick("fp16.enabled", builder.options().fp16, false);
   if (builder.pick(autocast_key, false)) return resolve_autocast(builder, bf16, fp16);
   if (bf16 && fp16) {
-    builder.problems().add({}, origin(builder, "fp16.enabled", builder.options().fp16),
-                           fmt::format("is on, and so is {}; leave out one of them",
-                                       origin(builder, "bf16.enabled", builder.options().bf16)));
+    builder.add_problem(origin(builder, "fp16.enabled", builder.options().fp16),
+                        fmt::format("is on, and so is {}; leave out one of them",
+                                    origin(builder, "bf16.enabled", builder.options().bf16)));
     return;
   }
   if (!bf16 && !fp16) return;

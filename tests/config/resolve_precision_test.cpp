@@ -93,6 +93,9 @@ TEST_CASE("Resolve: TF32 is of runs in fp32", "[config][resolve]") {
   const TrainSettings half = settings_of("", {"--tf32", "--bf16"});
   CHECK_FALSE(half.tf32);
   CHECK(half.warnings == Arguments{"--tf32: has no effect: the run multiplies in bf16"});
+  // An option stands in no file.
+  CHECK(settings_of(R"({"train_batch_size": 4, "bf16": {"enabled": "auto"}})", {"--tf32", "--bf16"})
+            .warnings == half.warnings);
   CHECK(settings_of("", {"--no_tf32", "--bf16"}).warnings.empty());
 }
 
