@@ -19,6 +19,7 @@
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
+#include "runtime/config/missing_directory.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/generation_config.h"
@@ -290,6 +291,8 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   const std::string own =
       !of_bytes && data::has_tokenizer(options.directory) ? options.directory : "byte";
   const std::string tokenizer = options.tokenizer.empty() ? own : options.tokenizer;
+  const std::string missing = config::missing_tokenizer("--tokenizer", tokenizer);
+  if (!missing.empty()) fail(ErrorCode::input, "{}", missing);
   setup.knows_tokens = tokenizer != "byte" || of_bytes;
   setup.encoder = data::make_encoder(tokenizer);
   setup.prompt = encode_prompt(*setup.encoder, prompt_text(options, input), setup.model);

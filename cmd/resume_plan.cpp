@@ -8,6 +8,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/pending_checkpoint.h"
 #include "runtime/config/trainer_checkpoint.h"
+#include "runtime/data/shard_manifest.h"
 #include "runtime/model/other_formats.h"
 
 namespace dstrain::cmd {
@@ -58,6 +59,15 @@ void check_output(const TrainSetup& setup, const engine::ResumePlan& plan, std::
   }
 }
 
+/// Whether a manifest is that of token shards, not of a checkpoint.
+bool holds_shards(const fs::path& directory) {
+  try {
+    return data::read_shard_manifest(directory).has_value();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void refuse_unfit_output(const config::TrainSettings& settings, int world_size) {
@@ -72,6 +82,11 @@ void refuse_unfit_output(const config::TrainSettings& settings, int world_size) 
   }
   const fs::path around = checkpoint::enclosing_checkpoint(output);
   if (around.empty()) return;
+  if (holds_shards(around)) {
+    fail(ErrorCode::usage,
+         "--output_dir {}: {} holds the token shards of dstrain tokenize; choose another directory",
+         output, around.string());
+  }
   fail(ErrorCode::usage, "--output_dir {}: {} is a checkpoint; choose another directory", output,
        around.string());
 }

@@ -14,6 +14,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/units.h"
+#include "runtime/config/missing_directory.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/model/hf_companions.h"
 #include "runtime/numeric/parallel_for.h"
@@ -136,6 +137,8 @@ std::int64_t bytes_of(const std::vector<preprocess::InputFile>& inputs) {
 void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFile>& inputs) {
   request.options.format =
       request.format == "megatron" ? data::ShardFormat::megatron : data::ShardFormat::llmc;
+  const std::string missing = config::missing_tokenizer("--tokenizer", request.tokenizer);
+  if (!missing.empty()) fail(ErrorCode::input, "{}", missing);
   const auto encoder = data::make_encoder(request.tokenizer);
   TokenizerFiles tokenizer;  // none of bytes
   if (request.tokenizer != "byte") tokenizer = model::read_tokenizer_files(request.tokenizer);

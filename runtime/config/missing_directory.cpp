@@ -28,17 +28,56 @@ bool may_be_on_the_hub(const std::string& path) {
          (slash == std::string_view::npos || is_part(text.substr(slash + 1)));
 }
 
-}  // namespace
-
-std::string missing_directory(const std::string& path) {
+/// Why there is no such directory, and how it comes to be there if the hub has it.
+std::string missing(const std::string& path, std::string_view what, std::string_view option) {
   std::string message = path + ": no such directory";
   if (!may_be_on_the_hub(path)) return message;
   const std::string name = path.substr(path.find('/') + 1);
   return message + fmt::format(
-                       "; a model of the Hugging Face hub is not downloaded: fetch it yourself, hf "
-                       "download {} --local-dir {}, and give --model_name_or_path ./{}; for random "
-                       "weights give --config_name instead",
-                       path, name, name);
+                       "; a {} of the Hugging Face hub is not downloaded: fetch it yourself, hf "
+                       "download {} --local-dir {}, and give {} ./{}",
+                       what, path, name, option, name);
+}
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+/// "m/model.safetensors" -> "m".
+std::string directory_of(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+}  // namespace
+
+std::string missing_directory(const std::string& path) {
+  if (is_file(path)) {
+    if (path.ends_with(".gguf")) {
+      return path +
+             ": is a GGUF file, which is not read; give the directory of the model in Hugging "
+             "Face's format, with config.json and model.safetensors";
+    }
+    std::error_code ignored;
+    const std::string directory = directory_of(path);
+    const bool model = std::filesystem::exists(directory + "/config.json", ignored);
+    return fmt::format("{}: is a file; give the directory with config.json and the weights{}", path,
+                       model ? ": " + directory : "");
+  }
+  const std::string message = missing(path, "model", "--model_name_or_path");
+  return may_be_on_the_hub(path) ? message + "; for random weights give --config_name instead"
+                                 : message;
+}
+
+std::string missing_tokenizer(std::string_view option, const std::string& value) {
+  std::error_code ignored;
+  if (value == "byte" || std::filesystem::is_directory(value, ignored)) return {};
+  if (is_file(value)) {
+    return fmt::format("{} {}: is a file; give the directory with the tokenizer's files: {}",
+                       option, value, directory_of(value));
+  }
+  return fmt::format("{} {}", option, missing(value, "tokenizer", option));
 }
 
 }  // namespace dstrain::config

@@ -54,6 +54,12 @@ void check_model(const Flag<std::string>& flag, std::vector<std::string>& proble
   problems.push_back(fmt::format("{} {}", flag.typed_as, missing_directory(flag.value)));
 }
 
+void check_tokenizer(const Flag<std::string>& flag, std::vector<std::string>& problems) {
+  if (!flag.typed()) return;
+  std::string problem = missing_tokenizer(flag.typed_as, flag.value);
+  if (!problem.empty()) problems.push_back(std::move(problem));
+}
+
 bool is_checkpoint_name(std::string_view name) {
   constexpr std::string_view prefix = "checkpoint-";
   return name.starts_with(prefix) && name.size() > prefix.size() &&
@@ -180,6 +186,7 @@ void check_train_paths(const TrainOptions& options) {
   check_data(options.train_file, problems);
   check_data(options.validation_file, problems);
   check_model(options.model_name_or_path, problems);
+  check_tokenizer(options.tokenizer, problems);
   std::error_code ignored;
   const std::string config = ds_config_file(options);
   if (!config.empty() && !fs::exists(config, ignored)) {

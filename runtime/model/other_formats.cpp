@@ -1,5 +1,7 @@
 #include "runtime/model/other_formats.h"
 
+#include <algorithm>
+#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -118,6 +120,32 @@ std::string explain_adapter(const fs::path& directory, std::string_view option) 
       directory.string(), directory.string(), directory.string(), option, directory.string());
 }
 
+/// The cache of the hub keeps each revision of a model in a directory of its own, whose name is in
+/// refs/main.
+std::string explain_hub_cache(const fs::path& directory, std::string_view option) {
+  const bool inner = directory.filename() == "snapshots";
+  const fs::path snapshots = inner ? directory : directory / "snapshots";
+  std::vector<fs::path> models;
+  std::error_code ignored;
+  for (const fs::path& path : entries_of(snapshots)) {
+    if (fs::exists(path / "config.json", ignored)) models.push_back(path);
+  }
+  if (models.empty()) return {};
+  std::string main;
+  std::ifstream(snapshots.parent_path() / "refs" / "main") >> main;
+  const auto current = std::ranges::find(models, snapshots / main);
+  return fmt::format("{}: is a folder of the Hugging Face hub's cache; give {} {}",
+                     directory.string(), option,
+                     (current == models.end() ? models.front() : *current).string());
+}
+
+std::string explain_gguf(const fs::path& file) {
+  return fmt::format(
+      "{}: is a GGUF file, which is not read; give the model in Hugging Face's format, with "
+      "config.json and model.safetensors",
+      file.string());
+}
+
 }  // namespace
 
 std::string explain_other_format(const fs::path& given, std::string_view option) {
@@ -145,8 +173,9 @@ std::string explain_other_format(const fs::path& given, std::string_view option)
         fs::is_regular_file(path, ignored)) {
       return explain_pickled(directory, path, option);
     }
+    if (name.ends_with(".gguf")) return explain_gguf(path);
   }
-  return {};
+  return explain_hub_cache(directory, option);
 }
 
 }  // namespace dstrain::model

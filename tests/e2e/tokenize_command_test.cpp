@@ -88,6 +88,10 @@ TEST_CASE("tokenize: training on its shards is training on the text", "[e2e]") {
     CHECK(test::read_json(folder.path() / run / "config.json").at("eos_token_id") == 0);
   }
 
+  const TrainRun inside = train_on(shards, shards, {"--overwrite_output_dir"});
+  CHECK(inside.status == 2);
+  CHECK_THAT(inside.err, ContainsSubstring("--output_dir " + shards.string() + ": ") &&
+                             ContainsSubstring("holds the token shards of dstrain tokenize"));
   const TrainRun other = train_on(shards, folder.path() / "other", {"--tokenizer", "byte"});
   CHECK(other.status == 2);
   CHECK_THAT(other.err, ContainsSubstring("were made by another; leave it out"));

@@ -277,6 +277,20 @@ TEST_CASE("HfWeights: a directory without safetensors is explained", "[model][hf
              Catch::Matchers::StartsWith("DIR/pytorch_model.bin: pickled weights are never read") &&
                  Catch::Matchers::ContainsSubstring("save_pretrained"));
   fs::remove(directory.path() / "pytorch_model.bin");
+  write_file(directory.path() / "model-q4.gguf", "GGUF");
+  CHECK_THAT(import_error(directory),
+             Catch::Matchers::StartsWith("DIR/model-q4.gguf: is a GGUF file, which is not read"));
+  fs::remove(directory.path() / "model-q4.gguf");
+  for (const std::string revision : {"0a", "1b"}) {
+    fs::create_directories(directory.path() / "snapshots" / revision);
+    write_file(directory.path() / "snapshots" / revision / "config.json", "{}");
+  }
+  fs::create_directories(directory.path() / "refs");
+  write_file(directory.path() / "refs/main", "1b");
+  CHECK(import_error(directory) ==
+        "DIR: is a folder of the Hugging Face hub's cache; give --model_name_or_path "
+        "DIR/snapshots/1b");
+  fs::remove_all(directory.path() / "snapshots");
   for (const std::string tag : {"", "global_step4"}) {
     fs::create_directories(directory.path() / tag);
     write_file(directory.path() / tag / "zero_pp_rank_0_mp_rank_00_optim_states.pt", "\x80\x02");
