@@ -1,6 +1,7 @@
 #include "runtime/config/suggest.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +54,51 @@ int relation(std::string_view one, std::string_view other) {
   return longer.ends_with(shorter) && before == '_' ? 1 : 0;
 }
 
+std::vector<std::string> parts_of(const std::string& word) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= word.size();) {
+    const std::size_t end = std::min(word.find('_', begin), word.size());
+    if (end > begin) parts.push_back(word.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+bool has_part(const std::vector<std::string>& parts, std::span<const std::string_view> words) {
+  return std::ranges::any_of(parts, [&](const std::string& part) {
+    return std::ranges::find(words, part) != words.end();
+  });
+}
+
+/// What a name says beside its subject.
+struct Sense {
+  bool negative = false;
+  bool trains = false;
+  bool held_out = false;
+};
+
+constexpr std::array<std::string_view, 6> negations{"no",       "not",  "disable",
+                                                    "disabled", "skip", "without"};
+constexpr std::array<std::string_view, 2> training{"train", "training"};
+constexpr std::array<std::string_view, 7> evaluation{"eval", "evaluation", "valid", "validation",
+                                                     "val",  "dev",        "test"};
+
+Sense sense_of(const std::string& folded_word) {
+  const std::vector<std::string> parts = parts_of(folded_word);
+  return {has_part(parts, negations), has_part(parts, training), has_part(parts, evaluation)};
+}
+
+/// Whether nobody who typed `wanted` meant `own`, however near it is; both are folded. A word
+/// without dashes may have its negation in one part with the rest: "noshuffle".
+bool means_otherwise(const std::string& wanted, const std::string& own) {
+  const Sense asked = sense_of(wanted);
+  const Sense found = sense_of(own);
+  if (asked.negative != found.negative && !(found.negative && wanted.find("no") < 3)) return true;
+  // What names neither is for training, or for both.
+  if (asked.held_out && !found.held_out) return true;
+  return asked.trains && !asked.held_out && found.held_out;
+}
+
 /// Of those that are as close the one with the most in common, and the least besides.
 std::string_view most_related(std::string_view wanted, std::span<const std::string_view> known) {
   const auto rank = [&](std::string_view candidate) {
@@ -60,8 +106,12 @@ std::string_view most_related(std::string_view wanted, std::span<const std::stri
     const auto [least, most] = std::minmax({own.size(), wanted.size()});
     return std::tuple(relation(own, wanted), least, -static_cast<std::int64_t>(most));
   };
-  if (known.empty()) return {};
-  const std::string_view best = *std::ranges::max_element(known, {}, rank);
+  std::vector<std::string_view> candidates;
+  for (const std::string_view word : known) {
+    if (!means_otherwise(std::string(wanted), folded(word))) candidates.push_back(word);
+  }
+  if (candidates.empty()) return {};
+  const std::string_view best = *std::ranges::max_element(candidates, {}, rank);
   return relation(folded(best), wanted) > 0 ? best : std::string_view{};
 }
 
@@ -76,6 +126,7 @@ std::string suggest_spelling(std::string_view word, std::span<const std::string_
     const std::size_t length = std::max(word.size(), candidate.size());
     const std::size_t limit = std::max(std::min<std::size_t>(2, length / 3), length / 7);
     const std::size_t distance = edit_distance(wanted, folded(candidate));
+    if (means_otherwise(wanted, folded(candidate))) continue;
     if (distance <= limit && distance < best_distance) {
       best = candidate;
       best_distance = distance;
@@ -88,6 +139,13 @@ std::string suggest(std::string_view word, std::span<const std::string_view> kno
   if (word.size() > longest_word) return {};
   std::string best = suggest_spelling(word, known);
   return best.empty() ? std::string(most_related(folded(word), known)) : best;
+}
+
+bool names_held_out_file(std::string_view word) {
+  constexpr std::array<std::string_view, 6> files{"file", "files",   "data",
+                                                  "path", "dataset", "set"};
+  const std::string own = folded(word);
+  return sense_of(own).held_out && has_part(parts_of(own), files);
 }
 
 }  // namespace dstrain::config

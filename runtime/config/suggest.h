@@ -9,10 +9,14 @@ namespace dstrain::config {
 /// (insertion, deletion, substitution, swap of neighbours), or a seventh of its length if that is
 /// more, and no more than a third of it; else one that `word` begins or ends with, or that begins
 /// or ends with `word`, in whole parts ("train_file_path": "train_file"). Case and the kind of dash
-/// do not count. Empty when there is none.
+/// do not count. Never one that says the opposite ("no_x" for "x"), nor one for training where
+/// `word` speaks of held-out data, or the other way about. Empty when there is none.
 std::string suggest(std::string_view word, std::span<const std::string_view> known);
 
 /// Likewise, of those alone that are a few edits away.
 std::string suggest_spelling(std::string_view word, std::span<const std::string_view> known);
+
+/// Whether a word says that it names a file of held-out data: "val_file", "eval_data".
+bool names_held_out_file(std::string_view word);
 
 }  // namespace dstrain::config

@@ -42,10 +42,26 @@ std::vector<std::string_view> names_of(std::span<const FlagRow> flags) {
   return names;
 }
 
+/// "--no_bf16" and "--disable_bf16" say "--bf16 false", where --no_bf16 is none of ours.
+std::string negated_option(std::string_view word) {
+  for (const std::string_view prefix : {"no_", "disable_"}) {
+    if (!word.starts_with(prefix)) continue;
+    const std::string_view positive = word.substr(prefix.size());
+    for (const FlagRow& row : implemented_flags()) {
+      if (row.boolean() && row.name == positive) return fmt::format("{} false", positive);
+    }
+  }
+  return {};
+}
+
 /// The likely option; of those without effect only one that is merely misspelled.
 std::string likely_option(const std::string& word) {
+  const std::string negated = negated_option(with_underscores("--" + word).substr(2));
+  if (!negated.empty()) return negated;
   const std::string spelled = suggest_spelling(word, names_of(train_flags()));
-  return spelled.empty() ? suggest(word, names_of(implemented_flags())) : spelled;
+  if (!spelled.empty()) return spelled;
+  const std::string related = suggest(word, names_of(implemented_flags()));
+  return related.empty() && names_held_out_file(word) ? "validation_file" : related;
 }
 
 std::string unknown_option(const std::string& name) {

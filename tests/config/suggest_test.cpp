@@ -138,6 +138,20 @@ TEST_CASE("Suggest: finds what has a part more or less", "[config][suggest]") {
   CHECK(suggest("profile_file", known).empty());
 }
 
+TEST_CASE("Suggest: never says the opposite nor the other file", "[config][suggest]") {
+  const std::string_view known[] = {"data_path", "train_file", "no_shuffle", "packing_of_records",
+                                    "eval_steps"};
+  for (const std::string_view word :
+       {"eval_data_path", "val_file", "validation_data_path", "no_packing_of_records",
+        "disable_packing_of_records", "train_eval_file", "train_steps"}) {
+    CAPTURE(word);
+    CHECK(suggest(word, known).empty());
+  }
+  CHECK(suggest("my_data_path", known) == "data_path");
+  CHECK(suggest("noshuffle", known) == "no_shuffle");
+  CHECK(suggest("eval_step", known) == "eval_steps");
+}
+
 TEST_CASE("Suggest: takes the nearest", "[config][suggest]") {
   const std::string_view known[] = {"--num_gpus", "--num_nodes", "--num-layers"};
   CHECK(suggest("--num_gpu", known) == "--num_gpus");
