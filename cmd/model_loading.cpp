@@ -14,6 +14,7 @@
 #include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
 #include "runtime/model/hf_index.h"
+#include "runtime/model/model_statements.h"
 #include "runtime/model/other_formats.h"
 
 namespace dstrain::cmd {
@@ -54,6 +55,16 @@ std::unique_ptr<model::ModelConfig> stored_config(const std::string& directory) 
   return model::parse_model_config(text, (fs::path(directory) / "config.json").string());
 }
 
+void apply_statements(model::ModelConfig& config, const config::ModelSettings& settings) {
+  std::vector<model::ModelStatement> statements;
+  for (const config::ModelStatement& said : settings.statements) {
+    statements.push_back({said.option, said.typed_as, said.value});
+  }
+  model::apply_statements(
+      config, statements,
+      settings.directory.empty() ? model::WeightOrigin::random : model::WeightOrigin::stored);
+}
+
 template <class Weights>
 StoredWeights with_dtype(std::unique_ptr<Weights> weights) {
   const DType dtype = weights->dtype();
@@ -75,6 +86,7 @@ std::unique_ptr<model::ModelConfig> model_config(const config::ModelSettings& se
                                         : model::load_model_config(settings.config);
   config->apply_overrides(settings.overrides);
   config->check();
+  apply_statements(*config, settings);
   return config;
 }
 

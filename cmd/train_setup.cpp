@@ -86,6 +86,20 @@ void settle_bytes(TrainSetup& setup, model::ModelConfig& model) {
   setup.model.config_json = model.to_json(setup.model.dtype);
 }
 
+/// LLaMA-Factory's name for it means records, of each file.
+void note_max_samples(TrainSetup& setup, const config::Flag<std::int64_t>& flag) {
+  if (flag.typed_as != "--max_samples" || !setup.training_data) return;
+  const bool packed = setup.training_data->packing().value_or(false);
+  const bool several = setup.settings.data.train_files.size() > 1;
+  if (!packed && !several) return;
+  setup.notes.push_back(fmt::format(
+      "{} {}: counts samples of {} tokens{}{}", flag.typed_as, flag.value,
+      setup.settings.data.block_size,
+      packed ? ", into which records are packed, not records; add --packing false to count these"
+             : "",
+      several ? "; the samples of all files together, not of each" : ""));
+}
+
 engine::TrainingData describe_training_data(const TrainSetup& setup) {
   const data::SampleSource& source = *setup.training_data;
   const config::DataSettings& data = setup.settings.data;
@@ -249,6 +263,7 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
     setup.notes.push_back(fmt::format("{} has no effect: {} is no file of JSON lines",
                                       options.packing.typed_as, setup.training_data->path()));
   }
+  note_max_samples(setup, options.max_train_samples);
   const config::DataSettings data = setup.settings.data;
   setup.options = options;
   setup.context = {.world_size = place.world_size,

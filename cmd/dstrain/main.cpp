@@ -77,7 +77,9 @@ int run(std::span<const std::string> arguments) {
   const CommandInfo* const command =
       line.options.module ? nullptr : find_command(line.command.front());
   const std::span<const std::string> words(line.command);
-  if (command != nullptr && std::ranges::find(words, "--version") != words.end()) {
+  // Behind train it may be LLaVA's option, which names a chat template.
+  const bool alone = words.size() == 2 || (command != nullptr && command->name != "train");
+  if (command != nullptr && alone && std::ranges::find(words, "--version") != words.end()) {
     return fmt::print("dstrain {}\n", DSTRAIN_VERSION), status::done;
   }
   const bool benches_launch =

@@ -53,7 +53,7 @@ class FlagReader {
 
   void read(const FlagRow& row, const std::string& typed_as, std::span<const std::string> words) {
     if (row.takes_files()) return read_files(row, typed_as, words);
-    const std::string& text = words.back();
+    const std::string text = row.several ? fmt::format("{}", fmt::join(words, " ")) : words.back();
     const std::size_t before = problems_.size();
     if (text.starts_with("--")) {  // the next option, taken for the value of this one
       problems_.push_back(fmt::format("{}: needs a value", typed_as));
@@ -114,13 +114,20 @@ class FlagReader {
     DSTRAIN_CHECK(false, "files are read from several words");
   }
 
-  /// Nobody reads the value.
+  /// The value is only looked at.
   void store(const FlagRow& row,
              std::monostate /*target*/,
              const std::string& typed_as,
              const std::string& text) {
-    Flag<bool> ignored;
-    if (row.boolean()) store(row, ignored, typed_as, text);
+    Flag<bool> truth;
+    if (row.boolean()) store(row, truth, typed_as, text);
+    if (row.status != FlagStatus::stated) return;
+    double number = 0;
+    const bool numeric = row.value == "N" || row.value == "X";
+    if (numeric && !parse_number(typed_as, text, "a number", number)) return;
+    if (row.boolean() && !truth.typed()) return;
+    const std::string value = row.boolean() ? (truth.value ? "true" : "false") : text;
+    options_.statements.push_back({std::string(row.name), typed_as, value});
   }
 
   void store(const FlagRow& row,
@@ -176,7 +183,7 @@ class FlagReader {
 
   /// Whether `text` is one of the values for which nothing need be said.
   static bool asks_for_nothing(const FlagRow& row, const std::string& text) {
-    if (text.empty() && !row.boolean()) return true;
+    if (text.empty() && !row.boolean() && !row.value_optional) return true;
     double number = 0;
     double other = 0;
     for (const std::string_view off : split_choices(row.off)) {
@@ -189,15 +196,17 @@ class FlagReader {
 
   /// Says why an option does nothing, or is refused.
   void report(const FlagRow& row, const std::string& typed_as, const std::string& text) {
-    if (row.status == FlagStatus::implemented || asks_for_nothing(row, text)) return;
+    if (row.status == FlagStatus::implemented || row.status == FlagStatus::stated) return;
+    if (asks_for_nothing(row, text)) return;
     if (row.status == FlagStatus::hint) {
       options_.warnings.push_back(fmt::format("{}: has no effect: {}", typed_as, row.help));
       return;
     }
+    const std::string why = row.told == nullptr ? std::string(row.help) : row.told(text, options_);
     const bool negated = typed_as == fmt::format("--no_{}", row.name);
     const bool bare = text.empty() || negated;
     problems_.push_back(fmt::format("{}{}{}: {}{}{}", typed_as, bare ? "" : " ", bare ? "" : text,
-                                    row.help, row.off.empty() ? "" : "; leave it out or set it to ",
+                                    why, row.off.empty() ? "" : "; leave it out or set it to ",
                                     fmt::join(split_choices(row.off), " or ")));
   }
 

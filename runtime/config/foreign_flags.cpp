@@ -1,5 +1,6 @@
 #include <array>
 
+#include "runtime/config/foreign_remedies.h"
 #include "runtime/config/train_flags.h"
 
 namespace dstrain::config {
@@ -33,6 +34,24 @@ constexpr FlagRow refused_flag(std::string_view name,
                                std::string_view why,
                                std::string_view off = {}) {
   return foreign_row(FlagStatus::refused, name, value, why, off);
+}
+
+/// It must hold of the model; by itself where it takes no value.
+constexpr FlagRow stated_flag(std::string_view name,
+                              std::string_view value,
+                              std::string_view what) {
+  return {.name = name, .value = value, .help = what, .status = FlagStatus::stated};
+}
+
+constexpr FlagRow told_by(FlagRow row,
+                          std::string (*told)(const std::string&, const TrainOptions&)) {
+  row.told = told;
+  return row;
+}
+
+constexpr FlagRow several(FlagRow row) {
+  row.several = true;
+  return row;
 }
 
 constexpr FlagRow negatable(FlagRow row) {
@@ -75,12 +94,16 @@ constexpr std::string_view data_sets = "data sets are not downloaded; give --tra
 constexpr std::string_view answers =
     "the keys of the records say what is learned: messages, of which only the answers are, or "
     "prompt and completion";
+constexpr std::string_view chat_template =
+    "conversations are written by the chat template of the model's directory, prompts and "
+    "completions without one";
 constexpr std::string_view mapped = "tokens are read from mapped files, beside the step";
 constexpr std::string_view quiet =
     "metrics and progress are in OUTPUT_DIR/metrics.jsonl and stdout";
 constexpr std::string_view fsdp =
     "FSDP is not implemented; zero_optimization.stage 3 shards likewise";
 constexpr std::string_view compiled = "dstrain is compiled already";
+constexpr std::string_view kernels = "dstrain has its own kernels";
 constexpr std::string_view launcher_device = "the launch option --device chooses the device";
 constexpr std::string_view transport =
     "ranks on CPUs use shared memory, and TCP or MPI between nodes; DSTRAIN_COMM=tcp|mpi|shm "
@@ -90,18 +113,15 @@ constexpr std::string_view tokenizers =
 constexpr std::string_view fast_tokenizer = "there is one tokenizer for each kind of files";
 constexpr std::string_view ddp =
     "there is no DistributedDataParallel; gradients are reduced by ZeRO";
-constexpr std::string_view decay = "not implemented; use --lr_scheduler_type or a scheduler";
-constexpr std::string_view warmup = "use --warmup_ratio or --warmup_steps";
-constexpr std::string_view dropout = "use --config_overrides \"attn_pdrop=X,resid_pdrop=X\"";
+constexpr std::string_view schedule_samples =
+    "schedules count steps: give --max_steps, and --warmup_ratio or --warmup_steps";
+constexpr std::string_view weight_decay = "the weight decay is constant; use --weight_decay X";
 constexpr std::string_view checkpointing =
     "use the section activation_checkpointing of the configuration";
 constexpr std::string_view parallel = "ZeRO is the only parallelism";
 constexpr std::string_view lora = "LoRA is not implemented; all parameters are trained";
 constexpr std::string_view quantized = "weights of fewer than 16 bits are not implemented";
 constexpr std::string_view attention = "attention never holds its T x T matrix";
-constexpr std::string_view layout =
-    "Megatron's options make a GPT-2; for another model give a preset or a config.json as "
-    "--config_name";
 constexpr std::string_view overlapped = "communication runs beside computing where it can";
 constexpr std::string_view tpu = "TPUs are not supported";
 }  // namespace reason
@@ -130,13 +150,14 @@ const std::array hugging_face{
     hint_flag("low_cpu_mem_usage", no_value, "every rank reads only its share of the weights"),
 
     // Data.
-    refused_flag("dataset_name", "NAME", reason::data_sets),
-    also(refused_flag("dataset_config_name", "NAME", reason::data_sets), "dataset_config"),
+    told_by(refused_flag("dataset_name", "NAME", reason::data_sets), tell_data_sets),
+    also(told_by(refused_flag("dataset_config_name", "NAME", reason::data_sets), tell_data_sets),
+         "dataset_config"),
     refused_flag("test_file", "FILE", reason::unbuilt),
     hint_flag("streaming", no_value, reason::mapped),
-    also(refused_flag(
-             "validation_split_percentage", "N", "give --validation_file, or --split A,B,C"),
-         "val_size"),
+    told_by(refused_flag("validation_split_percentage", "N", "give --validation_file FILE", "0"),
+            tell_split_of_percentage),
+    told_by(refused_flag("val_size", "X", "give --validation_file FILE", "0"), tell_split_of_size),
     refused_flag("autotuning", "MODE", "dstrain plan tells what fits and how fast it is"),
     hint_flag("overwrite_cache", no_value, "the token cache follows the content"),
     hint_flag("preprocessing_num_workers", "N", "there is nothing to preprocess"),
@@ -157,7 +178,7 @@ const std::array hugging_face{
     hint_flag("group_by_length", no_value, "all samples are of one length"),
     hint_flag("length_column_name", "NAME", "all samples are of one length"),
     negatable(hint_flag("remove_unused_columns", no_value, "token files have no columns", "true")),
-    hint_flag("label_names", "NAME", "token files have no columns"),
+    several(hint_flag("label_names", "NAME", "token files have no columns")),
     hint_flag("dataloader_num_workers", "N", reason::mapped, "0"),
     hint_flag("dataloader_prefetch_factor", "N", reason::mapped),
     negatable(hint_flag("dataloader_pin_memory", no_value, reason::mapped)),
@@ -182,11 +203,12 @@ const std::array hugging_face{
     hint_flag("batch_eval_metrics", no_value, "only the loss is computed"),
     hint_flag("eval_do_concat_batches", no_value, "only the loss is computed", "true"),
     hint_flag("eval_use_gather_object", no_value, "only the loss is computed"),
-    hint_flag("include_for_metrics", "NAME", "only the loss is computed"),
+    several(hint_flag("include_for_metrics", "NAME", "only the loss is computed")),
     hint_flag("include_inputs_for_metrics", no_value, "only the loss is computed"),
-    refused_flag("lr_scheduler_kwargs", "JSON", reason::decay, "{}"),
+    told_by(refused_flag("lr_scheduler_kwargs", "JSON", reason::unbuilt, "{}"),
+            tell_scheduler_kwargs),
     refused_flag("optim_args", "TEXT", reason::unbuilt),
-    refused_flag("optim_target_modules", "NAME", reason::unbuilt),
+    several(refused_flag("optim_target_modules", "NAME", reason::unbuilt)),
     refused_flag("adafactor", no_value, reason::unbuilt),
     refused_flag("label_smoothing_factor", "X", reason::unbuilt, "0"),
     refused_flag("neftune_noise_alpha", "X", reason::unbuilt),
@@ -211,9 +233,9 @@ const std::array hugging_face{
     hint_flag("torch_compile_mode", "NAME", reason::compiled),
     hint_flag("torchdynamo", "NAME", reason::compiled),
     hint_flag("jit_mode_eval", no_value, reason::compiled),
-    also(hint_flag("use_liger_kernel", no_value, reason::compiled),
+    also(hint_flag("use_liger_kernel", no_value, reason::kernels),
          "liger_kernel|enable_liger_kernel|use_liger"),
-    hint_flag("liger_kernel_config", "JSON", reason::compiled),
+    hint_flag("liger_kernel_config", "JSON", reason::kernels),
     hint_flag("torch_empty_cache_steps", "N", "all memory is taken before the first step"),
     negatable(
         hint_flag("skip_memory_metrics", no_value, "memory is always in metrics.jsonl", "true")),
@@ -238,7 +260,7 @@ const std::array hugging_face{
     refused_flag(
         "save_only_model", no_value, "checkpoints always hold what resuming needs", "false"),
     hint_flag("restore_callback_states_from_checkpoint", no_value, "there are no callbacks"),
-    refused_flag("report_to", "none", "not implemented", "none"),
+    several(refused_flag("report_to", "none", "not implemented", "none")),
     refused_flag("push_to_hub", no_value, reason::hub),
     refused_flag("push_to_hub_model_id", "NAME", reason::hub),
     refused_flag("push_to_hub_organization", "NAME", reason::hub),
@@ -305,14 +327,13 @@ const std::array megatron{
                  "give the weights alone as --model_name_or_path DIR/checkpoint-N"),
     hint_flag("no_load_rng", no_value, "random numbers are functions of the seed and the step"),
     hint_flag("eval_iters", "N", "all held-out data is evaluated, or --max_eval_samples of it"),
-    refused_flag("lr_decay_style", "STYLE", reason::decay, "constant"),
-    refused_flag("lr_decay_iters", "N", reason::decay),
-    refused_flag("min_lr", "X", reason::decay, "0"),
-    refused_flag("warmup", "X", reason::warmup, "0"),
-    refused_flag("lr_warmup_fraction", "X", reason::warmup, "0"),
-    refused_flag("lr_warmup_iters", "N", reason::warmup, "0"),
-    refused_flag("attention_dropout", "X", reason::dropout, "0"),
-    refused_flag("hidden_dropout", "X", reason::dropout, "0"),
+    refused_flag("weight_decay_incr_style", "STYLE", reason::weight_decay, "constant"),
+    refused_flag("start_weight_decay", "X", reason::weight_decay),
+    refused_flag("end_weight_decay", "X", reason::weight_decay),
+    several(refused_flag("rampup_batch_size",
+                         "START INCREMENT SAMPLES",
+                         "the batch has one size from the first step on; leave it out, and "
+                         "--global_batch_size N holds throughout")),
     refused_flag("loss_scale", "X", reason::loss_scale),
     hint_flag("dynamic_loss_scale",
               no_value,
@@ -332,14 +353,16 @@ const std::array megatron{
     hint_flag("scattered_embeddings", no_value, "a block's inputs lie where the plan puts them"),
     hint_flag("split_transformers", no_value, "every block is checkpointed by itself"),
     hint_flag("synchronize_each_layer", no_value, "computation waits only where it must"),
-    hint_flag("no_masked_softmax_fusion", no_value, reason::compiled),
-    hint_flag("no_bias_gelu_fusion", no_value, reason::compiled),
-    hint_flag("no_bias_dropout_fusion", no_value, reason::compiled),
-    hint_flag("no_rope_fusion", no_value, reason::compiled),
-    hint_flag("no_gradient_accumulation_fusion", no_value, reason::compiled),
-    hint_flag("no_query_key_layer_scaling", no_value, reason::compiled),
-    hint_flag("transformer_impl", "NAME", reason::compiled),
-    hint_flag("use_mcore_models", no_value, reason::compiled),
+    hint_flag("no_masked_softmax_fusion", no_value, reason::kernels),
+    hint_flag("no_bias_gelu_fusion", no_value, reason::kernels),
+    hint_flag("no_bias_dropout_fusion", no_value, reason::kernels),
+    hint_flag("no_rope_fusion", no_value, reason::kernels),
+    hint_flag("no_gradient_accumulation_fusion", no_value, reason::kernels),
+    hint_flag("no_query_key_layer_scaling",
+              no_value,
+              "scores are never divided by the number of the layer, unless config.json says so"),
+    hint_flag("transformer_impl", "NAME", reason::kernels),
+    hint_flag("use_mcore_models", no_value, reason::kernels),
     hint_flag("attention_backend", "NAME", reason::attention),
     hint_flag("fp16_lm_cross_entropy", no_value, "the loss is fp32"),
     hint_flag("attention_softmax_in_fp32", no_value, "softmax is fp32"),
@@ -354,29 +377,27 @@ const std::array megatron{
     refused_flag("recompute_granularity", "KIND", "use --gradient_checkpointing", "selective"),
     hint_flag("recompute_method", "NAME", "every block is checkpointed by itself"),
     hint_flag("recompute_num_layers", "N", "every block is checkpointed by itself"),
-    refused_flag("ffn_hidden_size", "N", reason::layout),
-    refused_flag("kv_channels", "N", reason::layout),
-    refused_flag("num_query_groups", "N", reason::layout),
-    refused_flag("group_query_attention", no_value, reason::layout),
-    refused_flag("swiglu", no_value, reason::layout),
-    refused_flag("normalization", "NAME", reason::layout, "LayerNorm"),
-    refused_flag("norm_epsilon", "X", reason::layout, "1e-5"),
-    refused_flag("layernorm_epsilon", "X", reason::layout, "1e-5"),
-    refused_flag("disable_bias_linear", no_value, reason::layout),
-    refused_flag("add_qkv_bias", no_value, reason::layout),
-    refused_flag("untie_embeddings_and_output_weights", no_value, reason::layout),
-    refused_flag("position_embedding_type", "NAME", reason::layout, "learned_absolute"),
-    refused_flag("use_rotary_position_embeddings", no_value, reason::layout),
-    refused_flag("no_position_embedding", no_value, reason::layout),
-    refused_flag("rotary_base", "N", reason::layout),
-    refused_flag("rotary_percent", "X", reason::layout),
-    refused_flag("num_experts", "N", reason::layout),
-    refused_flag("init_method_std", "X", "use --config_overrides \"initializer_range=X\"", "0.02"),
+    stated_flag("vocab_size", "N", "tokens of the vocabulary"),
+    stated_flag("ffn_hidden_size", "N", "width of the MLP"),
+    stated_flag("kv_channels", "N", "features of a head"),
+    stated_flag("num_query_groups", "N", "heads of keys and values"),
+    stated_flag("group_query_attention", no_value, "heads share keys and values"),
+    stated_flag("swiglu", no_value, "the MLP is a SwiGLU"),
+    stated_flag("normalization", "NAME", "LayerNorm or RMSNorm"),
+    also(stated_flag("norm_epsilon", "X", "added to the variance"), "layernorm_epsilon"),
+    stated_flag("disable_bias_linear", no_value, "linear layers have no biases"),
+    stated_flag("add_qkv_bias", no_value, "queries, keys and values have biases"),
+    stated_flag("untie_embeddings_and_output_weights", no_value, "the head has its own weights"),
+    stated_flag("position_embedding_type", "NAME", "learned_absolute, rope or relative"),
+    stated_flag("use_rotary_position_embeddings", no_value, "positions are rotary"),
+    stated_flag("no_position_embedding", no_value, "positions are not learned"),
+    stated_flag("rotary_base", "N", "of the rotary frequencies"),
+    stated_flag("rotary_percent", "X", "the part of a head that turns"),
+    refused_flag("num_experts", "N", "models with experts are not implemented"),
     hint_flag("make_vocab_size_divisible_by", "N", "the vocabulary is the model's own"),
-    one_of(hint_flag("optimizer", "NAME", "AdamW is the default", "adam"), "adam"),
     refused_flag("train_samples", "N", "give --max_steps"),
-    refused_flag("lr_warmup_samples", "N", reason::warmup, "0"),
-    refused_flag("lr_decay_samples", "N", reason::decay),
+    refused_flag("lr_warmup_samples", "N", reason::schedule_samples, "0"),
+    refused_flag("lr_decay_samples", "N", reason::schedule_samples),
     refused_flag("initial_loss_scale", "X", reason::loss_scale),
     refused_flag("min_loss_scale", "X", reason::loss_scale),
     refused_flag("hysteresis", "N", reason::loss_scale),
@@ -409,13 +430,16 @@ const std::array megatron{
 
 // Of TRL, FastChat, LLaMA-Factory and DeepSpeed-Chat.
 const std::array fine_tuning{
-    refused_flag("dataset", "NAME", reason::data_sets),
-    refused_flag("dataset_dir", "DIR", reason::data_sets),
-    refused_flag("data_split", "A,B,C", "give the file of this stage alone"),
+    told_by(refused_flag("dataset", "NAME", reason::data_sets), tell_data_sets),
+    told_by(refused_flag("dataset_dir", "DIR", reason::data_sets), tell_data_sets),
+    told_by(refused_flag("data_split", "A,B,C", "stages are not implemented"), tell_data_split),
     also(hint_flag("dataset_num_proc", "N", "there is nothing to preprocess"),
          "dataset_batch_size"),
-    refused_flag("dataset_kwargs", "JSON", reason::data_sets, "{}"),
-    refused_flag("eos_token", "TEXT", "the tokenizer's files say which token ends a text"),
+    told_by(refused_flag("dataset_kwargs", "JSON", reason::data_sets, "{}"), tell_data_sets),
+    refused_flag("eos_token",
+                 "TEXT",
+                 "leave it out: the end-of-text token is the eos_token of the tokenizer's "
+                 "tokenizer_config.json; for another one, change it there"),
     negatable(hint_flag("add_eos_token",
                         no_value,
                         "the end-of-text token ends every record of JSON lines",
@@ -424,8 +448,10 @@ const std::array fine_tuning{
     refused_flag("response_template", "TEXT", reason::answers),
     refused_flag("instruction_template", "TEXT", reason::answers),
     refused_flag("train_on_inputs", no_value, reason::answers, "false"),
-    refused_flag(
-        "chat_template_path", "FILE", "the chat template is that of the model's directory"),
+    refused_flag("chat_template_path",
+                 "FILE",
+                 "the chat template is that of the model's directory; put it there as "
+                 "chat_template.jinja"),
     one_of(hint_flag("packing_strategy", "NAME", "records are packed in their order"),
            "bfd|bfd_split|ffd|wrapped"),
     refused_flag(
@@ -445,7 +471,8 @@ const std::array fine_tuning{
     hint_flag("use_deepspeed", no_value, "--deepspeed names the configuration"),
     refused_flag("dataset_text_field", "KEY", "texts are under the key text", "text"),
     one_of(hint_flag("stage", "NAME", "the records say what is learned"), "pt|sft"),
-    hint_flag("template", "NAME", "the chat template is that of the model's directory"),
+    hint_flag("template", "NAME", reason::chat_template),
+    optional_value(hint_flag("version", "NAME", reason::chat_template)),
     hint_flag("lazy_preprocess", no_value, "there is nothing to preprocess"),
     optional_value(hint_flag("flash_attn", "NAME", reason::attention)),
     also(hint_flag("use_flash_attn", no_value, reason::attention),
@@ -453,12 +480,13 @@ const std::array fine_tuning{
     hint_flag("attn_implementation", "NAME", reason::attention),
     hint_flag("plot_loss", no_value, reason::quiet),
     also(hint_flag("print_loss", no_value, reason::quiet), "enable_tensorboard"),
-    refused_flag("finetuning_type", "NAME", reason::lora, "full"),
+    told_by(refused_flag("finetuning_type", "NAME", reason::lora, "full"), tell_finetuning_type),
     also(refused_flag("use_peft", no_value, reason::lora), "use_lora|use_qlora|q_lora"),
     also(refused_flag("lora_r", "N", reason::lora, "0"), "lora_rank|lora_dim"),
     refused_flag("lora_alpha", "X", reason::lora),
     refused_flag("lora_dropout", "X", reason::lora),
-    also(refused_flag("lora_target_modules", "NAME", reason::lora), "lora_target|lora_module_name"),
+    several(also(refused_flag("lora_target_modules", "NAME", reason::lora),
+                 "lora_target|lora_module_name")),
     also(refused_flag("load_in_8bit", no_value, reason::quantized), "load_in_4bit"),
     refused_flag("offload",
                  no_value,

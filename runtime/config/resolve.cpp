@@ -58,6 +58,17 @@ void resolve_model(SettingsBuilder& builder) {
     if (model.config.empty()) model.config = "gpt2";
     model.overrides += fmt::format("{}{}={}", model.overrides.empty() ? "" : ",", name, flag.value);
   }
+  model.statements = builder.options().statements;
+  const struct {
+    const Flag<double>& flag;
+    const char* option;
+  } rates[] = {{builder.options().attention_dropout, "attention_dropout"},
+               {builder.options().hidden_dropout, "hidden_dropout"},
+               {builder.options().init_method_std, "init_method_std"}};
+  for (const auto& [flag, option] : rates) {
+    if (!flag.typed()) continue;
+    model.statements.push_back({option, flag.typed_as, fmt::format("{}", flag.value)});
+  }
   const std::string& more = builder.options().config_overrides.value;
   if (!more.empty()) model.overrides += (model.overrides.empty() ? "" : ",") + more;
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/config/foreign_remedies.h"
 #include "runtime/config/schedule_json.h"
 #include "runtime/config/settings_builder.h"
 
@@ -218,10 +219,18 @@ OneCycle resolve_one_cycle(SettingsBuilder& builder) {
   return cycle;
 }
 
+/// Where the cosine of Megatron ends above 0 it is this one.
+bool is_cosine_of_megatron(const SettingsBuilder& builder, std::string_view type) {
+  const TrainOptions& options = builder.options();
+  return options.lr_decay_style.value == "cosine" && options.min_lr.typed() &&
+         options.lr_scheduler_type.value == "cosine" && type == WarmupCosineLr::name;
+}
+
 void resolve_deepspeed_schedule(SettingsBuilder& builder) {
   const std::string type = builder.config().text_of("scheduler.type").value_or("");
   const Flag<std::string>& typed = builder.options().lr_scheduler_type;
-  if (typed.typed() && typed.value != hugging_face_name(type)) {
+  if (typed.typed() && typed.value != hugging_face_name(type) &&
+      !is_cosine_of_megatron(builder, type)) {
     builder.add_problem(
         "scheduler.type",
         fmt::format("is {} here, but {} is {} on the command line; give one of them", type,
@@ -243,6 +252,76 @@ void resolve_deepspeed_schedule(SettingsBuilder& builder) {
   }
 }
 
+/// The steps after which a schedule ends; nothing where it does not, or where that is not known.
+std::optional<std::int64_t> end_of(const ScheduleSettings& schedule) {
+  std::int64_t steps = unknown_steps;
+  if (const auto* const own = std::get_if<HuggingFaceSchedule>(&schedule.kind)) {
+    using Kind = HuggingFaceSchedule::Kind;
+    const bool ends =
+        own->kind == Kind::linear || own->kind == Kind::cosine || own->kind == Kind::polynomial;
+    if (ends) steps = own->total_steps;
+  } else if (const auto* const decay = std::get_if<WarmupDecayLr>(&schedule.kind)) {
+    steps = decay->total_num_steps;
+  } else if (const auto* const cosine = std::get_if<WarmupCosineLr>(&schedule.kind)) {
+    steps = cosine->total_num_steps;
+  }
+  return steps == unknown_steps ? std::nullopt : std::optional(steps);
+}
+
+/// Megatron's --lr_decay_iters and what it is counted by.
+void check_decay_steps(SettingsBuilder& builder) {
+  const Flag<std::int64_t>& flag = builder.options().lr_decay_iters;
+  if (!flag.typed()) return;
+  const std::optional<std::int64_t> end = end_of(builder.settings().schedule);
+  if (end && *end != flag.value) {
+    builder.problems().add(
+        {}, flag.typed_as,
+        fmt::format("is {}, but the schedule ends after {} steps; leave it out, or set "
+                    "scheduler.params.total_num_steps to {} with a scheduler.type in the "
+                    "configuration (WarmupDecayLR, WarmupCosineLR)",
+                    flag.value, *end, flag.value));
+  }
+  const Flag<double>& ratio = builder.options().warmup_ratio;
+  const std::optional<std::int64_t> run = builder.training_steps();
+  if (ratio.typed_as != "--lr_warmup_fraction" || !run || *run == flag.value) return;
+  builder.problems().add(
+      {}, ratio.typed_as,
+      fmt::format("is a part of {}, not of the {} steps of the run; give --warmup_steps {}",
+                  flag.typed_as, *run, std::ceil(ratio.value * static_cast<double>(flag.value))));
+}
+
+/// Megatron's --min_lr, the rate at the end.
+void check_min_lr(SettingsBuilder& builder) {
+  const Flag<double>& flag = builder.options().min_lr;
+  if (!flag.typed()) return;
+  const ScheduleSettings& schedule = builder.settings().schedule;
+  const double ratio = schedule.learning_rate > 0 ? flag.value / schedule.learning_rate : 0;
+  if (const auto* const cosine = std::get_if<WarmupCosineLr>(&schedule.kind)) {
+    constexpr double digits = 1e-5;
+    if (std::abs(cosine->cos_min_ratio - ratio) <= digits * ratio) return;
+    return builder.add_problem(
+        "scheduler.params.cos_min_ratio",
+        fmt::format("is {}, but {} {} is {:.6g} of the rate; give one of them",
+                    cosine->cos_min_ratio, flag.typed_as, flag.value, ratio));
+  }
+  if (!end_of(schedule) && !std::holds_alternative<HuggingFaceSchedule>(schedule.kind)) {
+    builder.problems().warn({}, flag.typed_as, "has no effect: the scheduler sets the last rate");
+    return;
+  }
+  if (flag.value == 0) return;
+  const auto* const own = std::get_if<HuggingFaceSchedule>(&schedule.kind);
+  using Kind = HuggingFaceSchedule::Kind;
+  if (own != nullptr && (own->kind == Kind::constant || own->kind == Kind::constant_with_warmup)) {
+    builder.problems().warn({}, flag.typed_as, "has no effect: the rate stays");
+    return;
+  }
+  builder.problems().add(
+      {}, flag.typed_as,
+      fmt::format("this schedule does not end at {}; leave it out, or, for a cosine that does, put "
+                  "into the configuration {}",
+                  flag.value, cosine_section(ratio)));
+}
+
 }  // namespace
 
 void resolve_schedule(SettingsBuilder& builder) {
@@ -258,6 +337,8 @@ void resolve_schedule(SettingsBuilder& builder) {
   } else {
     schedule.kind = resolve_hugging_face_schedule(builder);
   }
+  check_decay_steps(builder);
+  check_min_lr(builder);
 }
 
 }  // namespace dstrain::config

@@ -14,6 +14,7 @@ enum class FlagStatus {
   implemented,
   hint,     ///< accepted without effect: one warning, which says why
   refused,  ///< an error, which says why
+  stated,   ///< says what the model is: refused where that is not so
 };
 
 /// Where the value of an option goes; nowhere for those without effect.
@@ -43,6 +44,10 @@ struct FlagRow {
   FlagStatus status = FlagStatus::implemented;
   /// "auto|-1": of what is not implemented, the values that ask for nothing.
   std::string_view off = {};
+  /// In place of `help` for a value, and for the options that were read before: those that do
+  /// something, and those that stand above.
+  std::string (*told)(const std::string& value, const TrainOptions& options) = nullptr;
+  bool several = false;    ///< several words may follow, which are one value
   bool negatable = false;  ///< --no_NAME says false
   bool rare = false;       ///< shown by --help-all alone
 
@@ -59,5 +64,9 @@ std::span<const FlagRow> implemented_flags();
 std::span<const FlagRow> foreign_flags();
 /// All of them.
 const std::vector<FlagRow>& train_flags();
+
+/// What options of other programs say, in the options that we have for it; what contradicts is
+/// added to `problems`, one line each, and what has no effect to options.warnings.
+void translate_foreign(TrainOptions& options, std::vector<std::string>& problems);
 
 }  // namespace dstrain::config

@@ -81,6 +81,8 @@ std::string help_text(HelpScope scope) {
   if (scope == HelpScope::all) {
     text += "\nAccepted from other programs' commands without effect; a warning says why\n";
     text += name_list(FlagStatus::hint);
+    text += "\nCompared with the model, and refused where they say something else of it\n";
+    text += name_list(FlagStatus::stated);
     text += "\nRefused with the reason, unless their value turns them off\n";
     text += name_list(FlagStatus::refused);
   }

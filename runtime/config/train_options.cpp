@@ -97,13 +97,14 @@ void declare(CLI::App& app) {
   app.allow_extras();
   for (const FlagRow& row : train_flags()) {
     const bool optional = row.value_optional || row.value.empty();
-    const int most = row.takes_files() ? CLI::detail::expected_max_vector_size : 1;
+    const bool takes_all = row.takes_files() || row.several;
+    const int most = takes_all ? CLI::detail::expected_max_vector_size : 1;
     const auto policy =
-        row.takes_files() ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast;
+        takes_all ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast;
     const auto add = [&](std::string_view name) {
       app.add_option(fmt::format("--{}", name))
           ->expected(optional ? 0 : 1, most)
-          ->allow_extra_args(row.takes_files())
+          ->allow_extra_args(takes_all)
           ->multi_option_policy(policy);
     };
     add(row.name);
@@ -224,6 +225,7 @@ TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems)
     if (row.negatable) read_negation(app, row, options, problems);
   }
   report_unknown(app.remaining(), problems);
+  translate_foreign(options, problems);
   for (std::string& problem : strategy_problems(options)) problems.push_back(std::move(problem));
   for (std::string& line : strategy_warnings(options)) options.warnings.push_back(std::move(line));
   return options;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/config/data_files.h"
+#include "runtime/config/model_statement.h"
 
 namespace dstrain::config {
 
@@ -23,6 +24,8 @@ struct TrainOptions {
   Flag<std::string> config_name;
   Flag<std::string> config_overrides;
   Flag<std::int64_t> num_layers, hidden_size, num_attention_heads, max_position_embeddings;
+  Flag<double> attention_dropout, hidden_dropout, init_method_std;  ///< not typed: the model's own
+  std::vector<ModelStatement> statements;  ///< to be compared with the model
 
   Flag<std::vector<DataFile>> train_file;
   Flag<std::vector<DataFile>> validation_file;
@@ -47,8 +50,12 @@ struct TrainOptions {
   Flag<double> adam_beta2{0.999, {}};
   Flag<double> adam_epsilon{1e-8, {}};
   Flag<std::string> optim{"adamw_torch", {}};
+  Flag<std::string> optimizer;  ///< Megatron's, which becomes `optim`
   Flag<double> max_grad_norm{1.0, {}};
   Flag<std::string> lr_scheduler_type{"linear", {}};
+  Flag<std::string> lr_decay_style;  ///< Megatron's, which becomes `lr_scheduler_type`
+  Flag<std::int64_t> lr_decay_iters;
+  Flag<double> min_lr;
   Flag<double> warmup_steps;  ///< below 1: a part of all steps
   Flag<double> warmup_ratio;
   Flag<std::int64_t> seed{42, {}};
@@ -65,7 +72,7 @@ struct TrainOptions {
   Flag<bool> bf16, fp16, tf32, tune_matmuls;
   Flag<std::string> loss_scaler{"zero", {}};
   Flag<std::int64_t> max_skipped_steps;
-  Flag<bool> gradient_checkpointing;
+  Flag<bool> gradient_checkpointing, disable_gradient_checkpointing;
   Flag<std::int64_t> tiled_linear_in_splits{1, {}};
   Flag<std::int64_t> zero_stage;
 

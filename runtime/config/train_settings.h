@@ -8,6 +8,7 @@
 #include "runtime/base/units.h"
 #include "runtime/config/data_files.h"
 #include "runtime/config/loss_scale_settings.h"
+#include "runtime/config/model_statement.h"
 #include "runtime/config/optimizer_settings.h"
 #include "runtime/config/schedule_settings.h"
 #include "runtime/config/state_precision.h"
@@ -61,6 +62,7 @@ struct ModelSettings {
   std::string config{};        ///< --config_name: a preset, a config.json or a directory with one
   std::string overrides{};     ///< --config_overrides and Megatron's size flags, "n_layer=2"
   std::int64_t in_splits = 1;  ///< tiles of rows of each weight of a block
+  std::vector<ModelStatement> statements{};  ///< must hold, or set what only training reads
 };
 
 struct DataSettings {

@@ -148,8 +148,16 @@ void check_data_options(TrainOptions& options, std::vector<std::string>& problem
   }
   if (has_held_out_data(options)) return;
   const std::string asks = what_needs_held_out(options);
+  const auto is_told = [](const std::string& problem) {  // with the parts that were meant
+    return problem.starts_with("--validation_split_percentage ") ||
+           problem.starts_with("--val_size ");
+  };
+  if (!asks.empty() && std::ranges::any_of(problems, is_told)) return;
   if (!asks.empty()) {
-    problems.push_back(fmt::format("{}: needs --validation_file FILE, or --split A,B,C", asks));
+    problems.push_back(fmt::format(
+        "{}: needs --validation_file FILE, or --split 95,5,0, the shares of training, validation "
+        "and test in --train_file",
+        asks));
     return;
   }
   for (const std::string& flag :

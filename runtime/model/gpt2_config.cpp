@@ -113,6 +113,16 @@ HfNames Gpt2Config::hf_names() const {
   return names;
 }
 
+ModelConfig::Parts Gpt2Config::parts() const {
+  return {.norm = "LayerNorm",
+          .positions = "learned_absolute",
+          .biases = true,
+          .qkv_biases = true,
+          .tied = tie_word_embeddings,
+          .heads = n_head,
+          .key_value_heads = n_head};
+}
+
 void Gpt2Config::check_more(std::vector<std::string>& problems) const {
   if (n_embd % n_head != 0) {
     problems.push_back(fmt::format("n_embd {} is no multiple of n_head {}", n_embd, n_head));

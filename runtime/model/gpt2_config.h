@@ -20,6 +20,7 @@ struct Gpt2Config final : ModelConfig {
   [[nodiscard]] std::int64_t hidden() const override { return n_embd; }
   [[nodiscard]] HeadSize head_size() const override { return {"n_embd / n_head", n_embd / n_head}; }
   [[nodiscard]] HfNames hf_names() const override;
+  [[nodiscard]] Parts parts() const override;
 
   std::int64_t vocab_size = 50257;
   std::int64_t n_positions = 1024;

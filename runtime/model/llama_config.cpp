@@ -358,6 +358,17 @@ HfNames LlamaConfig::hf_names() const {
   return names;
 }
 
+ModelConfig::Parts LlamaConfig::parts() const {
+  return {.norm = "RMSNorm",
+          .positions = "rope",
+          .swiglu = hidden_act == ops::Activation::silu,
+          .biases = output_bias || mlp_bias,
+          .qkv_biases = qkv_bias,
+          .tied = tie_word_embeddings,
+          .heads = num_attention_heads,
+          .key_value_heads = num_key_value_heads};
+}
+
 std::int64_t LlamaConfig::window(std::int64_t layer) const {
   return use_sliding_window && layer >= max_window_layers ? sliding_window : 0;
 }

@@ -27,6 +27,7 @@ struct LlamaConfig final : ModelConfig {
   [[nodiscard]] std::int64_t hidden() const override { return hidden_size; }
   [[nodiscard]] HeadSize head_size() const override { return {"head_dim", head_dim}; }
   [[nodiscard]] HfNames hf_names() const override;
+  [[nodiscard]] Parts parts() const override;
   /// How many tokens back, itself included, a token of this layer sees; 0: all.
   [[nodiscard]] std::int64_t window(std::int64_t layer) const;
   /// Features of a head that positions turn: the first ones.

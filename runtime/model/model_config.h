@@ -48,6 +48,18 @@ class ModelConfig {
   };
   [[nodiscard]] virtual HeadSize head_size() const = 0;
   [[nodiscard]] virtual HfNames hf_names() const = 0;
+  /// What its blocks are made of, as far as options of other programs say it.
+  struct Parts {
+    std::string_view norm;       ///< "LayerNorm" or "RMSNorm"
+    std::string_view positions;  ///< "learned_absolute", "rope" or "relative"
+    bool swiglu = false;         ///< the MLP has a gate of SiLU
+    bool biases = false;         ///< of the linear layers, but for those of the next line
+    bool qkv_biases = false;
+    bool tied = false;  ///< the head has the weights of the embedding
+    std::int64_t heads = 0;
+    std::int64_t key_value_heads = 0;
+  };
+  [[nodiscard]] virtual Parts parts() const = 0;
 
   /// Takes the keys of the text of a config.json (`path` is for messages); those that are absent
   /// keep their values. Throws Error{input} naming the file and the key.

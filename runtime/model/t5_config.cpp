@@ -160,6 +160,15 @@ Model T5Config::make(const UnitOptions& options) const {
   return make_t5(*this, options);
 }
 
+ModelConfig::Parts T5Config::parts() const {
+  return {.norm = "RMSNorm",
+          .positions = "relative",
+          .swiglu = feed_forward_proj == T5FeedForward::gated_silu,
+          .tied = tie_word_embeddings,
+          .heads = num_heads,
+          .key_value_heads = num_heads};
+}
+
 HfNames T5Config::hf_names() const {
   const std::size_t count = tie_word_embeddings ? tied.size() : tied.size() - 1;
   return {.buffers = unused, .tied = std::span(tied).first(count)};

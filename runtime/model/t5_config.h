@@ -37,6 +37,7 @@ struct T5Config final : ModelConfig {
   [[nodiscard]] std::int64_t hidden() const override { return d_model; }
   [[nodiscard]] HeadSize head_size() const override { return {"d_kv", d_kv}; }
   [[nodiscard]] HfNames hf_names() const override;
+  [[nodiscard]] Parts parts() const override;
   void settle(const StoredTensor& stored) override;
 
   std::int64_t vocab_size = 32128;

@@ -16,6 +16,7 @@ TEST_CASE("TrainOptions: every foreign option does what its status says", "[conf
   for (const FlagRow& row : foreign_flags()) {
     CAPTURE(row.name);
     REQUIRE_FALSE(row.help.empty());
+    if (row.status == FlagStatus::stated) continue;
     const std::string name = fmt::format("--{}", row.name);
     const bool on = row.boolean() && row.off == "false";
     const std::string asks = row.boolean()         ? (on ? "true" : "false")
@@ -29,12 +30,113 @@ TEST_CASE("TrainOptions: every foreign option does what its status says", "[conf
     }
     if (std::find(quiet.begin(), quiet.end(), asks) != quiet.end()) continue;
     if (row.status == FlagStatus::refused) {
-      CHECK(contains(options_error({name, asks}), fmt::format("{} {}: {}", name, asks, row.help)));
+      const std::string why = row.told == nullptr ? std::string(row.help) : row.told(asks, {});
+      CHECK(contains(options_error({name, asks}), fmt::format("{} {}: {}", name, asks, why)));
     } else {
       CHECK(read_train_flags(Arguments{name, asks}).warnings ==
             Arguments{fmt::format("{}: has no effect: {}", name, row.help)});
     }
   }
+}
+
+TEST_CASE("TrainOptions: what says something of the model is kept for it", "[config][options]") {
+  int stated = 0;
+  for (const FlagRow& row : foreign_flags()) {
+    if (row.status != FlagStatus::stated) continue;
+    CAPTURE(row.name);
+    ++stated;
+    const std::string name = fmt::format("--{}", row.name);
+    const Arguments typed = row.boolean() ? Arguments{name} : Arguments{name, "17"};
+    const TrainOptions options = read_train_flags(typed);
+    CHECK(options.warnings.empty());
+    REQUIRE(options.statements.size() == 1);
+    CHECK(options.statements[0].option == row.name);
+    CHECK(options.statements[0].typed_as == name);
+    CHECK(options.statements[0].value == (row.boolean() ? "true" : "17"));
+  }
+  CHECK(stated > 10);
+  CHECK(options_error({"--ffn_hidden_size", "wide"}) ==
+        "--ffn_hidden_size: expected a number, got \"wide\"");
+  CHECK(options_error({"--swiglu", "maybe"}) == "--swiglu: expected true or false, got \"maybe\"");
+}
+
+TEST_CASE("TrainOptions: the remedy has the value that was typed", "[config][options]") {
+  struct Row {
+    Arguments arguments;
+    std::string message;
+  };
+  const Row row = GENERATE(values<Row>({
+      {{"--validation_split_percentage", "5"},
+       "--validation_split_percentage 5: give --validation_file FILE, or --split 95,5,0; leave it "
+       "out or set it to 0"},
+      {{"--validation_file", "v", "--validation_split_percentage", "5"},
+       "--validation_split_percentage 5: --validation_file names the held-out data already; "
+       "leave it out or set it to 0"},
+      {{"--val_size", "0.1"},
+       "--val_size 0.1: give --validation_file FILE, or --split 90,10,0; leave it out or set it to "
+       "0"},
+      {{"--val_size", "100"},
+       "--val_size 100: give --validation_file FILE, or a part of the data, as in --split 95,5,0; "
+       "leave it out or set it to 0"},
+      {{"--data_split", "2,4,4"},
+       "--data_split 2,4,4: the stages of DeepSpeed-Chat do not share a file here; leave it out to "
+       "train on all of it, or give --split 2,0,8 to train on the first stage's part"},
+      {{"--dataset_config_name", "x"},
+       "--dataset_config_name x: data sets are not downloaded; give --train_file FILE"},
+      {{"--dataset_config_name", "x", "--data_path", "t"},
+       "--dataset_config_name x: data sets are not downloaded; --data_path names the data "
+       "already"},
+      {{"--finetuning_type", "freeze"},
+       "--finetuning_type freeze: frozen layers are not implemented; all parameters are trained; "
+       "leave it out or set it to full"},
+      {{"--lr_scheduler_type", "cosine", "--lr_scheduler_kwargs", R"({"min_lr_rate":0.1})"},
+       R"(--lr_scheduler_kwargs {"min_lr_rate":0.1}: for a cosine that ends there, leave out )"
+       R"(--lr_scheduler_type too and put into the configuration "scheduler": {"type": )"
+       R"("WarmupCosineLR", "params": {"cos_min_ratio": 0.1, "total_num_steps": "auto", )"
+       R"("warmup_num_steps": "auto", "warmup_type": "linear"}}; leave it out or set it to {})"},
+      {{"--rampup-batch-size", "16", "16", "100"},
+       "--rampup_batch_size 16 16 100: the batch has one size from the first step on; leave it "
+       "out, and --global_batch_size N holds throughout"},
+      {{"--report_to", "wandb", "tensorboard"},
+       "--report_to wandb tensorboard: not implemented; leave it out or set it to none"},
+  }));
+  CAPTURE(row.arguments);
+  CHECK(options_error(row.arguments) == row.message);
+}
+
+TEST_CASE("TrainOptions: the words of other programs become ours", "[config][options]") {
+  const auto read = [](const Arguments& arguments) {
+    return read_train_flags(arguments);
+  };
+  for (const std::string yes : {"true", "True", "TRUE", "1"}) {
+    CHECK(read({"--resume_from_checkpoint", yes}).resume_from_checkpoint.value == "true");
+  }
+  for (const std::string no : {"false", "False", "0", "None", "null"}) {
+    CHECK(read({"--resume_from_checkpoint", no}).resume_from_checkpoint.value == "false");
+  }
+  CHECK(read({"--eval_data_path", "v"}).validation_file.value == std::vector<DataFile>{{"v"}});
+  CHECK(read({"--neat_packing", "true"}).reset_attention_mask.value);
+  CHECK(read({"--lr-warmup-iters", "30"}).warmup_steps.value == 30);
+  CHECK(read({"--lr-warmup-fraction", ".01"}).warmup_ratio.value == 0.01);
+  CHECK(read({"--val_size", "0", "--weight-decay-incr-style", "constant"}).warnings.empty());
+  CHECK(read({"--disable_gradient_checkpointing", "True"}).warnings.empty());
+  CHECK(read({"--disable_gradient_checkpointing", "false"}).warnings ==
+        Arguments{"--disable_gradient_checkpointing false: has no effect: "
+                  "--gradient_checkpointing recomputes activations"});
+  CHECK(options_error({"--disable_gradient_checkpointing", "--gradient_checkpointing"}) ==
+        "--gradient_checkpointing and --disable_gradient_checkpointing contradict each other; keep "
+        "one");
+  CHECK(read({"--init-method-std", "0.02", "--model_name_or_path", "m"}).warnings ==
+        Arguments{"--init_method_std: has no effect: --model_name_or_path brings its weights"});
+}
+
+TEST_CASE("TrainOptions: the version option behind train names a template", "[config][options]") {
+  const Arguments told{
+      "--version: has no effect: conversations are written by the chat template of the model's "
+      "directory, prompts and completions without one"};
+  CHECK(read_train_flags(Arguments{"--version", "v1", "--bf16"}).warnings == told);
+  CHECK(read_train_flags(Arguments{"--version=plain"}).warnings == told);
+  CHECK(read_train_flags(Arguments{"--version", "--bf16"}).warnings == told);
 }
 
 TEST_CASE("TrainOptions: words are taken in any case and kept in one", "[config][options]") {

@@ -219,6 +219,55 @@ TEST_CASE("Schedule: the option agrees with the scheduler it stands for", "[conf
   CHECK(contains(error("WarmupCosineLR", "cosine"), "give one of them"));
 }
 
+TEST_CASE("Schedule: the styles of Megatron are those of Hugging Face", "[config][schedule]") {
+  const auto styled = [](const std::string& style, Arguments flags) {
+    flags.insert(flags.end(), {"--lr-decay-style", style, "--max_steps", "10"});
+    return schedule_of("", flags);
+  };
+  CHECK(styled("constant", {"--lr-warmup-iters", "2"}) ==
+        R"({"type":"constant_with_warmup","warmup_steps":2})");
+  CHECK(styled("linear", {}) == R"({"type":"linear","warmup_steps":0,"total_steps":10})");
+  CHECK(styled("cosine", {"--lr-warmup-fraction", "0.1", "--min-lr", "0"}) ==
+        R"({"type":"cosine","warmup_steps":1,"total_steps":10})");
+  CHECK(styled("inverse-square-root", {"--lr-warmup-iters", "3"}) ==
+        R"({"type":"inverse_sqrt","warmup_steps":3})");
+}
+
+TEST_CASE("Schedule: the last rate of Megatron is that of a cosine or refused",
+          "[config][schedule]") {
+  const Arguments cosine{"--lr-decay-style", "cosine", "--lr",        "1e-4",
+                         "--min-lr",         "1e-5",   "--max_steps", "10"};
+  const std::string error = error_of("", cosine);
+  CHECK(contains(error,
+                 "--min_lr: this schedule does not end at 1e-05; leave it out, or, for a "
+                 "cosine that does, put into the configuration \"scheduler\": "));
+  // What is said to be put there works, beside the same options.
+  const std::string section = error.substr(error.find("\"scheduler\""));
+  const std::string text = "{\"train_batch_size\": 4, " + section + "}";
+  CHECK(contains(schedule_of(text, cosine), R"("cos_min_ratio":0.1)"));
+  CHECK(contains(error_of(with_scheduler("WarmupCosineLR", R"("cos_min_ratio": 0.5)"), cosine),
+                 "cos_min_ratio: is 0.5, but --min_lr 1e-05 is 0.1 of the rate; give one of them"));
+  CHECK(warning_of("", {"--min-lr", "1e-5", "--lr-decay-style", "constant"}) ==
+        "--min_lr: has no effect: the rate stays");
+}
+
+TEST_CASE("Schedule: the steps of its decay are those of the run or named", "[config][schedule]") {
+  const auto refused = [](const std::string& text, Arguments flags) {
+    flags.insert(flags.end(), {"--max_steps", "500"});
+    return error_of(text, flags);
+  };
+  CHECK(refused("", {"--lr-decay-iters", "500"}) == "no error");
+  CHECK(refused("", {"--lr-decay-iters", "320", "--lr-decay-style", "constant"}) == "no error");
+  CHECK(contains(refused("", {"--lr-decay-iters", "320"}),
+                 "--lr_decay_iters: is 320, but the schedule ends after 500 steps; leave it out, "
+                 "or set scheduler.params.total_num_steps to 320"));
+  const std::string shorter = with_scheduler("WarmupDecayLR", R"("total_num_steps": 320)");
+  CHECK(refused(shorter, {"--lr-decay-iters", "320"}) == "no error");
+  CHECK(contains(refused(shorter, {"--lr-decay-iters", "320", "--lr-warmup-fraction", "0.01"}),
+                 "--lr_warmup_fraction: is a part of --lr_decay_iters, not of the 500 steps of the "
+                 "run; give --warmup_steps 4"));
+}
+
 TEST_CASE("Schedule: options that cannot be are refused", "[config][schedule]") {
   CHECK(contains(
       error_of("", {"--warmup_steps", "2.5"}),

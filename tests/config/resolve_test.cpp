@@ -160,6 +160,8 @@ TEST_CASE("Resolve: Lamb", "[config][resolve]") {
   CHECK(contains(error_of(lamb(R"("max_coeff": 0.001)")),
                  "params.max_coeff: min_coeff, 0.01, is more than max_coeff, 0.001"));
   CHECK(contains(error_of(lamb(""), {"--optim", "adamw_torch"}), "optimizer.type"));
+  CHECK(contains(error_of(lamb(""), {"--optimizer", "adam"}),
+                 "is Lamb here, but --optimizer is adamw_torch"));
   CHECK(contains(error_of(lamb(R"("adam_w_mode": true)")), "Lamb has no such parameter"));
 }
 

@@ -124,6 +124,21 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
       {{"--dataset_names", "x"}, "--dataset_names: unknown option; did you mean --dataset_name?"},
       {{"--dataset_shuffling", "x"},
        "--dataset_shuffling: unknown option; see dstrain train --help"},
+      {{"--disable_bf16"}, "--disable_bf16: unknown option; did you mean --bf16 false?"},
+      {{"--no_gradient_checkpointing"},
+       "--no_gradient_checkpointing: unknown option; did you mean --gradient_checkpointing false?"},
+      {{"--eval_block_size", "8"}, "--eval_block_size: unknown option; see dstrain train --help"},
+      {{"--eval_file", "v"}, "--eval_file: unknown option; did you mean --validation_file?"},
+      {{"--dev_data_path", "v"},
+       "--dev_data_path: unknown option; did you mean --validation_file?"},
+      {{"--lr_decay_style", "WSD"},
+       "--lr_decay_style WSD: not implemented; leave it out or set it to constant or linear or "
+       "cosine or inverse-square-root"},
+      {{"--lr_decay_style", "inverse-square-root"},
+       "--lr_decay_style inverse-square-root: needs --warmup_steps N, of which its rates are "
+       "parts"},
+      {{"--lr_decay_style", "cosine", "--lr_scheduler_type", "linear"},
+       "--lr_scheduler_type linear and --lr_decay_style cosine are two schedules; keep one"},
       {{"--resume_from_checkpoint"}, "--resume_from_checkpoint: needs a value: DIR or latest"},
       {{"--resume_from_checkpoint", "--max_steps", "5"},
        "--resume_from_checkpoint: needs a value: DIR or latest"},
@@ -185,7 +200,8 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
        "--report_to tensorboard,csv: not implemented; leave it out or set it to none"},
       {{"--lr_scheduler_type", "greedy"},
        "--lr_scheduler_type greedy: not implemented; leave it out or set it to constant or "
-       "constant_with_warmup or linear or cosine or polynomial or inverse_sqrt"},
+       "constant_with_warmup or linear or cosine or polynomial or inverse_sqrt; a cosine that ends "
+       "above 0 is the scheduler.type WarmupCosineLR of --deepspeed's file, with cos_min_ratio"},
       {{"--vocab_file", "vocab.json"},
        "--vocab_file vocab.json: give --tokenizer DIR, a directory with the tokenizer's files"},
       {{"--model-parallel-size", "2"},
@@ -304,8 +320,25 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
   }
   CHECK(problem({"--output_dir", in("new"), "--model_name_or_path", in("text.txt"), "--deepspeed",
                  in("none.json")}) == "--model_name_or_path " + in("text.txt") +
-                                          ": no such directory\n--deepspeed " + in("none.json") +
-                                          ": no such file");
+                                          ": is a file; give the directory with "
+                                          "config.json and the weights\n--deepspeed " +
+                                          in("none.json") + ": no such file");
+  touch(in("config.json"));
+  CHECK(contains(problem({"--output_dir", in("new"), "--model_name_or_path", in("text.txt")}),
+                 "config.json and the weights: " + folder.path().string()));
+  CHECK(problem({"--output_dir", in("new"), "--model_name_or_path", in("none")}) ==
+        "--model_name_or_path " + in("none") + ": no such directory");
+  touch(in("model.gguf"));
+  CHECK(contains(problem({"--output_dir", in("new"), "--model_name_or_path", in("model.gguf")}),
+                 "model.gguf: is a GGUF file, which is not read"));
+  CHECK(
+      problem({"--output_dir", in("new"), "--tokenizer_name", in("text.txt")}) ==
+      "--tokenizer_name " + in("text.txt") +
+          ": is a file; give the directory with the tokenizer's files: " + folder.path().string());
+  CHECK(problem({"--output_dir", in("new"), "--tokenizer_name", "no-such/gpt2"}) ==
+        "--tokenizer_name no-such/gpt2: no such directory; a tokenizer of the Hugging Face hub is "
+        "not downloaded: fetch it yourself, hf download no-such/gpt2 --local-dir gpt2, and give "
+        "--tokenizer_name ./gpt2");
 }
 
 TEST_CASE("TrainOptions: the everyday help is short and names the full one", "[config][options]") {

@@ -75,11 +75,17 @@ TEST_CASE("TrainOptions: held-out data is asked for by name", "[config][options]
     all.insert(all.end(), more.begin(), more.end());
     return message_of([&] { parse_train_options(all); });
   };
-  CHECK(told({"--do_eval"}) == "--do_eval: needs --validation_file FILE, or --split A,B,C");
+  CHECK(told({"--do_eval"}) ==
+        "--do_eval: needs --validation_file FILE, or --split 95,5,0, the shares of training, "
+        "validation and test in --train_file");
   CHECK(told({"--do_eval", "--validation_file", "v"}) == "no error");
+  CHECK(told({"--do_eval", "--train_file", "t", "--val_size", "0.2"}) ==
+        "--val_size 0.2: give --validation_file FILE, or --split 80,20,0; leave it out or set it "
+        "to 0");
   CHECK(told({"--do_eval", "--split", "9,1"}) == "--train_file FILE is required");
   CHECK(told({"--train_file", "t", "--evaluation_strategy", "epoch"}) ==
-        "--evaluation_strategy: needs --validation_file FILE, or --split A,B,C");
+        "--evaluation_strategy: needs --validation_file FILE, or --split 95,5,0, the shares of "
+        "training, validation and test in --train_file");
   CHECK(told({"--train_file", "t", "--split", "9,1", "--valid-data", "v"}) ==
         "--split and --valid_data both set held-out data; give one of them");
   Arguments unused = run;

@@ -172,6 +172,51 @@ TEST_CASE("train: a typed logging interval prints whatever the configuration has
   CHECK_THAT(run.err, ContainsSubstring("unlike Hugging Face's Trainer: records share rows"));
 }
 
+TEST_CASE("train: the dropout that is typed is that of the model", "[e2e][train]") {
+  const test::TempDir folder;
+  const std::string text = write_text(folder.path()).string();
+  const fs::path first = folder.path() / "first";
+  const fs::path second = folder.path() / "second";
+  const std::vector<std::string> run{"--train_file", text, "--max_steps", "1"};
+  REQUIRE(
+      test::run_train(1, nullptr, first, with(with(tiny_model, run), {"--hidden_dropout", "0.25"}))
+          .status == 0);
+  const json before = json::parse(read_text_file(first / "config.json", mebibyte));
+  CHECK(before.at("resid_pdrop") == 0.25);
+  CHECK(before.at("attn_pdrop") == 0.0);
+  REQUIRE(test::run_train(1, nullptr, second,
+                          with(run, {"--model_name_or_path", first.string(), "--block_size", "32",
+                                     "--hidden_dropout", "0"}))
+              .status == 0);
+  const json after = json::parse(read_text_file(second / "config.json", mebibyte));
+  CHECK(after.at("resid_pdrop") == 0.0);
+  CHECK(after.at("embd_pdrop") == 0.0);
+}
+
+TEST_CASE("train: samples under the name of records are told", "[e2e][train]") {
+  const test::TempDir folder;
+  const fs::path records = folder.path() / "records.jsonl";
+  std::ofstream file(records);
+  for (int i = 0; i < 40; ++i) file << R"({"text": "the cat sat on my mat."})" << '\n';
+  file.close();
+  const auto told = [&](const std::vector<std::string>& more) {
+    const std::vector<std::string> run{"--train_file", records.string(), "--max_steps", "1"};
+    const test::TrainRun out =
+        test::run_train(1, nullptr, folder.path() / "out", with(with(tiny_model, run), more));
+    CHECK(out.status == 0);
+    return out.err;
+  };
+  const std::string note =
+      "--max_samples 8: counts samples of 32 tokens, into which records are packed, not records; "
+      "add --packing false to count these";
+  CHECK_THAT(told({"--max_samples", "8"}), ContainsSubstring(note));
+  fs::remove_all(folder.path() / "out");
+  CHECK_THAT(told({"--max_samples", "8", "--packing", "false"}),
+             !ContainsSubstring("--max_samples"));
+  fs::remove_all(folder.path() / "out");
+  CHECK_THAT(told({"--max_train_samples", "8"}), !ContainsSubstring("counts samples"));
+}
+
 TEST_CASE("train: mistakes end with status 2 before a rank starts", "[e2e][train]") {
   struct Row {
     std::vector<std::string> arguments;

@@ -246,9 +246,9 @@ TEST_CASE("Resources: without ssh each node starts its own ranks", "[launcher]")
 
 TEST_CASE("Resources: a named hostfile must exist", "[launcher]") {
   for (const std::string name : {"/nonexistent/hosts", "w0,w1"}) {
-    CHECK_THROWS_WITH(
-        launcher::find_hostfile(typed({"-H", name})),
-        Catch::Matchers::StartsWith("--hostfile " + name + ": no such file; a hostfile has a line "));
+    CHECK_THROWS_WITH(launcher::find_hostfile(typed({"-H", name})),
+                      Catch::Matchers::StartsWith("--hostfile " + name +
+                                                  ": no such file; a hostfile has a line "));
   }
 }
 

@@ -1,0 +1,27 @@
+#pragma once
+#include <string>
+
+#include "runtime/config/train_options.h"
+
+namespace dstrain::config {
+
+// What to type in place of an option of another program, with the value that was typed. As
+// FlagRow::told.
+
+/// --dataset_name and its like, beside --train_file or without.
+std::string tell_data_sets(const std::string& value, const TrainOptions& options);
+/// --validation_split_percentage 5
+std::string tell_split_of_percentage(const std::string& value, const TrainOptions& options);
+/// --val_size 0.1, or a number of records
+std::string tell_split_of_size(const std::string& value, const TrainOptions& options);
+/// --data_split 2,4,4
+std::string tell_data_split(const std::string& value, const TrainOptions& options);
+/// --lr_scheduler_kwargs '{"min_lr_rate": 0.1}'
+std::string tell_scheduler_kwargs(const std::string& value, const TrainOptions& options);
+/// --finetuning_type lora
+std::string tell_finetuning_type(const std::string& value, const TrainOptions& options);
+
+/// The scheduler section for a cosine that ends at this part of the rate.
+std::string cosine_section(double ratio);
+
+}  // namespace dstrain::config

@@ -1,0 +1,78 @@
+// Options of other programs that we have under another name, with other words, or the other way
+// about.
+#include <fmt/format.h>
+
+#include "runtime/config/choice.h"
+#include "runtime/config/train_flags.h"
+
+namespace dstrain::config {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+/// Python's and YAML's words for true, false and nothing.
+void translate_resume(TrainOptions& options) {
+  Flag<std::string>& resume = options.resume_from_checkpoint;
+  const std::string word = lower_case(resume.value);
+  if (word == "true" || word == "1") resume.value = "true";
+  if (word == "false" || word == "0" || word == "none" || word == "null") resume.value = "false";
+}
+
+/// Megatron warms up under all styles; without a warmup its inverse square root falls from the
+/// first step on, and Hugging Face's from step 10000.
+void translate_decay(TrainOptions& options, Lines& problems) {
+  const Flag<std::string>& style = options.lr_decay_style;
+  Flag<std::string>& type = options.lr_scheduler_type;
+  if (!style.typed()) return;
+  const bool constant = style.value == "constant";
+  const bool root = style.value == "inverse-square-root";
+  const std::string own = constant ? "constant_with_warmup" : root ? "inverse_sqrt" : style.value;
+  const bool both_constant = constant && type.value == "constant";
+  if (type.typed() && type.value != own && !both_constant) {
+    problems.push_back(fmt::format("{} {} and {} {} are two schedules; keep one", type.typed_as,
+                                   type.value, style.typed_as, style.value));
+  }
+  if (root && options.warmup_steps.value <= 0 && options.warmup_ratio.value <= 0) {
+    problems.push_back(fmt::format("{} {}: needs --warmup_steps N, of which its rates are parts",
+                                   style.typed_as, style.value));
+  }
+  if (!type.typed()) type = {own, style.typed_as};
+}
+
+void translate_optimizer(TrainOptions& options) {
+  const Flag<std::string>& name = options.optimizer;
+  if (name.typed() && !options.optim.typed()) options.optim.typed_as = name.typed_as;
+}
+
+void translate_checkpointing(TrainOptions& options, Lines& problems) {
+  const Flag<bool>& off = options.disable_gradient_checkpointing;
+  const Flag<bool>& on = options.gradient_checkpointing;
+  if (!off.typed()) return;
+  if (off.value && on.value) {
+    problems.push_back(
+        fmt::format("{} and {} contradict each other; keep one", on.typed_as, off.typed_as));
+  } else if (!off.value && !on.typed()) {
+    options.warnings.push_back(fmt::format(
+        "{} false: has no effect: --gradient_checkpointing recomputes activations", off.typed_as));
+  }
+}
+
+void translate_initialization(TrainOptions& options) {
+  Flag<double>& spread = options.init_method_std;
+  if (!spread.typed() || !options.model_name_or_path.typed()) return;
+  options.warnings.push_back(fmt::format("{}: has no effect: {} brings its weights",
+                                         spread.typed_as, options.model_name_or_path.typed_as));
+  spread = {};
+}
+
+}  // namespace
+
+void translate_foreign(TrainOptions& options, Lines& problems) {
+  translate_resume(options);
+  translate_decay(options, problems);
+  translate_optimizer(options);
+  translate_checkpointing(options, problems);
+  translate_initialization(options);
+}
+
+}  // namespace dstrain::config
