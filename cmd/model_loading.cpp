@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint_weights.h"
 #include "runtime/config/missing_directory.h"
+#include "runtime/data/shard_manifest.h"
 #include "runtime/engine/run_model.h"
 #include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
@@ -49,6 +50,12 @@ void require_any(const fs::path& directory, std::initializer_list<std::string_vi
 }
 
 std::unique_ptr<model::ModelConfig> stored_config(const std::string& directory) {
+  if (holds_token_shards(directory)) {
+    fail(ErrorCode::input,
+         "--model_name_or_path {}: holds the token shards of dstrain tokenize, not a model; give "
+         "them as --train_file",
+         directory);
+  }
   require_any(directory, {"config.json"});
   if (!checkpoint::has_manifest(directory)) return model::load_stored_config(directory);
   const std::string text = checkpoint::Checkpoint(directory).read_text("config.json");
@@ -72,6 +79,14 @@ StoredWeights with_dtype(std::unique_ptr<Weights> weights) {
 }
 
 }  // namespace
+
+bool holds_token_shards(const fs::path& directory) {
+  try {
+    return data::read_shard_manifest(directory).has_value();
+  } catch (const Error&) {
+    return false;  // a checkpoint's
+  }
+}
 
 bool names_model(const config::ModelSettings& settings) {
   return !settings.directory.empty() || !settings.config.empty();

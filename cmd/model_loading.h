@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@ namespace dstrain::cmd {
 
 // A model directory is Hugging Face's or, when it holds a manifest.json, a checkpoint of dstrain:
 // then all that is read is checked against its checksums, and the optimizer's states are left.
+
+/// Whether a directory holds the token shards of `dstrain tokenize`, which have a manifest too.
+bool holds_token_shards(const std::filesystem::path& directory);
 
 /// Whether the options name a model.
 bool names_model(const config::ModelSettings& settings);

@@ -4,11 +4,11 @@
 
 #include <climits>
 
+#include "cmd/model_loading.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/pending_checkpoint.h"
 #include "runtime/config/trainer_checkpoint.h"
-#include "runtime/data/shard_manifest.h"
 #include "runtime/model/other_formats.h"
 
 namespace dstrain::cmd {
@@ -30,6 +30,12 @@ void refuse_other_format(const config::TrainSettings& settings) {
   std::error_code ignored;
   if (from != "latest" && !fs::is_directory(directory, ignored)) {
     fail(ErrorCode::input, "--resume_from_checkpoint {}: no such directory", from);
+  }
+  if (holds_token_shards(directory)) {
+    fail(ErrorCode::input,
+         "--resume_from_checkpoint {}: holds the token shards of dstrain tokenize, not a "
+         "checkpoint",
+         from);
   }
   if (checkpoint::has_manifest(directory) || !list(directory).empty()) return;
   const std::string other = model::explain_other_format(directory);
@@ -59,15 +65,6 @@ void check_output(const TrainSetup& setup, const engine::ResumePlan& plan, std::
   }
 }
 
-/// Whether a manifest is that of token shards, not of a checkpoint.
-bool holds_shards(const fs::path& directory) {
-  try {
-    return data::read_shard_manifest(directory).has_value();
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 }  // namespace
 
 void refuse_unfit_output(const config::TrainSettings& settings, int world_size) {
@@ -82,7 +79,7 @@ void refuse_unfit_output(const config::TrainSettings& settings, int world_size) 
   }
   const fs::path around = checkpoint::enclosing_checkpoint(output);
   if (around.empty()) return;
-  if (holds_shards(around)) {
+  if (holds_token_shards(around)) {
     fail(ErrorCode::usage,
          "--output_dir {}: {} holds the token shards of dstrain tokenize; choose another directory",
          output, around.string());

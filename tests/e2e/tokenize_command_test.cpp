@@ -92,6 +92,15 @@ TEST_CASE("tokenize: training on its shards is training on the text", "[e2e]") {
   CHECK(inside.status == 2);
   CHECK_THAT(inside.err, ContainsSubstring("--output_dir " + shards.string() + ": ") &&
                              ContainsSubstring("holds the token shards of dstrain tokenize"));
+  const std::string out = (folder.path() / "wrong").string();
+  const test::Outcome model = run_command({"train", "--model_name_or_path", shards.string(),
+                                           "--train_file", shards.string(), "--output_dir", out});
+  CHECK_THAT(model.err,
+             ContainsSubstring("holds the token shards of dstrain tokenize, not a model"));
+  const TrainRun resumed = train_on(shards, out, {"--resume_from_checkpoint", shards.string()});
+  CHECK(resumed.status == 2);
+  CHECK_THAT(resumed.err, ContainsSubstring("holds the token shards of dstrain tokenize, not a "
+                                            "checkpoint"));
   const TrainRun other = train_on(shards, folder.path() / "other", {"--tokenizer", "byte"});
   CHECK(other.status == 2);
   CHECK_THAT(other.err, ContainsSubstring("were made by another; leave it out"));
