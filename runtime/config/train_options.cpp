@@ -1,7 +1,9 @@
 #include "runtime/config/train_options.h"
 
 #include <algorithm>
+#include <span>
 #include <type_traits>
+#include <unordered_set>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -91,11 +93,32 @@ std::string negation(const FlagRow& row) {
   return fmt::format("--no_{}", row.name);
 }
 
-/// A parser that knows every option under one name each, aliases apart.
-void declare(CLI::App& app) {
+/// The options that the words name: the time in which CLI11 declares options grows with the square
+/// of their number.
+std::vector<FlagRow> named_in(const Lines& words) {
+  std::unordered_set<std::string_view> names;
+  for (const std::string& word : words) {
+    if (word.starts_with("--")) names.insert(std::string_view(word).substr(2, word.find('=') - 2));
+  }
+  std::vector<FlagRow> found;
+  for (const FlagRow& row : train_flags()) {
+    const auto aliases = split_choices(row.aliases);
+    const auto is_named = [&](std::string_view name) {
+      return names.contains(name);
+    };
+    const bool negated = row.negatable && is_named(negation(row).substr(2));
+    if (negated || is_named(row.name) || std::ranges::any_of(aliases, is_named)) {
+      found.push_back(row);
+    }
+  }
+  return found;
+}
+
+/// A parser that knows these options under one name each, aliases apart.
+void declare(CLI::App& app, std::span<const FlagRow> named) {
   app.set_help_flag();
   app.allow_extras();
-  for (const FlagRow& row : train_flags()) {
+  for (const FlagRow& row : named) {
     const bool optional = row.value_optional || row.value.empty();
     const bool takes_all = row.takes_files() || row.several;
     const int most = takes_all ? CLI::detail::expected_max_vector_size : 1;
@@ -197,11 +220,12 @@ void require_utf8(std::span<const std::string> arguments) {
 
 TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems) {
   require_utf8(arguments);
-  CLI::App app;
-  declare(app);
   Lines words;
   for (const std::string& argument : arguments) words.push_back(with_underscores(argument));
   require_values(words);
+  const std::vector<FlagRow> named = named_in(words);
+  CLI::App app;
+  declare(app, named);
   Lines reversed(words.rbegin(), words.rend());  // the order in which CLI11 takes them
   try {
     app.parse(reversed);
@@ -212,7 +236,7 @@ TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems)
     fail(ErrorCode::usage, "{}", error.what());
   }
   TrainOptions options;
-  for (const FlagRow& row : train_flags()) {
+  for (const FlagRow& row : named) {
     check_spellings(app, row, problems);
     std::vector<std::string_view> names = split_choices(row.aliases);
     names.insert(names.begin(), row.name);
