@@ -29,6 +29,7 @@ test_packages=(
   catch2
   clang-tidy libomp-dev          # over the sources that the last commit changed
   iproute2                       # nodes that network namespaces stand in for
+  jq                             # the commands that messages give for data of other programs
   openssh-client libwrap0 zsh    # launching over SSH; see tests/run.sh for the server
   slurm-wlm munge                # a SLURM of two nodes on this machine
 )
@@ -42,10 +43,10 @@ newer_packages=(                 # likewise for tests; not in every release, and
 fedora="gcc-c++ cmake ninja-build pkgconf-pkg-config json-devel cli11-devel spdlog-devel fmt-devel
   xxhash-devel libicu-devel pcre2-devel sentencepiece-devel zlib-devel libzstd-devel onednn-devel
   openmpi-devel mpich-devel libssh-devel liburing-devel hwloc-devel elfutils-devel catch-devel
-  clang-tools-extra openssh-server slurm slurm-slurmctld slurm-slurmd munge"
+  clang-tools-extra jq openssh-server slurm slurm-slurmctld slurm-slurmd munge"
 rhel="$fedora (from EPEL; gcc-toolset-12 or newer; libicu 72 and pcre2 10.42, newer than its own)"
 arch="gcc cmake ninja pkgconf nlohmann-json cli11 spdlog fmt xxhash icu pcre2 zlib zstd onednn
-  openmpi libssh liburing hwloc libelf catch2 clang openssh
+  openmpi libssh liburing hwloc libelf catch2 clang jq openssh
   (AUR: sentencepiece mpich slurm-llnl munge)"
 
 say() { printf '== %s\n' "$*"; }

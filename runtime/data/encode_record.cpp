@@ -44,12 +44,13 @@ EncodedRecord encode_messages(const std::vector<Message>& messages,
   if (chat == nullptr) {
     fail(ErrorCode::input, "{}: messages: {}", place, encoder.no_chat_template());
   }
-  if (const std::string why = explain_roles(messages); !why.empty()) {
+  const std::string file = place.substr(0, place.rfind(':'));
+  if (const std::string why = explain_roles(messages, file); !why.empty()) {
     fail(ErrorCode::input, "{}: {}", place, why);
   }
   const Result<RenderedChat> rendered = chat->render(messages);
   if (!rendered.ok()) {
-    const std::string why = explain_refused_roles(messages);
+    const std::string why = explain_refused_roles(messages, file);
     fail(ErrorCode::input, "{}: {}", place, why.empty() ? rendered.error() : why);
   }
   const RenderedChat& conversation = rendered.value();

@@ -37,8 +37,6 @@ constexpr std::array<ForeignFormat, 4> formats_of_tokenize{
      {".zst", "\x28\xb5\x2f\xfd",
       "is compressed; unzstd it first, or make token files: dstrain tokenize"}}};
 
-constexpr std::size_t record_bytes = 1U << 16;  ///< in which the keys of a first record stand
-
 void refuse(std::span<const ForeignFormat> formats,
             const std::string& path,
             std::string_view begin) {
@@ -64,19 +62,14 @@ void refuse_foreign_format(const std::string& path, std::string_view begin) {
 void refuse_json_document(const std::string& path, std::string_view begin) {
   const std::size_t first = begin.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return;
-  if (begin[first] == '[') {
-    const std::string conversion = document_conversion(begin.substr(0, record_bytes));
-    fail(ErrorCode::input, "{}: is a JSON array; JSON lines are one object a line: {}", path,
-         conversion.empty() ? "jq -c '.[]' in.json > out.jsonl" : conversion);
-  }
+  const bool is_array = begin[first] == '[';
   const std::size_t second = begin.find_first_not_of(" \t\r", first + 1);
-  if (begin[first] == '{' && second != std::string_view::npos && begin[second] == '\n') {
-    fail(
-        ErrorCode::input,
-        "{}: has an object over several lines; JSON lines are one object a line: jq -c . in.json > "
-        "out.jsonl",
-        path);
-  }
+  const bool is_spread =
+      begin[first] == '{' && second != std::string_view::npos && begin[second] == '\n';
+  if (!is_array && !is_spread) return;
+  fail(ErrorCode::input, "{}: {}; JSON lines are one object a line: {}", path,
+       is_array ? "is a JSON array" : "has an object over several lines",
+       document_conversion(begin.substr(first), path));
 }
 
 }  // namespace dstrain::data

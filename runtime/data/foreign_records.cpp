@@ -2,90 +2,251 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/json_text.h"
 #include "runtime/base/printable.h"
+#include "runtime/data/jq_command.h"
+#include "runtime/data/turn_programs.h"
+#include "runtime/data/unbuilt_keys.h"
 
 namespace dstrain::data {
 namespace {
 
 using nlohmann::json;
 
-/// What others call the roles of user and assistant.
-constexpr std::array<std::string_view, 2> users{"human", "prompter"};
-constexpr std::array<std::string_view, 6> assistants{"gpt",     "model", "bot",
-                                                     "chatgpt", "ai",    "bard"};
+/// For jq; "." if the record is read as it is; none: not known.
+using Program = std::optional<std::string>;
 
-/// What makes our names of others' in jq.
-std::string rename_in_jq() {
-  std::string pairs;
-  for (const std::string_view name : users) pairs += fmt::format("{}: \"user\", ", name);
-  for (const std::string_view name : assistants) pairs += fmt::format("{}: \"assistant\", ", name);
-  return "({" + pairs.substr(0, pairs.size() - 2) + "}[.] // .)";
+bool has_text(const json& record, std::string_view key) {
+  const auto field = record.find(key);
+  return field != record.end() && field->is_string();
 }
 
-struct ForeignRecord {
-  std::array<std::string_view, 2> keys;  ///< that they have; the second may be empty
-  std::string_view program;              ///< for jq; empty: the second key answers the first
+bool has_list(const json& record, std::string_view key) {
+  const auto field = record.find(key);
+  return field != record.end() && field->is_array() && !field->empty();
+}
+
+/// The keys under which a question and its answer stand.
+struct Pair {
+  std::string_view question;
+  std::string_view answer;
 };
 
-constexpr std::string_view alpaca =
-    "{prompt: (\"### Instruction:\\n\" + .instruction + (if (.input // \"\") == \"\" then \"\" "
-    "else "
-    "\"\\n\\n### Input:\\n\" + .input end) + \"\\n\\n### Response:\\n\"), completion: .output}";
-constexpr std::string_view dolly =
-    "{prompt: ((if (.context // \"\") == \"\" then \"\" else .context + \"\\n\\n\" end) + "
-    ".instruction + \"\\n\"), completion: .response}";
-
-constexpr std::array<ForeignRecord, 12> known{
-    {{{"instruction", "output"}, alpaca},
-     {{"instruction", "response"}, dolly},
-     {{"chosen", "rejected"},
-      "if (.chosen | type) == \"array\" then {messages: .chosen} elif .prompt then {prompt, "
-      "completion: .chosen} else {text: .chosen} end"},
-     {{"prompt", "response"}, ""},
-     {{"question", "answer"}, ""},
-     {{"query", "response"}, ""},
-     {{"problem", "solution"}, ""},
-     {{"input", "output"}, ""},
-     {{"input", "target"}, ""},
-     {{"source", "target"}, ""},
-     {{"conversation", ""},
-      "{messages: [.conversation[] | {role: \"user\", content: .human}, {role: \"assistant\", "
-      "content: .assistant}]}"},
-     {{"content", ""}, "{text: .content}"}}};
-
-using HasKey = std::function<bool(std::string_view)>;
-
-std::string jq(std::string_view program, std::string_view from) {
-  return fmt::format("jq -c '{}' {} > out.jsonl", program, from);
+std::optional<Pair> find_pair(const json& record) {
+  static constexpr std::array<Pair, 17> known{{{"instruction", "output"},
+                                               {"instruction", "response"},
+                                               {"instruction", "chosen"},
+                                               {"prompt", "completion"},
+                                               {"prompt", "response"},
+                                               {"prompt", "chosen"},
+                                               {"question", "answer"},
+                                               {"question", "response"},
+                                               {"question", "chosen"},
+                                               {"query", "response"},
+                                               {"query", "answer"},
+                                               {"query", "chosen"},
+                                               {"problem", "solution"},
+                                               {"input", "output"},
+                                               {"input", "target"},
+                                               {"input", "chosen"},
+                                               {"source", "target"}}};
+  const auto* const found = std::ranges::find_if(known, [&](const Pair& pair) {
+    return has_text(record, pair.question) && has_text(record, pair.answer);
+  });
+  return found == known.end() ? std::nullopt : std::optional(*found);
 }
 
-/// For jq; empty: none is known. `has_from`: its turns have `from` and `value`.
-std::string program_for(const HasKey& has, bool has_from) {
-  for (const std::string_view key : {"conversations", "messages"}) {
-    if (!has(key)) continue;
-    if (!has_from) return fmt::format("{{messages: .{}}}", key);
-    return fmt::format("{{messages: [.{}[] | {{role: (.from | {}), content: .value}}]}}", key,
-                       rename_in_jq());
-  }
-  for (const ForeignRecord& record : known) {
-    const auto& [first, second] = record.keys;
-    if (!has(first) || (!second.empty() && !has(second))) continue;
-    if (!record.program.empty()) return std::string(record.program);
-    return fmt::format("{{prompt: (.{} + \"\\n\"), completion: .{}}}", first, second);
+/// What stands beside a question and belongs to it; empty: nothing.
+std::string_view addition_to(const json& record, const Pair& pair) {
+  for (const std::string_view key : {"context", "input"}) {
+    if (key != pair.question && record.contains(key)) return key;
   }
   return {};
 }
 
-bool has_role(std::span<const Message> messages, std::span<const std::string_view> names) {
-  return std::ranges::any_of(messages, [&](const Message& message) {
-    return std::ranges::find(names, message.role) != names.end();
-  });
+/// `text` if the key of the record is not empty.
+std::string if_given(std::string_view key, std::string_view text) {
+  return fmt::format("(if (.{} // \"\") == \"\" then \"\" else {} end)", key, text);
+}
+
+/// The question with its context before it, or its input behind it.
+std::string question_in_jq(const Pair& pair, std::string_view addition) {
+  std::string question = fmt::format(".{}", pair.question);
+  if (addition.empty()) return question;
+  if (addition == "context") {
+    return fmt::format("{} + {}", if_given(addition, ".context + \"\\n\\n\""), question);
+  }
+  return fmt::format("{} + {}", question,
+                     if_given(addition, fmt::format("\"\\n\" + .{}", addition)));
+}
+
+/// Alpaca's own text around an instruction.
+std::string alpaca_prompt(std::string_view addition) {
+  const std::string input =
+      addition.empty()
+          ? ""
+          : if_given(addition, fmt::format("\"\\n\\n### Input:\\n\" + .{}", addition)) + " + ";
+  return fmt::format("\"### Instruction:\\n\" + .instruction + {}\"\\n\\n### Response:\\n\"",
+                     input);
+}
+
+std::string without(std::string_view program, std::vector<std::string> keys) {
+  std::erase_if(keys, [](const std::string& key) { return key == "."; });
+  if (keys.empty()) return std::string(program);
+  return fmt::format("{} | del({})", program, fmt::join(keys, ", "));
+}
+
+std::string dotted(std::string_view key) {
+  return fmt::format(".{}", key);
+}
+
+/// Prompt and completion, or a conversation if there is a system message or earlier turns.
+Program pair_program(const json& record, const Pair& pair) {
+  const std::string_view addition = addition_to(record, pair);
+  const bool both = record.contains("context") && record.contains("input");
+  if (both && pair.question != "input") return std::nullopt;
+  const std::string_view system = system_key(record);
+  const std::string question = question_in_jq(pair, addition);
+  std::vector<std::string> used{dotted(pair.question), dotted(addition), dotted(pair.answer)};
+  if (!system.empty() || record.contains("history")) {
+    const auto turns = history_in_jq(record);
+    if (!turns) return std::nullopt;
+    used.insert(used.end(), {dotted(system), record.contains("history") ? ".history" : "."});
+    return without(fmt::format(". + {{messages: [{}{}{{role: \"user\", content: ({})}}, {{role: "
+                               "\"assistant\", content: .{}}}]}}",
+                               system_in_jq(system), *turns, question, pair.answer),
+                   used);
+  }
+  std::erase(used, ".prompt");
+  std::erase(used, ".completion");
+  if (pair.question == "prompt" && pair.answer == "completion") return ".";
+  const bool alpaca =
+      pair.question == "instruction" && (pair.answer != "response" || addition == "input");
+  return without(
+      fmt::format(". + {{prompt: ({}), completion: .{}}}",
+                  alpaca ? alpaca_prompt(addition) : question + " + \"\\n\"", pair.answer),
+      used);
+}
+
+/// TRL's prompt with a completion or a chosen answer, as messages. The prompt's own answers are not
+/// learned there, which their weight says.
+Program message_pair_program(const json& record) {
+  for (const std::string_view answer : {"completion", "chosen"}) {
+    if (!has_list(record, answer)) continue;
+    if (has_list(record, "prompt")) {
+      return fmt::format(
+          ". + {{messages: ((.prompt | map(.weight = 0)) + .{})}} | del(.prompt, .{})", answer,
+          answer);
+    }
+    const json& first = record.at(std::string(answer)).front();
+    if (!first.is_object()) continue;
+    if (first.value("role", json()) != "assistant") {
+      return fmt::format(". + {{messages: .{}}} | del(.prompt, .{})", answer, answer);
+    }
+    if (!has_text(record, "prompt")) continue;
+    return fmt::format(
+        ". + {{messages: ([{{role: \"user\", content: .prompt}}] + .{})}} | del(.prompt, .{})",
+        answer, answer);
+  }
+  return std::nullopt;
+}
+
+/// Of a record with more than one of text, prompt with completion, and messages: what leaves one.
+Program choice_program(const json& record) {
+  const bool text = record.contains("text");
+  const bool messages = has_list(record, "messages");
+  const bool completion = record.contains("prompt") && record.contains("completion");
+  std::vector<std::string> others;
+  if (text && (messages || completion)) others.emplace_back(".text");
+  for (const char* const key : {"prompt", "completion"}) {
+    if (record.contains(key) && (messages || (text && !completion))) others.push_back(dotted(key));
+  }
+  if (others.empty()) return std::nullopt;
+  return fmt::format("del({})", fmt::join(others, ", "));
+}
+
+Program program_for(const json& record);
+
+/// Of a document that holds all records in one list, LMFlow's instances or SQuAD's data, and says
+/// nothing else of them; null: it is none.
+const json* list_of_records(const json& record) {
+  static constexpr std::array<std::string_view, 4> lists{"instances", "data", "examples", "train"};
+  static constexpr std::array<std::string_view, 7> others{"type", "version", "name", "description",
+                                                          "info", "license", "split"};
+  const json* found = nullptr;
+  for (const auto& [key, value] : record.items()) {
+    if (std::ranges::find(others, key) != others.end()) continue;
+    const bool holds = value.is_array() && !value.empty() && value.front().is_object() &&
+                       std::ranges::find(lists, key) != lists.end();
+    if (!holds || found != nullptr) return nullptr;
+    found = &value;
+  }
+  return found;
+}
+
+Program list_program(const json& record) {
+  const json* const list = list_of_records(record);
+  if (list == nullptr) return std::nullopt;
+  const auto is_list = [&](const auto& item) {
+    return &item.value() == list;
+  };
+  std::string key;
+  for (const auto& item : record.items()) key = is_list(item) ? item.key() : key;
+  // LMFlow puts nothing between the two.
+  const Program each = record.value("type", json()) == "text2text"
+                           ? ". + {prompt: .input, completion: .output} | del(.input, .output)"
+                           : program_for(list->front());
+  if (!each) return std::nullopt;
+  return fmt::format(".{}[]", key) + (*each == "." ? "" : " | " + *each);
+}
+
+Program program_for(const json& record) {
+  if (!record.is_object()) return std::nullopt;
+  if (Program choice = choice_program(record)) return choice;
+  if (has_text(record, "text")) return ".";
+  if (Program pair = message_pair_program(record)) return pair;
+  if (Program turns = turns_program(record)) return turns;
+  if (has_text(record, "instruction") && has_list(record, "instances")) {  // Self-Instruct
+    const Program each = pair_program({{"instruction", ""}, {"input", ""}, {"output", ""}},
+                                      {"instruction", "output"});
+    return "({instruction} + .instances[]) | " + each.value();
+  }
+  if (const auto pair = find_pair(record)) return pair_program(record, *pair);
+  if (has_text(record, "chosen")) return "{text: .chosen}";
+  if (has_text(record, "content")) return "{text: .content}";
+  return list_program(record);
+}
+
+/// The object or array that `text` begins with; none: it is not whole, or not JSON.
+std::optional<json> first_value(std::string_view text) {
+  constexpr std::size_t looked_at_max = std::size_t{64} << 20;
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < std::min(text.size(), looked_at_max); ++at) {
+    const char c = text[at];
+    if (in_string) {
+      if (c == '\\') ++at;
+      if (c == '"') in_string = false;
+      continue;
+    }
+    if (c == '"') in_string = true;
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (depth > 0) continue;
+    try {
+      return parse_python_json(text.substr(0, at + 1), [](std::string_view whole) {
+        return json::parse(whole.begin(), whole.end());
+      });
+    } catch (const json::exception&) {
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
 }
 
 std::string roles_of(std::span<const Message> messages) {
@@ -97,40 +258,49 @@ std::string roles_of(std::span<const Message> messages) {
   return fmt::format("{}", fmt::join(roles, ", "));
 }
 
-std::string renaming(std::span<const Message> messages) {
-  return fmt::format("the roles are {}, and those known are system, user and assistant: {}",
-                     roles_of(messages), jq("(.messages[].role) |= " + rename_in_jq(), "in.jsonl"));
-}
-
 }  // namespace
 
-std::string record_conversion(const json& record) {
-  bool has_from = false;
-  for (const char* const key : {"conversations", "messages"}) {
-    const auto turns = record.find(key);
-    has_from |= turns != record.end() && turns->is_array() && !turns->empty() &&
-                turns->front().is_object() && turns->front().contains("from");
+std::string record_conversion(const json& record, const std::string& file) {
+  const Program program = program_for(record);
+  return !program || *program == "." ? "" : ": " + jq_command(*program, file);
+}
+
+std::string document_conversion(std::string_view document, const std::string& file) {
+  const bool is_array = document.starts_with('[');
+  std::string_view text = document.substr(is_array ? 1 : 0);
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  if (is_array && text.starts_with('"')) return jq_command(".[] | {text: .}", file);
+  const std::optional<json> first = text.starts_with('{') ? first_value(text) : std::nullopt;
+  Program program;
+  if (first) {
+    refuse_unkept(*first, fmt::format("{}: the first record", file));
+    program = program_for(*first);
   }
-  const std::string program =
-      program_for([&](std::string_view key) { return record.contains(key); }, has_from);
-  return program.empty() ? "" : ": " + jq(program, "in.jsonl");
+  const bool as_it_is = !program || *program == ".";
+  if (!is_array) return jq_command(as_it_is ? "." : *program, file);
+  return jq_command(as_it_is ? ".[]" : ".[] | " + *program, file);
 }
 
-std::string document_conversion(std::string_view begin) {
-  const auto has = [&](std::string_view key) {
-    return begin.find(fmt::format("\"{}\":", key)) != std::string_view::npos;
-  };
-  const std::string program = program_for(has, has("from"));
-  return program.empty() ? "" : jq(".[] | " + program, "in.json");
+void refuse_unkept(const json& record, const std::string& place) {
+  if (!program_for(record) || record.contains("text")) return;
+  refuse_record_keys(record, place);
+  refuse_turns(record, place);
+  if (const json* const list = list_of_records(record)) refuse_unkept(list->front(), place);
 }
 
-std::string explain_roles(std::span<const Message> messages) {
-  constexpr std::array<std::string_view, 1> ours{"assistant"};
-  return has_role(messages, ours) ? "" : explain_refused_roles(messages);
+std::string explain_roles(std::span<const Message> messages, const std::string& file) {
+  const bool answers = std::ranges::any_of(
+      messages, [](const Message& message) { return message.role == "assistant"; });
+  return answers ? "" : explain_refused_roles(messages, file);
 }
 
-std::string explain_refused_roles(std::span<const Message> messages) {
-  return has_role(messages, users) || has_role(messages, assistants) ? renaming(messages) : "";
+std::string explain_refused_roles(std::span<const Message> messages, const std::string& file) {
+  const bool foreign = std::ranges::any_of(
+      messages, [](const Message& message) { return is_foreign_role(message.role); });
+  if (!foreign) return {};
+  return fmt::format("the roles are {}, and those known are system, user and assistant: {}",
+                     roles_of(messages),
+                     jq_command("(.messages[].role) |= (" + rename_in_jq() + ")", file));
 }
 
 }  // namespace dstrain::data

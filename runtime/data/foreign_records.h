@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 
@@ -9,18 +10,26 @@
 namespace dstrain::data {
 
 /// The command that makes records which are read of one as other programs have it, told by its
-/// keys: ShareGPT's conversations, Alpaca's instructions, questions with answers. ": jq ..." for
-/// the end of a message; empty: none is known.
-std::string record_conversion(const nlohmann::json& record);
+/// keys: ShareGPT's conversations, Alpaca's instructions, questions with answers; or of one that
+/// is read but for what stands beside it. ": jq ..." with `file` in it, for the end of a message;
+/// empty: none is known. No key that would change what is learned gets lost: it is put in, or
+/// stays and is refused when the result is read.
+std::string record_conversion(const nlohmann::json& record, const std::string& file);
 
-/// The same for a whole document, an array of such records, told by how it begins; empty likewise.
-std::string document_conversion(std::string_view begin);
+/// The same for a whole document: an array of such records, or objects over several lines. Throws
+/// Error{input} if the first record holds what no command keeps.
+std::string document_conversion(std::string_view document, const std::string& file);
+
+/// Throws Error{input} naming what a record of another program holds that no command keeps, as
+/// nothing is built for it: tools, an answer that is not to be learned. Records of which no
+/// conversion is known pass.
+void refuse_unkept(const nlohmann::json& record, const std::string& place);
 
 /// Why a conversation teaches nothing, though it would with the usual names of its roles ("human",
-/// "gpt"), with the command that gives them; empty: there are answers, or no such name.
-std::string explain_roles(std::span<const Message> messages);
+/// "gpt"), with the command that gives them to `file`; empty: there are answers, or no such name.
+std::string explain_roles(std::span<const Message> messages, const std::string& file);
 
 /// The same when the template has refused the conversation, which may have answers.
-std::string explain_refused_roles(std::span<const Message> messages);
+std::string explain_refused_roles(std::span<const Message> messages, const std::string& file);
 
 }  // namespace dstrain::data

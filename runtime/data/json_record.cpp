@@ -13,6 +13,7 @@
 #include "runtime/base/label.h"
 #include "runtime/base/printable.h"
 #include "runtime/data/foreign_records.h"
+#include "runtime/data/unbuilt_keys.h"
 
 namespace dstrain::data {
 namespace {
@@ -104,26 +105,34 @@ std::string take_string(json& object, const char* key, const std::string& name) 
   return std::move(field->get_ref<std::string&>());
 }
 
-/// No tools, a weight of 1.
-bool says_nothing(const json& value) {
-  return value.is_null() || (value.is_array() && value.empty()) || value == true || value == 1;
+/// Whether the first message has the words of the record's own system message.
+bool begins_with_system(const json& messages, const json& system) {
+  return messages.is_array() && !messages.empty() && messages.front().is_object() &&
+         messages.front().value("role", json()) == "system" &&
+         messages.front().value("content", json()) == system;
 }
 
-/// Keys that change what the model sees or learns, and for which nothing is built.
-void refuse_keys(const json& object,
-                 std::span<const std::string_view> keys,
-                 const std::string& place) {
-  for (const std::string_view key : keys) {
-    const auto field = object.find(key);
-    if (field == object.end() || says_nothing(*field)) continue;
-    fail(ErrorCode::input, "{}: {} is not implemented; leave it out", place, key);
+/// Of "data.jsonl:7", which names a line.
+std::string file_of(const std::string& place) {
+  return place.substr(0, place.rfind(':'));
+}
+
+/// A system message or earlier turns beside a prompt or messages would not be seen.
+void refuse_beside(const json& record, RecordKind kind, const std::string& place) {
+  for (const char* const key : {"system", "system_prompt", "history"}) {
+    const auto field = record.find(key);
+    if (field == record.end() || says_nothing(*field)) continue;
+    if (!field->is_string() && !field->is_array()) continue;
+    if (kind == RecordKind::messages && begins_with_system(record.at("messages"), *field)) continue;
+    const std::string conversion = record_conversion(record, file_of(place));
+    fail(ErrorCode::input, "{}: {} stands beside {} and would not be seen; {}{}", place, key,
+         name_of(kind), conversion.empty() ? "make it one of them, or leave it out" : "put it in",
+         conversion);
   }
 }
 
-std::vector<Message> take_messages(json& list, const std::string& place) {
-  static constexpr std::array<std::string_view, 8> unbuilt{
-      "tool_calls", "tool_call_id", "function_call", "reasoning_content",
-      "reasoning",  "thinking",     "train",         "weight"};
+std::vector<Message> take_messages(json& record, const std::string& place) {
+  json& list = record.at("messages");
   if (!list.is_array()) {
     fail(ErrorCode::input, "{}: messages is {}, not a list of role and content", place,
          list.type_name());
@@ -135,14 +144,19 @@ std::vector<Message> take_messages(json& list, const std::string& place) {
     if (!item.is_object()) {
       fail(ErrorCode::input, "{}: {} is {}, not an object", place, name, item.type_name());
     }
-    refuse_keys(item, unbuilt, fmt::format("{}: {}", place, name));
-    if (item.contains("from") && item.contains("value")) {
-      fail(ErrorCode::input, "{}: {} has from and value in place of role and content{}", place,
-           name, record_conversion({{"messages", json::array({item})}}));
+    const std::string conversion = item.contains("role") && item.contains("content")
+                                       ? ""
+                                       : record_conversion(record, file_of(place));
+    if (!conversion.empty()) {
+      refuse_unkept(record, place);
+      fail(ErrorCode::input, "{}: {} has {} in place of role and content{}", place, name,
+           keys_of(item), conversion);
     }
     const std::string prefix = fmt::format("{}: {}.", place, name);
-    messages.push_back({take_string(item, "role", prefix + "role"),
-                        take_string(item, "content", prefix + "content")});
+    Message message{take_string(item, "role", prefix + "role"), {}};
+    refuse_message(item, message.role, fmt::format("{}: {}", place, name));
+    message.content = take_string(item, "content", prefix + "content");
+    messages.push_back(std::move(message));
   }
   return messages;
 }
@@ -177,7 +191,8 @@ RecordKind kind_of(const json& record, const std::string& place) {
   const bool messages = record.contains("messages");
   if (int{text} + int{completion} + int{messages} > 1) {
     fail(ErrorCode::input,
-         "{}: holds more than one of text, prompt with completion, and messages; leave one", place);
+         "{}: holds more than one of text, prompt with completion, and messages; leave one{}",
+         place, record_conversion(record, file_of(place)));
   }
   if (text) return RecordKind::text;
   if (completion) return RecordKind::completion;
@@ -188,8 +203,9 @@ RecordKind kind_of(const json& record, const std::string& place) {
          "--model_name_or_path; a decoder learns text, prompt with completion, or messages",
          place);
   }
+  refuse_unkept(record, place);
   fail(ErrorCode::input, "{}: has neither text, nor prompt and completion, nor messages{}{}", place,
-       record.empty() ? "" : ", but " + keys_of(record), record_conversion(record));
+       record.empty() ? "" : ", but " + keys_of(record), record_conversion(record, file_of(place)));
 }
 
 }  // namespace
@@ -206,24 +222,40 @@ std::string_view name_of(RecordKind kind) {
   DSTRAIN_CHECK(false, "kind {}", static_cast<int>(kind));
 }
 
+/// Throws if it has no prompt and completion, or not as text.
+void check_completion(const json& record, const std::string& place) {
+  const bool is_text =
+      record.value("prompt", json()).is_string() && record.value("completion", json()).is_string();
+  if (!is_text) {
+    const std::string conversion = record_conversion(record, file_of(place));
+    if (!conversion.empty()) refuse_unkept(record, place);
+    if (!record.contains("completion")) {
+      fail(ErrorCode::input, "{}: completion is missing{}", place, conversion);
+    }
+    if (!conversion.empty()) {
+      fail(ErrorCode::input, "{}: prompt and completion are messages{}", place, conversion);
+    }
+  }
+  refuse_record_keys(record, place);
+}
+
 Record parse_record(std::string_view line, const std::string& place) {
-  static constexpr std::array<std::string_view, 4> unbuilt{"tools", "functions", "documents",
-                                                           "chat_template_kwargs"};
   json object = parse_object(line, place);
   Record record;
   record.kind = kind_of(object, place);
   const std::string prefix = place + ": ";
   if (record.kind == RecordKind::text) record.text = take_string(object, "text", prefix + "text");
   if (record.kind == RecordKind::completion) {
-    if (!object.contains("completion")) {
-      fail(ErrorCode::input, "{}: completion is missing{}", place, record_conversion(object));
-    }
+    check_completion(object, place);
+    refuse_beside(object, record.kind, place);
     record.text = take_string(object, "prompt", prefix + "prompt");
     record.completion = take_string(object, "completion", prefix + "completion");
   }
   if (record.kind == RecordKind::messages) {
-    refuse_keys(object, unbuilt, place);
-    record.messages = take_messages(object.at("messages"), place);
+    refuse_record_keys(object, place);
+    refuse_conversation_keys(object, place);
+    refuse_beside(object, record.kind, place);
+    record.messages = take_messages(object, place);
   }
   return record;
 }

@@ -29,8 +29,8 @@ struct Record {
 };
 
 /// Parses one line, without its end. Other keys of the object are skipped, but for those that would
-/// change what the model sees. Throws Error{input} that begins with `place`, "data.jsonl:7", and
-/// the column where there is one.
+/// change what the model sees. Throws Error{input} that begins with `place`, "data.jsonl:7", whose
+/// file is in the commands that the message gives, and the column where there is one.
 Record parse_record(std::string_view line, const std::string& place);
 
 /// The tokens of a pair: ids, of labels also `ignored_label`.

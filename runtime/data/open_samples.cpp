@@ -38,8 +38,9 @@ TokenSet tokens_of(const TextFile& file,
                    const SampleOptions& options,
                    Tokenize tokenize) {
   const std::filesystem::path directory = options.cache.empty() ? cache_directory() : options.cache;
+  // The number grows when records are refused, or read in another way.
   const std::string method =
-      fmt::format("{} {}", tokenize == tokenize_text ? "text" : "json lines", encoder.identity());
+      fmt::format("{} {}", tokenize == tokenize_text ? "text" : "json lines 2", encoder.identity());
   return cached_tokens(
       directory, token_key(file.bytes, method), [&](const std::filesystem::path& target) {
         log_info(fmt::format("tokenizing {} (cached in {})", file.path, directory.string()));

@@ -90,10 +90,12 @@ TEST_CASE("EncodeRecord: roles under other names are told with those known", "[d
   CHECK_THAT(error({{"human", "ab"}, {"gpt", "cd"}, {"human", "ef"}}),
              Catch::Matchers::StartsWith("d.jsonl:2: the roles are human, gpt, and those known are "
                                          "system, user and assistant: jq -c '(.messages[].role) |= "
-                                         "({human: \"user\"") &&
-                 Catch::Matchers::EndsWith("[.] // .)' in.jsonl > out.jsonl"));
+                                         "(ascii_downcase | {human: \"user\"") &&
+                 Catch::Matchers::EndsWith("[.] // .)' d.jsonl > d-converted.jsonl"));
   CHECK_THAT(error({{"user", "ab"}, {"model", "cd"}}),
              Catch::Matchers::StartsWith("d.jsonl:2: the roles are user, model, and"));
+  CHECK_THAT(error({{"User", "ab"}, {"Assistant", "cd"}}),
+             Catch::Matchers::StartsWith("d.jsonl:2: the roles are User, Assistant, and"));
   CHECK(error({{"human", "ab"}, {"assistant", "cd"}}) == "");  // ChatML takes any name
 }
 

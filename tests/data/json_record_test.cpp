@@ -26,6 +26,13 @@ TEST_CASE("JsonRecord: each kind is read", "[data][json]") {
       "p");
   CHECK(chat.kind == data::RecordKind::messages);
   REQUIRE(chat.messages.size() == 2);
+  // What says nothing: no answer is left out, and the system message is there.
+  CHECK(data::parse_record(
+            R"({"messages": [{"role": "system", "content": "S"},
+                             {"role": "user", "content": "a", "weight": 0}], "system": "S",
+                "tools": "[]", "history": [], "mask": "User"})",
+            "p")
+            .messages.size() == 2);
   CHECK(chat.messages[0].role == "user");
   CHECK(chat.messages[1].content == "x");
 }
@@ -47,11 +54,11 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
       {R"({"text": null})", "d.jsonl:7: text is null, not a string"},
       {R"({"prompt": "a"})", "d.jsonl:7: completion is missing"},
       {R"({"prompt": "a", "response": "b"})",
-       "d.jsonl:7: completion is missing: jq -c '{prompt: (.prompt + \"\\n\"), completion: "
-       ".response}' in.jsonl > out.jsonl"},
+       "d.jsonl:7: completion is missing: jq -c '. + {prompt: (.prompt + \"\\n\"), completion: "
+       ".response} | del(.response)' d.jsonl > d-converted.jsonl"},
       {R"({"content": "a", "meta": {}})",
        "d.jsonl:7: has neither text, nor prompt and completion, nor messages, but content, meta: "
-       "jq -c '{text: .content}' in.jsonl > out.jsonl"},
+       "jq -c '{text: .content}' d.jsonl > d-converted.jsonl"},
       {R"({"text": NaN})", "d.jsonl:7: text is null, not a string"},
       {R"({"completion": "a"})", "d.jsonl:7: prompt is missing"},
       {R"({"prompt": [{"role": "user"}], "completion": "a"})",
@@ -68,8 +75,21 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
        "d.jsonl:7: messages[0].content is a list; only text is implemented, as a string"},
       {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})",
        "d.jsonl:7: messages[0]: tool_calls is not implemented; leave it out"},
-      {R"({"messages": [{"role": "user", "content": "a", "weight": 0}]})",
-       "d.jsonl:7: messages[0]: weight is not implemented; leave it out"},
+      {R"({"messages": [{"role": "assistant", "content": "a", "weight": 0}]})",
+       "d.jsonl:7: messages[0]: weight 0 is not implemented: the answer would be learned as any "
+       "other; leave the record out"},
+      {R"({"messages": [{"role": "assistant", "content": "a", "loss": false}]})",
+       "d.jsonl:7: messages[0]: loss false is not implemented: the answer would be learned as any "
+       "other; leave the record out"},
+      {R"({"messages": [{"role": "observation", "content": "a"}]})",
+       "d.jsonl:7: messages[0]: the role observation is not implemented; leave the record out"},
+      {R"({"messages": [{"role": "user", "content": "a"}], "images": ["a"]})",
+       "d.jsonl:7: images is not implemented; leave it out"},
+      {R"({"prompt": "a", "completion": "b", "tools": [{}]})",
+       "d.jsonl:7: tools is not implemented; leave it out"},
+      {R"({"messages": [{"role": "system", "content": "a"}], "system": "b"})",
+       "d.jsonl:7: system stands beside messages and would not be seen; make it one of them, or "
+       "leave it out"},
       {R"({"messages": [{"role": "user", "content": "a"}], "tools": [{}]})",
        "d.jsonl:7: tools is not implemented; leave it out"},
       {R"({"text": "a", "text": "b"})", "d.jsonl:7: the key 'text' appears twice"},
@@ -92,20 +112,11 @@ TEST_CASE("JsonRecord: numbers that Python writes do no harm where nobody reads 
 TEST_CASE("JsonRecord: records of other programs are named with their conversion", "[data][json]") {
   CHECK_THAT(error(R"({"conversations": [{"from": "human", "value": "a"}], "id": 1})"),
              Catch::Matchers::StartsWith("d.jsonl:7: has neither text, nor prompt and completion, "
-                                         "nor messages, but conversations, id: jq -c '{messages: "
-                                         "[.conversations[] | {role: (.from | ({human: \"user\"") &&
-                 Catch::Matchers::EndsWith(", content: .value}]}' in.jsonl > out.jsonl"));
-  CHECK_THAT(
-      error(R"({"conversations": [{"role": "user", "content": "a"}]})"),
-      Catch::Matchers::EndsWith(": jq -c '{messages: .conversations}' in.jsonl > out.jsonl"));
+                                         "nor messages, but conversations, id: jq -c '. + ") &&
+                 Catch::Matchers::EndsWith("' d.jsonl > d-converted.jsonl"));
   CHECK_THAT(error(R"({"messages": [{"from": "human", "value": "a"}]})"),
-             Catch::Matchers::StartsWith("d.jsonl:7: messages[0] has from and value in place of "
-                                         "role and content: jq -c '{messages: [.messages[] |"));
-  CHECK_THAT(error(R"({"instruction": "a", "input": "", "output": "b"})"),
-             Catch::Matchers::ContainsSubstring("jq -c '{prompt: (\"### Instruction:\\n\" + "
-                                                ".instruction +"));
-  CHECK_THAT(error(R"({"conversation": [{"human": "a", "assistant": "b"}]})"),
-             Catch::Matchers::ContainsSubstring("{messages: [.conversation[] | {role: \"user\""));
+             Catch::Matchers::StartsWith("d.jsonl:7: messages[0] has from, value in place of "
+                                         "role and content: jq -c '. + {messages: ["));
   CHECK_THAT(error(R"({"a": 1, "b": 2})"), Catch::Matchers::EndsWith("messages, but a, b"));
 }
 

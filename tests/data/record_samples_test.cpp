@@ -146,16 +146,19 @@ TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]
              Catch::Matchers::StartsWith("d.jsonl:2:8: not JSON"));
   CHECK(files.error("\n" + text_line("a") + pair("a", "b")) ==
         "d.jsonl:3: holds prompt and completion, and line 2 text; a file holds one kind of record");
+  const std::string folder = files.directory().path().string() + "/";
   CHECK(files.error("[\n" + text_line("a") + "]") ==
-        "d.jsonl: is a JSON array; JSON lines are one object a line: jq -c '.[]' in.json > "
-        "out.jsonl");
+        "d.jsonl: is a JSON array; JSON lines are one object a line: jq -c '.[]' " + folder +
+            "d.jsonl > " + folder + "d-converted.jsonl");
   CHECK(files.error("[\n{\"question\": \"a\", \"answer\": \"b\"}]") ==
-        "d.jsonl: is a JSON array; JSON lines are one object a line: jq -c '.[] | {prompt: "
-        "(.question + \"\\n\"), completion: .answer}' in.json > out.jsonl");
+        "d.jsonl: is a JSON array; JSON lines are one object a line: jq -c '.[] | . + {prompt: "
+        "(.question + \"\\n\"), completion: .answer} | del(.question, .answer)' " +
+            folder + "d.jsonl > " + folder + "d-converted.jsonl");
   CHECK_THAT(files.error("{\n\"text\": \"a\"\n}", "d.json"),
              Catch::Matchers::EndsWith(
                  "has an object over several lines; JSON lines are one object a line: "
-                 "jq -c . in.json > out.jsonl"));
+                 "jq -c '.' " +
+                 folder + "d.json > " + folder + "d-converted.jsonl"));
   CHECK_THAT(
       files.error("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}"),
       Catch::Matchers::StartsWith("d.jsonl:1: messages: the byte tokenizer has no chat template"));

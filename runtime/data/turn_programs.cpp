@@ -1,0 +1,210 @@
+#include "runtime/data/turn_programs.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/data/unbuilt_keys.h"
+
+namespace dstrain::data {
+namespace {
+
+using nlohmann::json;
+
+/// Under which turns stand.
+constexpr std::array<std::string_view, 6> list_keys{"conversations", "conversation", "messages",
+                                                    "data",          "dialog",       "dialogue"};
+/// Of a turn: who speaks, and what.
+constexpr std::array<std::string_view, 3> role_keys{"from", "role", "speaker"};
+constexpr std::array<std::string_view, 3> content_keys{"value", "content", "text"};
+/// Of a turn that is a question with its answer.
+constexpr std::array<std::array<std::string_view, 2>, 4> both_keys{
+    {{"human", "assistant"}, {"user", "assistant"}, {"input", "output"}, {"prompt", "response"}}};
+
+std::string in_small_letters(std::string_view text) {
+  std::string small(text);
+  for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return small;
+}
+
+/// Null if there is no such list, or it is empty.
+const json* find_list(const json& record, std::string_view key) {
+  const auto list = record.find(key);
+  return list == record.end() || !list->is_array() || list->empty() ? nullptr : &*list;
+}
+
+template <std::size_t size>
+std::string_view key_of(const json& turn, const std::array<std::string_view, size>& keys) {
+  const auto* const found =
+      std::ranges::find_if(keys, [&](std::string_view key) { return turn.contains(key); });
+  return found == keys.end() ? std::string_view{} : *found;
+}
+
+/// Of a turn that is one message.
+std::string role_of(const json& turn) {
+  const std::string_view key = key_of(turn, role_keys);
+  if (key.empty()) return {};
+  const json& role = *turn.find(key);
+  return role.is_string() ? in_small_letters(role.get_ref<const std::string&>()) : "";
+}
+
+bool is_answer(std::string_view role) {
+  return role == "assistant" ||
+         std::ranges::find(foreign_assistants, role) != foreign_assistants.end();
+}
+
+/// What makes messages of a turn like `first`, and keeps its other keys.
+std::optional<std::string> turn_in_jq(const json& first) {
+  if (!first.is_object()) return std::nullopt;
+  const std::string_view role = key_of(first, role_keys);
+  const std::string_view content = key_of(first, content_keys);
+  if (!role.empty() && !content.empty()) {
+    if (role == "role" && content == "content") return ".";
+    std::string old = role == "role" ? "" : fmt::format(".{}", role);
+    if (content != "content") old += fmt::format("{}.{}", old.empty() ? "" : ", ", content);
+    return fmt::format(". + {{role: (.{} | {}), content: .{}}} | del({})", role, rename_in_jq(),
+                       content, old);
+  }
+  for (const auto& [question, answer] : both_keys) {
+    if (!first.contains(question) || !first.contains(answer)) continue;
+    return fmt::format(
+        "{}{{role: \"user\", content: .{}}}, (. + {{role: \"assistant\", content: .{}}} | "
+        "del(.{}, .{}, .system))",
+        first.contains("system") ? system_in_jq("system") : "", question, answer, question, answer);
+  }
+  return std::nullopt;
+}
+
+/// LLaMA-Factory's answer of a pair of them, as a turn.
+bool has_chosen_turn(const json& record) {
+  const auto chosen = record.find("chosen");
+  return chosen != record.end() && chosen->is_object();
+}
+
+/// The key of the system message that is to become a turn; none: that cannot be. Empty: there is
+/// none, or a turn says the same.
+std::optional<std::string_view> key_to_put_in(const json& record, const json& first) {
+  const std::string_view key = system_key(record);
+  if (key.empty() || role_of(first) != "system") return key;
+  const json& system = *record.find(key);
+  if (says_nothing(system)) return key;
+  const std::string_view content = key_of(first, content_keys);
+  if (!content.empty() && *first.find(content) == system) return std::string_view{};
+  return std::nullopt;
+}
+
+/// For a list of turns under `key`, of the form of `first`.
+std::optional<std::string> program_of(const json& record, std::string_view key, const json& first) {
+  if (first.is_string()) {
+    return fmt::format(
+        ". + {{messages: [.{} | range(length) as $i | {{role: [\"user\", \"assistant\"][$i % 2], "
+        "content: .[$i]}}]}} | del(.{})",
+        key, key);
+  }
+  const auto turn = turn_in_jq(first);
+  if (!turn) return std::nullopt;
+  const auto system = key_to_put_in(record, first);
+  if (!system || find_list(record, "history") != nullptr) return std::nullopt;
+  const bool chosen = has_chosen_turn(record);
+  const bool is_ours = *turn == "." && system->empty() && !chosen;
+  if (is_ours && key == "messages") return ".";
+  if (is_ours) return fmt::format(". + {{messages: .{}}} | del(.{})", key, key);
+  // Records of ShareGPT's form may have a system message where the first has none.
+  const std::string_view put_in = system->empty() && *turn != "." ? "system" : *system;
+  std::string turns = fmt::format(".{}[]", key);
+  if (chosen) turns = fmt::format("(({} | .weight = 0), .chosen)", turns);
+  if (*turn != ".") turns = fmt::format("({} | {})", turns, *turn);
+  std::string program =
+      fmt::format(". + {{messages: [{}{}]}}", put_in.empty() ? "" : system_in_jq(put_in), turns);
+  std::string old = key == "messages" ? "" : fmt::format(".{}", key);
+  if (!put_in.empty()) old += fmt::format("{}.{}", old.empty() ? "" : ", ", put_in);
+  return old.empty() ? program : fmt::format("{} | del({})", program, old);
+}
+
+void refuse_answers(const json& turns, std::string_view key, const std::string& place) {
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    if (!turns[i].is_object() || !is_answer(role_of(turns[i]))) continue;
+    fail(ErrorCode::input,
+         "{}: {}[{}]: an answer that is not to be learned is not implemented; leave the record out",
+         place, key, i);
+  }
+}
+
+void refuse_messages(const json& turns, std::string_view key, const std::string& place) {
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    if (!turns[i].is_object()) continue;
+    refuse_message(turns[i], role_of(turns[i]), fmt::format("{}: {}[{}]", place, key, i));
+  }
+}
+
+}  // namespace
+
+bool is_foreign_role(std::string_view role) {
+  const std::string name = in_small_letters(role);
+  const bool ours = name == "system" || name == "user" || name == "assistant";
+  return (ours && name != role) || std::ranges::find(foreign_users, name) != foreign_users.end() ||
+         std::ranges::find(foreign_assistants, name) != foreign_assistants.end();
+}
+
+std::string rename_in_jq() {
+  std::string pairs;
+  for (const std::string_view name : foreign_users) pairs += fmt::format("{}: \"user\", ", name);
+  for (const std::string_view name : foreign_assistants) {
+    pairs += fmt::format("{}: \"assistant\", ", name);
+  }
+  return "ascii_downcase | {" + pairs.substr(0, pairs.size() - 2) + "}[.] // .";
+}
+
+std::string_view system_key(const json& record) {
+  for (const std::string_view key : {"system", "system_prompt"}) {
+    const auto field = record.find(key);
+    if (field != record.end() && (field->is_string() || field->is_null())) return key;
+  }
+  return {};
+}
+
+std::string system_in_jq(std::string_view key) {
+  if (key.empty()) return {};
+  return fmt::format("(select((.{} // \"\") != \"\") | {{role: \"system\", content: .{}}}), ", key,
+                     key);
+}
+
+std::optional<std::string> history_in_jq(const json& record) {
+  const auto history = record.find("history");
+  if (history == record.end()) return "";
+  const bool known =
+      says_nothing(*history) ||
+      (history->is_array() && history->front().is_array() && history->front().size() == 2);
+  if (!known) return std::nullopt;
+  return "((.history // [])[] | {role: \"user\", content: .[0]}, {role: \"assistant\", content: "
+         ".[1]}), ";
+}
+
+std::optional<std::string> turns_program(const json& record) {
+  for (const std::string_view key : list_keys) {
+    const json* const turns = find_list(record, key);
+    if (turns == nullptr) continue;
+    if (auto program = program_of(record, key, turns->front())) return program;
+  }
+  return std::nullopt;
+}
+
+void refuse_turns(const json& record, const std::string& place) {
+  for (const std::string_view key : list_keys) {
+    const json* const turns = find_list(record, key);
+    if (turns == nullptr) continue;
+    refuse_conversation_keys(record, place);
+    refuse_messages(*turns, key, place);
+    if (has_chosen_turn(record)) refuse_answers(*turns, key, place);
+  }
+  for (const std::string_view key : {"completion", "chosen"}) {
+    if (const json* const turns = find_list(record, key)) refuse_messages(*turns, key, place);
+  }
+  if (const json* const prompt = find_list(record, "prompt")) {
+    refuse_answers(*prompt, "prompt", place);
+  }
+}
+
+}  // namespace dstrain::data

@@ -1,0 +1,39 @@
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+/// How jq makes messages of the conversations of other programs.
+namespace dstrain::data {
+
+/// What others call the roles of user and assistant, in small letters.
+inline constexpr std::array<std::string_view, 2> foreign_users{"human", "prompter"};
+inline constexpr std::array<std::string_view, 6> foreign_assistants{"gpt",     "model", "bot",
+                                                                    "chatgpt", "ai",    "bard"};
+
+/// Whether a role is one of ours under another name, or in other letters.
+bool is_foreign_role(std::string_view role);
+
+/// What makes our names of others' in jq.
+std::string rename_in_jq();
+
+/// The key of a record that has its system message, even an empty one; empty: none has.
+std::string_view system_key(const nlohmann::json& record);
+
+/// The first turns of a conversation, each with a comma behind it: the system message under `key`,
+/// if it is not empty, and Alpaca's history of questions and answers. None: the history is of
+/// another form. Empty: there is none.
+std::string system_in_jq(std::string_view key);
+std::optional<std::string> history_in_jq(const nlohmann::json& record);
+
+/// For a record with a list of turns; "." if they are messages already; none: it has no such list,
+/// or of an unknown form.
+std::optional<std::string> turns_program(const nlohmann::json& record);
+
+/// Throws Error{input} naming the turn that cannot be kept, or the key beside them.
+void refuse_turns(const nlohmann::json& record, const std::string& place);
+
+}  // namespace dstrain::data

@@ -1,0 +1,303 @@
+// Runs the commands that messages give for records of other programs, as they are printed.
+#include <cstdlib>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "runtime/data/foreign_format.h"
+#include "runtime/data/jq_command.h"
+#include "runtime/data/json_record.h"
+#include "tests/data/token_files.h"
+#include "tests/support/catch.h"
+#include "tests/support/error_of.h"
+#include "tests/support/skip.h"
+#include "tests/support/temp_dir.h"
+
+namespace dstrain::test {
+namespace {
+
+std::string shown(const data::Record& record) {
+  if (record.kind == data::RecordKind::text) return record.text;
+  if (record.kind == data::RecordKind::completion) return record.text + "|" + record.completion;
+  std::string turns;
+  for (const data::Message& message : record.messages) {
+    turns += (turns.empty() ? "" : " ") + message.role + ":" + message.content;
+  }
+  return turns;
+}
+
+/// A file of records in a folder whose name a shell would take apart.
+class ForeignFile {
+ public:
+  ForeignFile(const std::string& name, const std::string& text) {
+    if (std::system("command -v jq > /dev/null") != 0) skip("jq is not installed");
+    std::filesystem::create_directories(directory_.path() / folder);
+    path_ = write_file(directory_.path() / folder / name, text);
+    first_line_ = text.substr(0, text.find('\n'));
+  }
+  /// Of its first record, or of the document that it is.
+  std::string error() const {
+    std::ifstream in(path_);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    return error_of([&] {
+      data::refuse_json_document(path_, text);
+      data::parse_record(first_line_, path_ + ":1");
+    });
+  }
+  /// What the command in the message makes of the file: a line for each record, and for one that
+  /// is refused the reason.
+  std::string converted() const {
+    const std::string message = error();
+    const std::size_t command = message.find(": jq -c ");
+    if (command == message.npos) return "no command: " + message;
+    if (std::system(message.substr(command + 2).c_str()) != 0) return "failed: " + message;
+    std::ifstream in(data::converted_name(path_));
+    std::string lines;
+    for (std::string line; std::getline(in, line);) {
+      std::string record;
+      const std::string why =
+          error_of([&] { record = shown(data::parse_record(line, "out.jsonl:1")); });
+      lines += (why.empty() ? record : why.substr(0, why.find(": jq"))) + "\n";
+    }
+    return lines;
+  }
+
+ private:
+  static constexpr const char* folder = "it's a $folder";
+
+  TempDir directory_;
+  std::string path_;
+  std::string first_line_;
+};
+
+struct Row {
+  std::string name;
+  std::string file;
+  std::string result;
+};
+
+}  // namespace
+
+TEST_CASE("JqCommands: conversations of other programs become messages", "[data][json]") {
+  const Row row = GENERATE(values<Row>({
+      {"ShareGPT, with a system message in some",
+       R"({"conversations": [{"from": "human", "value": "a\n'"}, {"from": "gpt", "value": "b"}]}
+{"conversations": [{"from": "Human", "value": "c"}, {"from": "GPT", "value": "d"}], "system": "S"}
+{"system": "", "conversations": [{"from": "system", "value": "T"}, {"from": "user", "value": "e"}]})",
+       "user:a\n' assistant:b\nsystem:S user:c assistant:d\nsystem:T user:e\n"},
+      {"ShareGPT, with what is not built in later records",
+       R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}
+{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b", "weight": 0}]}
+{"conversations": [{"from": "human", "value": "a"}], "tools": "[{\"name\": \"f\"}]"}
+{"conversations": [{"from": "human", "value": "a"}, {"from": "function_call", "value": "{}"}]}
+{"conversations": [{"from": "human", "value": "<image>"}], "images": ["a.jpg"]}
+{"conversations": [{"from": "human", "value": "a", "weight": 0}], "tools": "[]", "mask": "User"})",
+       "user:a assistant:b\n"
+       "out.jsonl:1: messages[1]: weight 0 is not implemented: the answer would be learned as any "
+       "other; leave the record out\n"
+       "out.jsonl:1: tools is not implemented; leave it out\n"
+       "out.jsonl:1: messages[1]: the role function_call is not implemented; leave the record out\n"
+       "out.jsonl:1: images is not implemented; leave it out\n"
+       "user:a\n"},
+      {"names of turns",
+       R"({"conversations": [{"role": "user", "content": "a"}], "system": "S"}
+{"conversations": [{"role": "user", "content": "b"}]})",
+       "system:S user:a\nuser:b\n"},
+      {"names of turns, the first without a system message",
+       R"({"conversations": [{"role": "user", "content": "a"}]}
+{"conversations": [{"role": "user", "content": "b"}], "system": "S"})",
+       "user:a\nout.jsonl:1: system stands beside messages and would not be seen; put it in\n"},
+      {"messages with a system message beside them",
+       R"({"system": "S", "messages": [{"role": "user", "content": "a"}]}
+{"messages": [{"role": "user", "content": "b"}]})",
+       "system:S user:a\nuser:b\n"},
+      {"messages with from and value",
+       R"({"messages": [{"from": "human", "value": "a"}, {"from": "ai", "value": "b"}]})",
+       "user:a assistant:b\n"},
+      {"messages with role and value",
+       R"({"messages": [{"role": "User", "value": "a"}, {"role": "Assistant", "value": "b"}]})",
+       "user:a assistant:b\n"},
+      {"MOSS",
+       R"({"conversation": [{"human": "a", "assistant": "b"}, {"human": "c", "assistant": "d"}]})",
+       "user:a assistant:b user:c assistant:d\n"},
+      {"XTuner",
+       R"({"conversation": [{"system": "S", "input": "a", "output": "b"}, {"input": "c", "output": "d"}]}
+{"conversation": [{"input": "a", "output": "b", "output_with_loss": false}]})",
+       "system:S user:a assistant:b user:c assistant:d\n"
+       "out.jsonl:1: messages[1]: output_with_loss false is not implemented: the answer would be "
+       "learned as any other; leave the record out\n"},
+      {"UltraChat's first form", R"({"id": "0", "data": ["a", "b", "c"]})",
+       "user:a assistant:b user:c\n"},
+      {"TRL's prompt and completion of messages",
+       R"({"prompt": [{"role": "user", "content": "a"}], "completion": [{"role": "assistant", "content": "b"}]}
+{"prompt": [{"role": "assistant", "content": "a"}], "completion": [{"role": "assistant", "content": "b"}]})",
+       "user:a assistant:b\n"
+       "out.jsonl:1: messages[0]: weight 0 is not implemented: the answer would be learned as any "
+       "other; leave the record out\n"},
+      {"TRL's preferences",
+       R"({"prompt": [{"role": "user", "content": "a"}], "chosen": [{"role": "assistant", "content": "b"}], "rejected": []})",
+       "user:a assistant:b\n"},
+      {"preferences with the question in them",
+       R"({"prompt": "a", "chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "rejected": []})",
+       "user:a assistant:b\n"},
+      {"preferences with the question beside them",
+       R"({"prompt": "a", "chosen": [{"role": "assistant", "content": "b"}], "rejected": []})",
+       "user:a assistant:b\n"},
+      {"LLaMA-Factory's preferences",
+       R"({"conversations": [{"from": "human", "value": "a"}], "chosen": {"from": "gpt", "value": "b"}, "rejected": {"from": "gpt", "value": "c"}})",
+       "user:a assistant:b\n"},
+  }));
+  CAPTURE(row.name);
+  CHECK(ForeignFile("d.jsonl", row.file).converted() == row.result);
+}
+
+TEST_CASE("JqCommands: questions with answers become prompt and completion", "[data][json]") {
+  const Row row = GENERATE(values<Row>({
+      {"Alpaca",
+       R"({"instruction": "a", "input": "", "output": "b"}
+{"instruction": "a", "input": "c", "output": "b"}
+{"instruction": "a", "input": "c", "output": "b", "system": "S"}
+{"instruction": "a", "output": "b", "history": [["q", "r"]]})",
+       "### Instruction:\na\n\n### Response:\n|b\n"
+       "### Instruction:\na\n\n### Input:\nc\n\n### Response:\n|b\n"
+       "out.jsonl:1: system stands beside prompt and completion and would not be seen; put it in\n"
+       "out.jsonl:1: history stands beside prompt and completion and would not be seen; put it "
+       "in\n"},
+      {"LLaMA-Factory's Alpaca",
+       R"({"instruction": "a", "input": "c", "output": "b", "system": "S", "history": [["q", "r"]]}
+{"instruction": "a", "input": "", "output": "b", "system": "", "history": []}
+{"instruction": "a", "output": "b"})",
+       "system:S user:q assistant:r user:a\nc assistant:b\nuser:a assistant:b\nuser:a "
+       "assistant:b\n"},
+      {"Dolly",
+       R"({"instruction": "a", "context": "c", "response": "b", "category": "x"}
+{"instruction": "a", "context": "", "response": "b"})",
+       "c\n\na\n|b\na\n|b\n"},
+      {"instruction and response with a system message",
+       R"({"instruction": "a", "response": "b", "system": "S"})", "system:S user:a assistant:b\n"},
+      {"instruction, input and response", R"({"instruction": "a", "input": "c", "response": "b"})",
+       "### Instruction:\na\n\n### Input:\nc\n\n### Response:\n|b\n"},
+      {"OpenOrca", R"({"id": "1", "system_prompt": "", "question": "a", "response": "b"}
+{"id": "2", "system_prompt": "S", "question": "c", "response": "d"})",
+       "user:a assistant:b\nsystem:S user:c assistant:d\n"},
+      {"question and answer", R"({"question": "a", "answer": "b"})", "a\n|b\n"},
+      {"question with its context", R"({"context": "c", "question": "a", "answer": "b"})",
+       "c\n\na\n|b\n"},
+      {"prompt and response", R"({"prompt": "a", "response": "b"})", "a\n|b\n"},
+      {"Firefly", R"({"kind": "k", "input": "a", "target": "b"})", "a\n|b\n"},
+      {"prompt and completion with a system message",
+       R"({"prompt": "a", "completion": "b", "system": "S"})", "system:S user:a assistant:b\n"},
+      {"preferences with a prompt", R"({"prompt": "a", "chosen": "b", "rejected": "c"})",
+       "a\n|b\n"},
+      {"preferences with a system message and a question",
+       R"({"system": "S", "question": "a", "chosen": "b", "rejected": "c"})",
+       "system:S user:a assistant:b\n"},
+      {"preferences with an instruction",
+       R"({"instruction": "a", "input": "", "chosen": "b", "rejected": "c"})",
+       "### Instruction:\na\n\n### Response:\n|b\n"},
+      {"preferences alone", R"({"chosen": "a", "rejected": "b"})", "a\n"},
+      {"Self-Instruct",
+       R"({"instruction": "a", "instances": [{"input": "c", "output": "b"}, {"input": "", "output": "d"}]})",
+       "### Instruction:\na\n\n### Input:\nc\n\n### Response:\n|b\n"
+       "### Instruction:\na\n\n### Response:\n|d\n"},
+      {"content", R"({"content": "a"})", "a\n"},
+  }));
+  CAPTURE(row.name);
+  CHECK(ForeignFile("d.jsonl", row.file).converted() == row.result);
+}
+
+TEST_CASE("JqCommands: of records of two kinds one is left", "[data][json]") {
+  const Row row = GENERATE(values<Row>({
+      {"prompt and messages",
+       R"({"prompt": "a", "messages": [{"role": "user", "content": "a"}], "tools": []})",
+       "user:a\n"},
+      {"with preferences",
+       R"({"prompt": "a", "chosen": [], "messages": [{"role": "user", "content": "a"}]})",
+       "user:a\n"},
+      {"text, prompt and completion", R"({"text": "a", "prompt": "b", "completion": "c"})",
+       "b|c\n"},
+      {"text and prompt", R"({"text": "a", "prompt": "b"})", "a\n"},
+      {"all",
+       R"({"text": "a", "prompt": "b", "completion": "c", "messages": [{"role": "user", "content": "d"}]})",
+       "user:d\n"},
+  }));
+  CAPTURE(row.name);
+  const ForeignFile file("d.jsonl", row.file);
+  CHECK_THAT(file.error(), Catch::Matchers::ContainsSubstring("leave one: jq -c 'del("));
+  CHECK(file.converted() == row.result);
+}
+
+TEST_CASE("JqCommands: whole documents become a record a line", "[data][json]") {
+  const Row row = GENERATE(values<Row>({
+      {"an array of our records", "[\n{\"prompt\": \"a\",\n\"completion\": \"b\"}]", "a|b\n"},
+      {"an array of Alpaca's", R"([{"instruction": "a]}", "input": "", "output": "b", "x": [{}]}])",
+       "### Instruction:\na]}\n\n### Response:\n|b\n"},
+      {"an array of conversations with tools in some",
+       R"([{"conversations": [{"from": "human", "value": "a"}], "tools": ""},
+           {"conversations": [{"from": "human", "value": "a"}], "tools": "[1]"}])",
+       "user:a\nout.jsonl:1: tools is not implemented; leave it out\n"},
+      {"an array with a system message beside messages",
+       R"([{"messages": [{"role": "user", "content": "a"}], "system": "S"}])", "system:S user:a\n"},
+      {"an array of texts", R"(["a", "b"])", "a\nb\n"},
+      {"objects over several lines", "{\n\"text\": \"a\"\n}\n{\n\"text\": \"b\"\n}", "a\nb\n"},
+      {"foreign objects over several lines", "{\n\"question\": \"a\",\n\"answer\": \"b\"\n}",
+       "a\n|b\n"},
+      {"LMFlow's texts", R"({"type": "text_only", "instances": [{"text": "a"}, {"text": "b"}]})",
+       "a\nb\n"},
+      {"LMFlow's pairs over several lines",
+       "{\n\"type\": \"text2text\", \"instances\": [{\"input\": \"a\", \"output\": \"b\"}]}",
+       "a|b\n"},
+      {"LMFlow's conversations",
+       R"({"type": "conversation", "instances": [{"conversation_id": 1, "system": "S", "tools": [], "messages": [{"role": "user", "content": "a"}]}]})",
+       "system:S user:a\n"},
+      {"a list of records", R"({"version": "1", "data": [{"question": "a", "answer": "b"}]})",
+       "a\n|b\n"},
+  }));
+  CAPTURE(row.name);
+  CHECK(ForeignFile("d.json", row.file).converted() == row.result);
+}
+
+TEST_CASE("JqCommands: what no command keeps is named in place of one", "[data][json]") {
+  const Row row = GENERATE(values<Row>({
+      {"weight",
+       R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b", "weight": 0}]})",
+       "1: conversations[1]: weight 0 is not implemented: the answer would be learned as any "
+       "other; leave the record out"},
+      {"tools", R"({"conversations": [{"from": "human", "value": "a"}], "tools": "[{}]"})",
+       "1: tools is not implemented; leave it out"},
+      {"tools of Alpaca", R"({"instruction": "a", "output": "b", "tools": [{}]})",
+       "1: tools is not implemented; leave it out"},
+      {"function_call",
+       R"({"conversations": [{"from": "human", "value": "a"}, {"from": "function_call", "value": "b"}]})",
+       "1: conversations[1]: the role function_call is not implemented; leave the record out"},
+      {"observation", R"({"conversations": [{"from": "observation", "value": "a"}]})",
+       "1: conversations[0]: the role observation is not implemented; leave the record out"},
+      {"images", R"({"conversations": [{"from": "human", "value": "a"}], "image": "a.jpg"})",
+       "1: image is not implemented; leave it out"},
+      {"mask", R"({"conversations": [{"from": "User", "value": "a"}], "mask": "Assistant"})",
+       "1: mask is not implemented, but for \"User\""},
+      {"an answer in a prompt",
+       R"({"prompt": [{"role": "assistant", "content": "a"}], "completion": [{"role": "assistant", "content": "b"}]})",
+       "1: prompt[0]: an answer that is not to be learned is not implemented; leave the record "
+       "out"},
+      {"an array", R"([{"conversations": [{"from": "human", "value": "a"}], "tools": [1]}])",
+       " the first record: tools is not implemented; leave it out"},
+      {"LMFlow's tools",
+       R"({"type": "conversation", "instances": [{"messages": [{"role": "user", "content": "a"}], "tools": [1]}]})",
+       "1: tools is not implemented; leave it out"},
+  }));
+  CAPTURE(row.name);
+  const std::string error = ForeignFile("d.jsonl", row.file).error();
+  CHECK(error.substr(error.find(".jsonl:") + 7) == row.result);
+}
+
+TEST_CASE("JqCommands: the file and what is made of it are named as typed", "[data][json]") {
+  CHECK(data::jq_command(".", "d/a.json") == "jq -c '.' d/a.json > d/a-converted.jsonl");
+  CHECK(data::jq_command(".", "-a b.jsonl") ==
+        "jq -c '.' './-a b.jsonl' > './-a b-converted.jsonl'");
+  CHECK(data::jq_command(".", "a.json.gz") == "zcat a.json.gz | jq -c '.' > a-converted.jsonl");
+  CHECK(data::jq_command(".", "a.zst") == "zstdcat a.zst | jq -c '.' > a-converted.jsonl");
+  CHECK(data::converted_name("d.x/a.txt") == "d.x/a.txt-converted.jsonl");
+}
+
+}  // namespace dstrain::test
