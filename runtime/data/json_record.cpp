@@ -13,6 +13,8 @@
 #include "runtime/base/label.h"
 #include "runtime/base/printable.h"
 #include "runtime/data/foreign_records.h"
+#include "runtime/data/jq_command.h"
+#include "runtime/data/turn_programs.h"
 #include "runtime/data/unbuilt_keys.h"
 
 namespace dstrain::data {
@@ -155,6 +157,11 @@ std::vector<Message> take_messages(json& record, const std::string& place) {
     const std::string prefix = fmt::format("{}: {}.", place, name);
     Message message{take_string(item, "role", prefix + "role"), {}};
     refuse_message(item, message.role, fmt::format("{}: {}", place, name));
+    const auto content = item.find("content");
+    if (const auto program = content == item.end() ? std::nullopt : parts_program(*content)) {
+      fail(ErrorCode::input, "{}content is a list of parts, not a string: {}", prefix,
+           jq_command(*program, file_of(place)));
+    }
     message.content = take_string(item, "content", prefix + "content");
     messages.push_back(std::move(message));
   }
@@ -224,8 +231,11 @@ std::string_view name_of(RecordKind kind) {
 
 /// Throws if it has no prompt and completion, or not as text.
 void check_completion(const json& record, const std::string& place) {
-  const bool is_text =
-      record.value("prompt", json()).is_string() && record.value("completion", json()).is_string();
+  const auto holds_text = [&](const char* key) {
+    const auto field = record.find(key);
+    return field != record.end() && field->is_string();
+  };
+  const bool is_text = holds_text("prompt") && holds_text("completion");
   if (!is_text) {
     const std::string conversion = record_conversion(record, file_of(place));
     if (!conversion.empty()) refuse_unkept(record, place);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/data/content_digest.h"
 #include "runtime/data/tokenizer.h"
 
@@ -65,13 +66,15 @@ void TokenFile::refuse_raw_ids() const {
   for (std::size_t at = 0; at < begin.size(); at += 2) {
     if (word_at<std::uint16_t>(begin, at) >= vocabulary_) return;
   }
+  const std::string file = shell_path(path());
   fail(ErrorCode::input,
        "{}: has no header; if it holds u16 ids, as nanoGPT's does, give it llm.c's{}: (python3 -c "
        "\"import os, struct, sys; sys.stdout.buffer.write(struct.pack('<3i', {}, {}, "
-       "os.path.getsize('in.bin') // 2).ljust({}, bytes(1)))\"; cat in.bin) > out.bin",
+       "os.path.getsize(sys.argv[1]) // 2).ljust({}, bytes(1)))\" {}; cat {}) > {}",
        path(),
        bytes() > most ? ", which counts less than 2^31: split -b 4GB it, then for each" : "",
-       llmc_u16.magic, llmc_u16.version, llmc_header_bytes);
+       llmc_u16.magic, llmc_u16.version, llmc_header_bytes, file, file,
+       shell_path(path().substr(0, path().rfind('.')) + "-llmc.bin"));
 }
 
 void TokenFile::open_text() {

@@ -191,6 +191,16 @@ std::optional<std::string> turns_program(const json& record) {
   return std::nullopt;
 }
 
+std::optional<std::string> parts_program(const json& content) {
+  const bool text =
+      content.is_array() && std::ranges::all_of(content, [](const json& part) {
+        return part.is_object() && part.value("type", json()) == "text" && part.contains("text");
+      });
+  if (!text) return std::nullopt;
+  return ".messages |= map(.content |= (if type == \"array\" and all(.type == \"text\") then "
+         "map(.text) | join(\"\") else . end))";
+}
+
 void refuse_turns(const json& record, const std::string& place) {
   for (const std::string_view key : list_keys) {
     const json* const turns = find_list(record, key);

@@ -33,6 +33,9 @@ std::optional<std::string> history_in_jq(const nlohmann::json& record);
 /// or of an unknown form.
 std::optional<std::string> turns_program(const nlohmann::json& record);
 
+/// For messages whose content is a list of parts, if those of `content` are all text.
+std::optional<std::string> parts_program(const nlohmann::json& content);
+
 /// Throws Error{input} naming the turn that cannot be kept, or the key beside them.
 void refuse_turns(const nlohmann::json& record, const std::string& place);
 

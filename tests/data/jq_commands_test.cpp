@@ -83,7 +83,8 @@ TEST_CASE("JqCommands: conversations of other programs become messages", "[data]
       {"ShareGPT, with a system message in some",
        R"({"conversations": [{"from": "human", "value": "a\n'"}, {"from": "gpt", "value": "b"}]}
 {"conversations": [{"from": "Human", "value": "c"}, {"from": "GPT", "value": "d"}], "system": "S"}
-{"system": "", "conversations": [{"from": "system", "value": "T"}, {"from": "user", "value": "e"}]})",
+{"system": "", "conversations": [{"from": "system", "value": "T"}, {"from": "user", )"
+       R"("value": "e"}]})",
        "user:a\n' assistant:b\nsystem:S user:c assistant:d\nsystem:T user:e\n"},
       {"ShareGPT, with what is not built in later records",
        R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}
@@ -121,7 +122,8 @@ TEST_CASE("JqCommands: conversations of other programs become messages", "[data]
        R"({"conversation": [{"human": "a", "assistant": "b"}, {"human": "c", "assistant": "d"}]})",
        "user:a assistant:b user:c assistant:d\n"},
       {"XTuner",
-       R"({"conversation": [{"system": "S", "input": "a", "output": "b"}, {"input": "c", "output": "d"}]}
+       R"({"conversation": [{"system": "S", "input": "a", "output": "b"}, {"input": "c", )"
+       R"("output": "d"}]}
 {"conversation": [{"input": "a", "output": "b", "output_with_loss": false}]})",
        "system:S user:a assistant:b user:c assistant:d\n"
        "out.jsonl:1: messages[1]: output_with_loss false is not implemented: the answer would be "
@@ -129,22 +131,27 @@ TEST_CASE("JqCommands: conversations of other programs become messages", "[data]
       {"UltraChat's first form", R"({"id": "0", "data": ["a", "b", "c"]})",
        "user:a assistant:b user:c\n"},
       {"TRL's prompt and completion of messages",
-       R"({"prompt": [{"role": "user", "content": "a"}], "completion": [{"role": "assistant", "content": "b"}]}
-{"prompt": [{"role": "assistant", "content": "a"}], "completion": [{"role": "assistant", "content": "b"}]})",
+       R"({"prompt": [{"role": "user", "content": "a"}], "completion": [{"role": "assistant", )"
+       R"("content": "b"}]}
+{"prompt": [{"role": "assistant", "content": "a"}], "completion": [{"role": "assistant", )"
+       R"("content": "b"}]})",
        "user:a assistant:b\n"
        "out.jsonl:1: messages[0]: weight 0 is not implemented: the answer would be learned as any "
        "other; leave the record out\n"},
       {"TRL's preferences",
-       R"({"prompt": [{"role": "user", "content": "a"}], "chosen": [{"role": "assistant", "content": "b"}], "rejected": []})",
+       R"({"prompt": [{"role": "user", "content": "a"}], "chosen": [{"role": "assistant", )"
+       R"("content": "b"}], "rejected": []})",
        "user:a assistant:b\n"},
       {"preferences with the question in them",
-       R"({"prompt": "a", "chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "rejected": []})",
+       R"({"prompt": "a", "chosen": [{"role": "user", "content": "a"}, {"role": "assistant", )"
+       R"("content": "b"}], "rejected": []})",
        "user:a assistant:b\n"},
       {"preferences with the question beside them",
        R"({"prompt": "a", "chosen": [{"role": "assistant", "content": "b"}], "rejected": []})",
        "user:a assistant:b\n"},
       {"LLaMA-Factory's preferences",
-       R"({"conversations": [{"from": "human", "value": "a"}], "chosen": {"from": "gpt", "value": "b"}, "rejected": {"from": "gpt", "value": "c"}})",
+       R"({"conversations": [{"from": "human", "value": "a"}], "chosen": {"from": "gpt", )"
+       R"("value": "b"}, "rejected": {"from": "gpt", "value": "c"}})",
        "user:a assistant:b\n"},
   }));
   CAPTURE(row.name);
@@ -197,10 +204,19 @@ TEST_CASE("JqCommands: questions with answers become prompt and completion", "[d
        "### Instruction:\na\n\n### Response:\n|b\n"},
       {"preferences alone", R"({"chosen": "a", "rejected": "b"})", "a\n"},
       {"Self-Instruct",
-       R"({"instruction": "a", "instances": [{"input": "c", "output": "b"}, {"input": "", "output": "d"}]})",
+       R"({"instruction": "a", "instances": [{"input": "c", "output": "b"}, {"input": "", )"
+       R"("output": "d"}]})",
        "### Instruction:\na\n\n### Input:\nc\n\n### Response:\n|b\n"
        "### Instruction:\na\n\n### Response:\n|d\n"},
       {"content", R"({"content": "a"})", "a\n"},
+      {"text in parts",
+       R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"},)"
+       R"( {"type": "text", "text": "b"}]}]}
+{"messages": [{"role": "user", "content": "c"}]}
+{"messages": [{"role": "user", "content": [{"type": "image"}]}]})",
+       "user:ab\nuser:c\nout.jsonl:1: messages[0].content is a list; only text is implemented, as "
+       "a "
+       "string\n"},
   }));
   CAPTURE(row.name);
   CHECK(ForeignFile("d.jsonl", row.file).converted() == row.result);
@@ -218,7 +234,8 @@ TEST_CASE("JqCommands: of records of two kinds one is left", "[data][json]") {
        "b|c\n"},
       {"text and prompt", R"({"text": "a", "prompt": "b"})", "a\n"},
       {"all",
-       R"({"text": "a", "prompt": "b", "completion": "c", "messages": [{"role": "user", "content": "d"}]})",
+       R"({"text": "a", "prompt": "b", "completion": "c", "messages": [{"role": "user", )"
+       R"("content": "d"}]})",
        "user:d\n"},
   }));
   CAPTURE(row.name);
@@ -248,7 +265,8 @@ TEST_CASE("JqCommands: whole documents become a record a line", "[data][json]") 
        "{\n\"type\": \"text2text\", \"instances\": [{\"input\": \"a\", \"output\": \"b\"}]}",
        "a|b\n"},
       {"LMFlow's conversations",
-       R"({"type": "conversation", "instances": [{"conversation_id": 1, "system": "S", "tools": [], "messages": [{"role": "user", "content": "a"}]}]})",
+       R"({"type": "conversation", "instances": [{"conversation_id": 1, "system": "S", )"
+       R"("tools": [], "messages": [{"role": "user", "content": "a"}]}]})",
        "system:S user:a\n"},
       {"a list of records", R"({"version": "1", "data": [{"question": "a", "answer": "b"}]})",
        "a\n|b\n"},
@@ -260,7 +278,8 @@ TEST_CASE("JqCommands: whole documents become a record a line", "[data][json]") 
 TEST_CASE("JqCommands: what no command keeps is named in place of one", "[data][json]") {
   const Row row = GENERATE(values<Row>({
       {"weight",
-       R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b", "weight": 0}]})",
+       R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b", )"
+       R"("weight": 0}]})",
        "1: conversations[1]: weight 0 is not implemented: the answer would be learned as any "
        "other; leave the record out"},
       {"tools", R"({"conversations": [{"from": "human", "value": "a"}], "tools": "[{}]"})",
@@ -268,7 +287,8 @@ TEST_CASE("JqCommands: what no command keeps is named in place of one", "[data][
       {"tools of Alpaca", R"({"instruction": "a", "output": "b", "tools": [{}]})",
        "1: tools is not implemented; leave it out"},
       {"function_call",
-       R"({"conversations": [{"from": "human", "value": "a"}, {"from": "function_call", "value": "b"}]})",
+       R"({"conversations": [{"from": "human", "value": "a"}, {"from": "function_call", )"
+       R"("value": "b"}]})",
        "1: conversations[1]: the role function_call is not implemented; leave the record out"},
       {"observation", R"({"conversations": [{"from": "observation", "value": "a"}]})",
        "1: conversations[0]: the role observation is not implemented; leave the record out"},
@@ -277,13 +297,15 @@ TEST_CASE("JqCommands: what no command keeps is named in place of one", "[data][
       {"mask", R"({"conversations": [{"from": "User", "value": "a"}], "mask": "Assistant"})",
        "1: mask is not implemented, but for \"User\""},
       {"an answer in a prompt",
-       R"({"prompt": [{"role": "assistant", "content": "a"}], "completion": [{"role": "assistant", "content": "b"}]})",
+       R"({"prompt": [{"role": "assistant", "content": "a"}], )"
+       R"("completion": [{"role": "assistant", "content": "b"}]})",
        "1: prompt[0]: an answer that is not to be learned is not implemented; leave the record "
        "out"},
       {"an array", R"([{"conversations": [{"from": "human", "value": "a"}], "tools": [1]}])",
        " the first record: tools is not implemented; leave it out"},
       {"LMFlow's tools",
-       R"({"type": "conversation", "instances": [{"messages": [{"role": "user", "content": "a"}], "tools": [1]}]})",
+       R"({"type": "conversation", "instances": [{"messages": [{"role": "user", )"
+       R"("content": "a"}], "tools": [1]}]})",
        "1: tools is not implemented; leave it out"},
   }));
   CAPTURE(row.name);

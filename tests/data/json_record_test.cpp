@@ -71,7 +71,7 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
       {R"({"messages": [{"role": "user"}]})", "d.jsonl:7: messages[0].content is missing"},
       {R"({"messages": [{"role": "user", "content": "a"}, {"content": "b"}]})",
        "d.jsonl:7: messages[1].role is missing"},
-      {R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]})",
+      {R"({"messages": [{"role": "user", "content": [{"type": "image", "text": "a"}]}]})",
        "d.jsonl:7: messages[0].content is a list; only text is implemented, as a string"},
       {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})",
        "d.jsonl:7: messages[0]: tool_calls is not implemented; leave it out"},
