@@ -24,8 +24,12 @@ struct OpenedFile {
 /// Opens files by one tokenizer, which is made when the first text is met.
 class DataOpener {
  public:
-  DataOpener(const config::DataSettings& data, const model::Model& model)
-      : data_(data), vocabulary_(model.vocabulary), pairs_(model.pairs) {}
+  DataOpener(const config::DataSettings& data,
+             const model::Model& model,
+             const std::string& no_chat_template)
+      : data_(data), vocabulary_(model.vocabulary), pairs_(model.pairs) {
+    if (!no_chat_template.empty()) encoders_["byte"] = data::make_byte_encoder(no_chat_template);
+  }
 
   std::vector<OpenedFile> open(const std::vector<config::DataFile>& files) {
     std::vector<OpenedFile> opened;
@@ -192,11 +196,13 @@ void split_mixture(RunData& run,
 
 }  // namespace
 
-RunData open_data(const config::TrainSettings& settings, const model::Model& model) {
+RunData open_data(const config::TrainSettings& settings,
+                  const model::Model& model,
+                  const std::string& no_chat_template) {
   const config::DataSettings& data = settings.data;
   RunData run;
   check_shard_tokenizers(run, settings);
-  DataOpener opener(data, model);
+  DataOpener opener(data, model, no_chat_template);
   if (!data.split.empty()) {
     const std::vector<OpenedFile> files = opener.open(data.train_files);
     if (files.size() == 1) {

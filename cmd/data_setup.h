@@ -27,8 +27,11 @@ struct RunData {
 
 /// Opens what the settings name, of which tokenizer and block_size are decided; several files
 /// become a mixture. Only what trains or is evaluated is opened. Ids must be below the model's
-/// vocabulary. Throws Error{input, io}.
-RunData open_data(const config::TrainSettings& settings, const model::Model& model);
+/// vocabulary. `no_chat_template` says why text that is read as bytes has none; empty: bytes were
+/// meant. Throws Error{input, io}.
+RunData open_data(const config::TrainSettings& settings,
+                  const model::Model& model,
+                  const std::string& no_chat_template);
 
 /// The held-out data, to know it again; empty without any.
 std::string describe_held_out(const RunData& run);

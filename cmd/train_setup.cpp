@@ -36,6 +36,21 @@ std::string choose_tokenizer(const config::TrainSettings& settings,
   return data.tokenizer;
 }
 
+/// Where a model has no tokenizer beside it, and so its text would be read as bytes: what messages
+/// lack.
+std::string no_chat_template(const config::TrainSettings& settings,
+                             const model::ModelConfig& model) {
+  const config::DataSettings& data = settings.data;
+  const std::string& directory = settings.model.directory;
+  const bool means_bytes = data.tokenizer != "byte" || data.tokenizer_given || directory.empty() ||
+                           model.byte_tokens || model.vocabulary() == data::byte_vocabulary;
+  if (means_bytes) return {};
+  return fmt::format(
+      "the model in {} has no tokenizer beside it, and so no chat template: add --tokenizer DIR "
+      "with its tokenizer's files",
+      directory);
+}
+
 /// Another tokenizer goes out with the model in place of its own: its files, and the ids of the
 /// tokens that begin and end texts.
 void take_tokenizer(TrainSetup& setup, const std::string& tokenizer) {
@@ -255,7 +270,7 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   setup.settings.data.tokenizer = choose_tokenizer(setup.settings, *model);
   settle_lengths(setup.settings.data, setup.model);
   RunData& opened = setup;
-  opened = open_data(setup.settings, setup.model);
+  opened = open_data(setup.settings, setup.model, no_chat_template(setup.settings, *model));
   std::ranges::move(setup.data_notes, std::back_inserter(setup.notes));
   take_tokenizer(setup, setup.settings.data.tokenizer);
   settle_bytes(setup, *model);

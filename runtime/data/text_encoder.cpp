@@ -10,6 +10,9 @@ namespace {
 
 class ByteEncoder : public TextEncoder {
  public:
+  explicit ByteEncoder(std::string no_chat_template)
+      : no_chat_template_(std::move(no_chat_template)) {}
+
   [[nodiscard]] std::string identity() const override { return "byte"; }
   [[nodiscard]] std::int64_t vocabulary() const override { return byte_vocabulary; }
   [[nodiscard]] bool is_bytes() const override { return true; }
@@ -30,9 +33,10 @@ class ByteEncoder : public TextEncoder {
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids) const override {
     return decode_bytes(ids);
   }
-  [[nodiscard]] std::string no_chat_template() const override {
-    return "the byte tokenizer has no chat template; give prompt and completion instead";
-  }
+  [[nodiscard]] std::string no_chat_template() const override { return no_chat_template_; }
+
+ private:
+  std::string no_chat_template_;
 };
 
 }  // namespace
@@ -45,8 +49,16 @@ std::string_view first_piece(const TextEncoder& encoder, std::string_view text) 
   return text;
 }
 
+std::unique_ptr<TextEncoder> make_byte_encoder(std::string no_chat_template) {
+  return std::make_unique<ByteEncoder>(std::move(no_chat_template));
+}
+
 std::unique_ptr<TextEncoder> make_encoder(const std::string& tokenizer) {
-  if (tokenizer == "byte") return std::make_unique<ByteEncoder>();
+  if (tokenizer == "byte") {
+    return make_byte_encoder(
+        "the byte tokenizer has no chat template; add --tokenizer DIR with a tokenizer that has "
+        "one, or give prompt and completion instead");
+  }
   return std::make_unique<HuggingFaceEncoder>(tokenizer);
 }
 

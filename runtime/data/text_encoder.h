@@ -59,4 +59,7 @@ std::string_view first_piece(const TextEncoder& encoder, std::string_view text);
 /// Error{input} naming the file.
 std::unique_ptr<TextEncoder> make_encoder(const std::string& tokenizer);
 
+/// Bytes, which have no chat template, with what is said of that.
+std::unique_ptr<TextEncoder> make_byte_encoder(std::string no_chat_template);
+
 }  // namespace dstrain::data

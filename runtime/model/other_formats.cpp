@@ -1,14 +1,19 @@
 #include "runtime/model/other_formats.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "runtime/base/shell_word.h"
+#include "runtime/base/units.h"
 #include "runtime/model/hf_index.h"
+#include "runtime/os/file.h"
 
 namespace dstrain::model {
 namespace {
@@ -59,6 +64,39 @@ std::string from_weights(const fs::path& directory, std::string_view option) {
   return fmt::format("to start from its weights, give {} {}", option, directory.string());
 }
 
+/// What makes a directory `to` that is read, and how it is given. `code` takes both as arguments.
+std::string conversion(const fs::path& from,
+                       const std::string& to,
+                       const std::string& code,
+                       std::string_view option) {
+  return fmt::format("\n  python3 -c \"import sys; {}\" {} {}\nand give {} {}", code,
+                     shell_path(from.string()), shell_path(to), option, shell_path(to));
+}
+
+/// The tokenizer goes along: it is read from beside the model.
+bool has_tokenizer(const fs::path& directory) {
+  constexpr std::array names{"tokenizer.json", "vocab.json", "tokenizer.model", "spiece.model",
+                             "tekken.json"};
+  return std::ranges::any_of(names, [&](const char* name) { return is_there(directory / name); });
+}
+
+std::string save_tokenizer(const fs::path& directory) {
+  return has_tokenizer(directory) ? "; T.from_pretrained(a).save_pretrained(b)" : "";
+}
+
+/// transformers' class for the model in a directory.
+std::string_view auto_class(const fs::path& directory) {
+  constexpr Bytes config_bytes_max = 16 * mebibyte;
+  const fs::path path = directory / "config.json";
+  if (!is_there(path)) return "AutoModelForCausalLM";
+  const auto config =
+      nlohmann::json::parse(read_text_file(path.string(), config_bytes_max), nullptr, false);
+  const bool pairs =
+      config.is_object() && (config.value("model_type", nlohmann::json()) == "t5" ||
+                             config.value("is_encoder_decoder", nlohmann::json()) == true);
+  return pairs ? "AutoModelForSeq2SeqLM" : "AutoModelForCausalLM";
+}
+
 std::string explain_deepspeed(const fs::path& directory,
                               const DeepSpeedFiles& files,
                               std::string_view option) {
@@ -74,22 +112,24 @@ std::string explain_deepspeed(const fs::path& directory,
       directory.string(), any.filename().string());
   if (has_safetensors(root)) return what + "; " + from_weights(root, option);
   const std::string from = root.empty() ? "." : root.string();
-  const std::string model = fmt::format("M.from_config(AutoConfig.from_pretrained('{}'))", from);
+  const std::string model = "M.from_config(AutoConfig.from_pretrained(a))";
   const std::string load =
       files.zero.empty() ? fmt::format(
-                               "import torch; m = {}; m.load_state_dict(torch.load('{}', "
+                               "import torch; m = {}; m.load_state_dict(torch.load(a + '/{}', "
                                "weights_only=False)['module'])",
-                               model, files.model.string())
+                               model, files.model.lexically_relative(root).string())
                          : fmt::format(
                                "from deepspeed.utils.zero_to_fp32 import "
-                               "load_state_dict_from_zero_checkpoint as load; m = load({}, '{}')",
-                               model, from);
+                               "load_state_dict_from_zero_checkpoint as load; m = load({}, a)",
+                               model);
+  const std::string code = fmt::format(
+      "from transformers import AutoConfig, {} as M, AutoTokenizer as T; a, b = sys.argv[1:]; {}; "
+      "m.save_pretrained(b, safe_serialization=True){}",
+      auto_class(root), load, save_tokenizer(root));
   return fmt::format(
-      "{}; convert its weights where you trust them, with the model's config.json in {}:\n"
-      "  python3 -c \"from transformers import AutoConfig, AutoModelForCausalLM as M; {}; "
-      "m.save_pretrained('{}-safetensors', safe_serialization=True)\"\n"
-      "and give {} {}-safetensors; its optimizer states cannot be taken over",
-      what, from, load, from, option, from);
+      "{}; convert its weights where you trust them, with the model's config.json in {}:{}; its "
+      "optimizer states cannot be taken over",
+      what, from, conversion(from, from + "-safetensors", code, option));
 }
 
 /// A path that ends with the directory's name: "ds/", "." and ".." do not.
@@ -103,21 +143,26 @@ fs::path named(const fs::path& path) {
 std::string explain_pickled(const fs::path& directory,
                             const fs::path& file,
                             std::string_view option) {
+  const std::string code = fmt::format(
+      "from transformers import {} as M, AutoTokenizer as T; a, b = sys.argv[1:]; "
+      "M.from_pretrained(a).save_pretrained(b, safe_serialization=True){}",
+      auto_class(directory), save_tokenizer(directory));
   return fmt::format(
       "{}: pickled weights are never read, as they can run code; convert them where you trust "
-      "them:\n  python3 -c \"from transformers import AutoModelForCausalLM as M; "
-      "M.from_pretrained('{}').save_pretrained('{}-safetensors', safe_serialization=True)\"\n"
-      "and give {} {}-safetensors",
-      file.string(), directory.string(), directory.string(), option, directory.string());
+      "them:{}",
+      file.string(), conversion(directory, directory.string() + "-safetensors", code, option));
 }
 
+/// An adapter without a tokenizer has that of its model.
 std::string explain_adapter(const fs::path& directory, std::string_view option) {
-  return fmt::format(
-      "{}: is an adapter of PEFT, not a model; merge it into its model first:\n"
-      "  python3 -c \"from peft import AutoPeftModelForCausalLM as M; "
-      "M.from_pretrained('{}').merge_and_unload().save_pretrained('{}-merged')\"\n"
-      "and give {} {}-merged",
-      directory.string(), directory.string(), directory.string(), option, directory.string());
+  const std::string code = fmt::format(
+      "from peft import AutoPeftModelForCausalLM as M; from transformers import AutoTokenizer as "
+      "T; a, b = sys.argv[1:]; m = M.from_pretrained(a); m.merge_and_unload().save_pretrained(b); "
+      "T.from_pretrained({}).save_pretrained(b)",
+      has_tokenizer(directory) ? "a" : "m.peft_config['default'].base_model_name_or_path");
+  return fmt::format("{}: is an adapter of PEFT, not a model; merge it into its model first:{}",
+                     directory.string(),
+                     conversion(directory, directory.string() + "-merged", code, option));
 }
 
 /// The cache of the hub keeps each revision of a model in a directory of its own, whose name is in

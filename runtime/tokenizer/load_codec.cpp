@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "runtime/base/error.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/os/file.h"
 #include "runtime/tokenizer/gpt2_files.h"
 #include "runtime/tokenizer/sentencepiece_codec.h"
@@ -40,9 +41,9 @@ std::string explain_other_tokenizer(const fs::path& directory) {
   const auto convert = [&](const char* file, const char* format) {
     return fmt::format(
         "{}: a tokenizer in {}, which is not read; make a tokenizer.json of it:\n"
-        "  python3 -c \"from transformers import AutoTokenizer as T; "
-        "T.from_pretrained('{}').save_pretrained('{}')\"",
-        (directory / file).string(), format, directory.string(), directory.string());
+        "  python3 -c \"import sys; from transformers import AutoTokenizer as T; a = sys.argv[1]; "
+        "T.from_pretrained(a).save_pretrained(a)\" {}",
+        (directory / file).string(), format, shell_path(directory.string()));
   };
   if (fs::exists(directory / "spiece.model")) return convert("spiece.model", "T5's form");
   if (fs::exists(directory / "tekken.json"))

@@ -102,8 +102,8 @@ TEST_CASE("EncodeRecord: roles under other names are told with those known", "[d
 TEST_CASE("EncodeRecord: messages without a template are refused", "[data][records]") {
   const Record chat{.kind = RecordKind::messages, .messages = {{"user", "ab"}}};
   CHECK(error_of([&] { data::encode_record(chat, *data::make_encoder("byte"), "d.jsonl:2"); }) ==
-        "d.jsonl:2: messages: the byte tokenizer has no chat template; give prompt and completion "
-        "instead");
+        "d.jsonl:2: messages: the byte tokenizer has no chat template; add --tokenizer DIR with a "
+        "tokenizer that has one, or give prompt and completion instead");
   CHECK(error_of([&] { data::encode_record(chat, WordEncoder(), "d.jsonl:2"); }) ==
         "d.jsonl:2: messages: there is no chat template");
 }

@@ -156,14 +156,23 @@ TEST_CASE("Model: text under a vocabulary of other tokens is refused", "[e2e][mo
       "tokens.bin", "refused", {"--model_name_or_path", model.string(), "--validation_file", text});
   CHECK(held_out.status == 2);
   CHECK_THAT(held_out.err, ContainsSubstring(text + ": is text, and the model in"));
+  const std::string chats = folder.path() / "chats.jsonl";
+  write_bytes(chats, R"({"messages": [{"role": "user", "content": "a"}]})");
+  const TrainRun chat = train_on(chats, "refused", {"--model_name_or_path", model.string()});
+  CHECK(chat.status == 2);
+  CHECK_THAT(chat.err, ContainsSubstring(chats + ":1: messages: the model in " + model.string() +
+                                         " has no tokenizer beside it, and so no chat template: "
+                                         "add --tokenizer DIR"));
 
   const TrainRun typed =
       train("typed", {"--model_name_or_path", model.string(), "--tokenizer", "byte"});
   REQUIRE(typed.status == 0);
   CHECK(test::read_json(folder.path() / "typed/config.json")["dstrain_tokenizer"] == "byte");
-  // A model of bytes is known again.
+  // A model of bytes is known again, and has no other tokenizer.
   const std::string of_bytes = folder.path() / "typed";
   CHECK(train("again", {"--model_name_or_path", of_bytes}).status == 0);
+  CHECK_THAT(train_on(chats, "chat", {"--model_name_or_path", of_bytes}).err,
+             ContainsSubstring("the byte tokenizer has no chat template"));
   const Words generate{"generate",         "--prompt", "the",
                        "--max_new_tokens", "1",        "--model_name_or_path"};
   CHECK_THAT(run_command(joined(generate, {model.string()})).err,
@@ -241,6 +250,7 @@ TEST_CASE("Model: what other programs write is named with what to do", "[e2e][mo
   fs::create_directories(pickled);
   write_bytes(pickled / "config.json", "{\"model_type\": \"gpt2\"}");
   write_bytes(pickled / "pytorch_model.bin", "\x80\x02");
+  write_bytes(pickled / "tokenizer.json", "{}");
   const fs::path trainer = folder.path() / "checkpoint-500";
   fs::copy(test::golden_folder / "model", trainer);
   write_bytes(trainer / "optimizer.pt", "\x80\x02");
@@ -269,7 +279,9 @@ TEST_CASE("Model: what other programs write is named with what to do", "[e2e][mo
     check(command, deepspeed,
           {"is a checkpoint of DeepSpeed in pickled files", "can run code",
            "load_state_dict_from_zero_checkpoint"});
-    check(command, pickled, {"pickled weights are never read", "save_pretrained"});
+    check(command, pickled,
+          {"pickled weights are never read",
+           "T.from_pretrained(a).save_pretrained(b)\" " + pickled.string()});
     for (const std::string name : {"gpt2", "t5-small", "google-t5/t5-small"}) {
       const bool names_model = command == start || command == generate;
       const std::string hint = names_model ? "; a model of the Hugging Face hub" : "\n";

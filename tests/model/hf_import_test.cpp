@@ -268,14 +268,30 @@ TEST_CASE("HfWeights: a directory without safetensors is explained", "[model][hf
   CHECK_THAT(import_error(directory),
              Catch::Matchers::StartsWith("DIR: holds neither model.safetensors nor"));
   write_file(directory.path() / "adapter_config.json", "{}");
+  CHECK_THAT(
+      import_error(directory),
+      Catch::Matchers::StartsWith("DIR: is an adapter of PEFT, not a model") &&
+          Catch::Matchers::ContainsSubstring("merge_and_unload") &&
+          Catch::Matchers::ContainsSubstring("T.from_pretrained(m.peft_config['default'].") &&
+          Catch::Matchers::EndsWith(" DIR DIR-merged\nand give --model_name_or_path DIR-merged"));
+  write_file(directory.path() / "tokenizer.json", "{}");
   CHECK_THAT(import_error(directory),
-             Catch::Matchers::StartsWith("DIR: is an adapter of PEFT, not a model") &&
-                 Catch::Matchers::ContainsSubstring("merge_and_unload"));
+             Catch::Matchers::ContainsSubstring("T.from_pretrained(a).save_pretrained(b)"));
   fs::remove(directory.path() / "adapter_config.json");
   write_file(directory.path() / "pytorch_model.bin", "\x80\x02");
   CHECK_THAT(import_error(directory),
              Catch::Matchers::StartsWith("DIR/pytorch_model.bin: pickled weights are never read") &&
-                 Catch::Matchers::ContainsSubstring("save_pretrained"));
+                 Catch::Matchers::ContainsSubstring("import AutoModelForCausalLM as M") &&
+                 Catch::Matchers::ContainsSubstring(
+                     "safe_serialization=True); T.from_pretrained(a).save_pretrained(b)\" DIR "
+                     "DIR-safetensors\nand give --model_name_or_path DIR-safetensors"));
+  write_file(directory.path() / "config.json", R"({"model_type": "t5"})");
+  CHECK_THAT(import_error(directory),
+             Catch::Matchers::ContainsSubstring("import AutoModelForSeq2SeqLM as M"));
+  fs::remove(directory.path() / "config.json");
+  fs::remove(directory.path() / "tokenizer.json");
+  CHECK_THAT(import_error(directory),
+             Catch::Matchers::ContainsSubstring("safe_serialization=True)\" DIR "));
   fs::remove(directory.path() / "pytorch_model.bin");
   write_file(directory.path() / "model-q4.gguf", "GGUF");
   CHECK_THAT(import_error(directory),
@@ -301,7 +317,8 @@ TEST_CASE("HfWeights: a directory without safetensors is explained", "[model][hf
                    Catch::Matchers::ContainsSubstring("load_state_dict_from_zero_checkpoint") &&
                    Catch::Matchers::ContainsSubstring("--model_name_or_path DIR-safetensors"));
     fs::remove(directory.path() / tag / "zero_pp_rank_0_mp_rank_00_optim_states.pt");
-    CHECK_THAT(import_error(directory), Catch::Matchers::ContainsSubstring("torch.load('DIR/"));
+    CHECK_THAT(import_error(directory),
+               Catch::Matchers::ContainsSubstring("torch.load(a + '/" + tag));
     fs::remove(directory.path() / tag / "mp_rank_00_model_states.pt");
   }
   CHECK_THAT(error_of([&] { HfWeights((directory.path() / "no").string(), specs, gpt2_names); }),
