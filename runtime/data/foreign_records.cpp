@@ -218,7 +218,8 @@ Program program_for(const json& record) {
   }
   if (const auto pair = find_pair(record)) return pair_program(record, *pair);
   if (has_text(record, "chosen")) return "{text: .chosen}";
-  if (has_text(record, "content")) return "{text: .content}";
+  const bool is_turn = record.contains("role") || record.contains("from");
+  if (has_text(record, "content") && !is_turn) return "{text: .content}";
   return list_program(record);
 }
 

@@ -185,7 +185,8 @@ std::optional<std::string> history_in_jq(const json& record) {
 std::optional<std::string> turns_program(const json& record) {
   for (const std::string_view key : list_keys) {
     const json* const turns = find_list(record, key);
-    if (turns == nullptr) continue;
+    // UltraChat's data are strings; others have a list of records there.
+    if (turns == nullptr || (key == "data" && !turns->front().is_string())) continue;
     if (auto program = program_of(record, key, turns->front())) return program;
   }
   return std::nullopt;

@@ -268,6 +268,9 @@ TEST_CASE("JqCommands: whole documents become a record a line", "[data][json]") 
        R"({"type": "conversation", "instances": [{"conversation_id": 1, "system": "S", )"
        R"("tools": [], "messages": [{"role": "user", "content": "a"}]}]})",
        "system:S user:a\n"},
+      {"a list of pairs",
+       R"({"data": [{"input": "a", "output": "b"}, {"input": "c", "output": "d"}]})",
+       "a\n|b\nc\n|d\n"},
       {"a list of records", R"({"version": "1", "data": [{"question": "a", "answer": "b"}]})",
        "a\n|b\n"},
   }));

@@ -117,6 +117,8 @@ TEST_CASE("JsonRecord: records of other programs are named with their conversion
   CHECK_THAT(error(R"({"messages": [{"from": "human", "value": "a"}]})"),
              Catch::Matchers::StartsWith("d.jsonl:7: messages[0] has from, value in place of "
                                          "role and content: jq -c '. + {messages: ["));
+  CHECK_THAT(error(R"({"role": "user", "content": "a"})"),
+             Catch::Matchers::EndsWith("messages, but content, role"));
   CHECK_THAT(error(R"({"a": 1, "b": 2})"), Catch::Matchers::EndsWith("messages, but a, b"));
 }
 
