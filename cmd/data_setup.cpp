@@ -226,7 +226,10 @@ RunData open_data(const config::TrainSettings& settings,
     return source && source->is_text();
   };
   if (is_text(run.training_data) || is_text(run.validation_data)) {
-    run.text_encoder = opener.encoder().identity();
+    const data::TextEncoder& encoder = opener.encoder();
+    run.text_encoder = encoder.identity();
+    run.encloses_texts = !encoder.beginning().empty() || !encoder.ending().empty();
+    run.ends_records = encoder.end_of_text() && encoder.ending().empty();
   }
   if (data.tokenizer != "byte" && !is_models_own(data.tokenizer, settings.model.directory)) {
     run.text_tokens = text_tokens(opener.encoder(), model.vocabulary);

@@ -84,6 +84,18 @@ bool drops_micro_steps(const TrainSetup& setup) {
   return settings.data.drop_last && left >= settings.train_batch_size / settings.accumulation_steps;
 }
 
+/// run_clm.py tokenizes each line of a text, and each record, as a text of its own.
+void add_text_differences(const TrainSetup& setup, std::vector<std::string>& found) {
+  if (!setup.training_data || !setup.training_data->is_text()) return;
+  const bool records = setup.training_data->packing().has_value();
+  if (!records && setup.encloses_texts) {
+    found.emplace_back("no special tokens around lines of a text (there around each)");
+  }
+  if (records && setup.ends_records && setup.training_data->counts_all_labels()) {
+    found.emplace_back("an end-of-text token behind each record (there none)");
+  }
+}
+
 std::vector<std::string> differences(const TrainSetup& setup) {
   constexpr std::int64_t trainers_logging_steps = 500;
   const config::TrainSettings& settings = setup.settings;
@@ -104,6 +116,7 @@ std::vector<std::string> differences(const TrainSetup& setup) {
   if (setup.training_data && setup.training_data->counts_all_labels()) {
     found.emplace_back("samples of block_size + 1 tokens (in run_clm.py of block_size)");
   }
+  add_text_differences(setup, found);
   if (setup.training_data && setup.training_data->sizes().source > 0 &&
       settings.accumulation_steps > 1) {
     found.emplace_back("a step's loss is the mean of its micro-batches (there their sum, for T5)");

@@ -23,7 +23,7 @@ TEST_CASE("Lost output: a directory that is removed while a training runs is tol
   const ResumableRun run{.ranks = 2, .more = {"--logging_steps", "1"}};
   std::vector<std::string> command = run.endless(output);
   // The last one typed counts.
-  command.insert(command.end(), {"--max_steps", "3000"});
+  command.insert(command.end(), {"--max_steps", "1000"});
   test::Launch launch(command, {.env = {}, .directory = test::golden_folder.string()});
   REQUIRE(launch.wait_for_output("step 3/"));
   fs::remove_all(output);

@@ -133,6 +133,40 @@ TEST_CASE("Tokenizer: text trains as its tokens do and the model keeps the token
   CHECK_THAT(said.err, !ContainsSubstring("read as bytes"));
 }
 
+TEST_CASE("Tokenizer: tokens around texts that run_clm sets otherwise are told", "[e2e]") {
+  struct Row {
+    const char* tokenizer;
+    const char* file;
+    const char* told;  ///< empty: nothing
+  };
+  const auto [name, file, told] = GENERATE(
+      Row{"llama3", "text.txt", "no special tokens around lines of a text (there around each)"},
+      Row{"gpt2", "text.txt", ""},
+      Row{"gpt2", "text.jsonl", "an end-of-text token behind each record (there none)"});
+  const test::TempDir folder;
+  std::ofstream(folder.path() / "text.txt") << some_text();
+  {
+    std::ofstream records(folder.path() / "text.jsonl");
+    for (int i = 0; i < 60; ++i)
+      records << R"({"text": "Line of a text about tokens."})"
+              << "\n";
+  }
+  const TrainRun run = test::run_train(
+      1, nullptr, folder.path() / "out",
+      joined(small_model,
+             {"--config_overrides", "vocab_size=1203,n_layer=1,n_embd=8,n_head=1,n_positions=64",
+              "--max_steps", "1", "--train_file", (folder.path() / file).string(), "--tokenizer",
+              (test::golden_folder / "tokenizers" / name).string()}),
+      {{"DSTRAIN_CACHE", (folder.path() / "cache").string()}});
+  CAPTURE(name, file, run.err);
+  REQUIRE(run.status == 0);
+  CHECK_THAT(run.err, ContainsSubstring(told));
+  if (*told == 0) {
+    CHECK_THAT(run.err,
+               !ContainsSubstring("special tokens around") && !ContainsSubstring("behind each"));
+  }
+}
+
 TEST_CASE("Tokenizer: what is no tokenizer is refused before ranks start", "[e2e]") {
   const test::TempDir folder;
   const fs::path text = folder.path() / "text.txt";
