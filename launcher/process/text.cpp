@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/number.h"
+#include "runtime/base/shell_word.h"
 
 namespace dstrain::launcher {
 
@@ -48,19 +49,6 @@ Result<std::vector<std::string>> split_words(std::string_view text) {
   if (quote != '\0') return Failure{"a quote is not closed"};
   if (word) words.push_back(*word);
   return words;
-}
-
-std::string shell_quote(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  out += '\'';
-  return out;
 }
 
 std::string shell_command(std::string_view script, const std::vector<std::string>& words) {

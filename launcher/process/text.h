@@ -20,10 +20,6 @@ std::string first_line_of_file(const std::string& path);
 /// backslash outside single quotes takes the next character as it is. Nothing is expanded.
 Result<std::vector<std::string>> split_words(std::string_view text);
 
-/// `text` as one word for any shell: between single quotes it is taken as it is; a quote itself
-/// stands outside, after a backslash.
-std::string shell_quote(std::string_view text);
-
 /// The command line that has any login shell become a POSIX one, which runs `script` with `words`
 /// as $0, $1 and so on. A script is one line: not every login shell takes a line end between
 /// quotes.

@@ -13,8 +13,7 @@ bool is_plain(char c) {
 
 }  // namespace
 
-std::string shell_word(std::string_view text) {
-  if (!text.empty() && std::ranges::all_of(text, is_plain)) return std::string(text);
+std::string shell_quote(std::string_view text) {
   std::string word = "'";
   for (const char c : text) {
     if (c == '\'') {
@@ -24,6 +23,11 @@ std::string shell_word(std::string_view text) {
     }
   }
   return word + '\'';
+}
+
+std::string shell_word(std::string_view text) {
+  const bool plain = !text.empty() && std::ranges::all_of(text, is_plain);
+  return plain ? std::string(text) : shell_quote(text);
 }
 
 std::string shell_path(const std::string& path) {

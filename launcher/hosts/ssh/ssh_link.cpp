@@ -11,8 +11,8 @@
 #include "launcher/hosts/ssh/connection.h"
 #include "launcher/hosts/ssh/copy_programs.h"
 #include "launcher/process/pipes.h"
-#include "launcher/process/text.h"
 #include "runtime/base/error.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/base/unique_handle.h"
 
 namespace dstrain::launcher {
