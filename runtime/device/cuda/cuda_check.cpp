@@ -9,7 +9,8 @@ namespace {
 std::string_view remedy(cudaError_t error) {
   switch (error) {
     case cudaErrorInsufficientDriver:
-      return "there is no NVIDIA driver, or one older than CUDA 13 needs: see nvidia-smi";
+      return "there is no NVIDIA driver, or one that is too old for the CUDA of this build: see "
+             "nvidia-smi";
     case cudaErrorNoDevice:
       return "no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES";
     case cudaErrorNoKernelImageForDevice:
