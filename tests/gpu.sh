@@ -154,7 +154,8 @@ folder_of() {
 set_up() {
   tar -xzf "$here/dstrain.tar.gz" -C "$work" || return 1
   local cublas driver reason
-  cublas=$(folder_of libcublasLt.so.13)
+  cublas=$(ldd "$tree/bin/libdstrain_cuda.so" | grep -o 'libcublasLt\.so\.[0-9]*' | head -1)
+  cublas=$(folder_of "$cublas")  # of the CUDA that the plug-in was built with
   driver=$(folder_of libcuda.so.1)
   # PyTorch's own libraries come first for it, and NCCL may be one of them.
   export MACHINE_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
