@@ -1,14 +1,34 @@
 #include "runtime/config/ds_config.h"
 
+#include "runtime/base/error.h"
 #include "runtime/config/json_reader.h"
 #include "runtime/config/schema_check.h"
 #include "runtime/os/file.h"
 
 namespace dstrain::config {
+namespace {
+
+/// accelerate's and LLaMA-Factory's files, which begin with "key: value".
+void refuse_yaml(std::string_view text, const std::string& file) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == text.npos) return;
+  const std::string_view line = text.substr(first, text.find('\n', first) - first);
+  const std::size_t key = line.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+  const bool yaml = line.starts_with("---") || (key > 0 && key < line.size() && line[key] == ':');
+  if (!yaml) return;
+  fail(ErrorCode::config,
+       "{}: is YAML; the configuration is DeepSpeed's JSON. What accelerate's files say is typed: "
+       "num_processes is dstrain --num_gpus N, mixed_precision train --bf16, zero_stage train "
+       "--zero_stage N, gradient_clipping --max_grad_norm X",
+       file);
+}
+
+}  // namespace
 
 DsConfig DsConfig::parse(std::string text, const std::string& file) {
   DsConfig config;
   config.problems_ = Problems(file);
+  refuse_yaml(text, file);
   const JsonValue root = read_json(text, config.problems_);
   CheckedConfig checked = check_against_schema(root, config.problems_);
   config.values_ = std::move(checked.values);

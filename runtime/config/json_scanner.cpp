@@ -77,6 +77,8 @@ bool is_placeholder(std::string_view word) {
          std::ranges::all_of(word, [](char c) { return is_upper(c) || is_digit(c) || c == '_'; });
 }
 
+constexpr std::string_view no_infinity =
+    "JSON has no infinity; leave the key out, or write a large number";
 constexpr std::string_view write_the_value = "this is a placeholder; write its value";
 
 std::string_view advice(std::string_view word) {
@@ -91,10 +93,10 @@ std::string_view advice(std::string_view word) {
       {"NaN", "JSON has no NaN"},
       {"nan", "JSON has no NaN"},
       {"NAN", "JSON has no NaN"},
-      {"Infinity", "JSON has no infinity"},
-      {"inf", "JSON has no infinity"},
-      {"INF", "JSON has no infinity"},
-      {"INFINITY", "JSON has no infinity"},
+      {"Infinity", no_infinity},
+      {"inf", no_infinity},
+      {"INF", no_infinity},
+      {"INFINITY", no_infinity},
       {"yes", "write true"},
       {"no", "write false"},
   }};

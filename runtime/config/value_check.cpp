@@ -78,10 +78,23 @@ bool has_type(const JsonValue& value, KeyType type) {
   return false;
 }
 
-/// What to write instead of a quoted number or boolean; empty when that is not the mistake.
-std::string unquoted(const JsonValue& value, KeyType type) {
+/// What to write instead of a boolean or a word in place of a section, a quoted number or a quoted
+/// boolean; empty when that is not the mistake.
+std::string instead(const JsonValue& value, const Key& key) {
+  const KeyType type = key.type;
+  const auto has = [&](const char* name) {
+    return find_key(fmt::format("{}.{}", key.path, name)) != nullptr;
+  };
+  if (type == KeyType::section && value.is(Kind::boolean) && has("enabled")) {
+    return fmt::format("; write {{\"enabled\": {}}}", to_text(value));
+  }
   if (!value.is(Kind::string)) return {};
-  const bool numeric = parse_number<double>(value.text).has_value();
+  if (type == KeyType::section && has("device")) {
+    return fmt::format("; write {{\"device\": \"{}\"}}", value.text);
+  }
+  const std::optional<double> number = parse_number<double>(value.text);
+  if (number && !std::isfinite(*number)) return "; leave the key out, or write a large number";
+  const bool numeric = number.has_value();
   const bool wants_number = type == KeyType::integer || type == KeyType::number;
   const bool logical = value.text == "true" || value.text == "false";
   const bool quoted = (numeric && wants_number) || (logical && type == KeyType::boolean);
@@ -122,7 +135,7 @@ bool check_type(const Key& key,
   }
   problems.add(value.position, path,
                fmt::format("expected {}, got {}{}", type_name(key.type), to_text(value),
-                           unquoted(value, key.type)));
+                           instead(value, key)));
   return false;
 }
 

@@ -38,23 +38,21 @@ struct Pair {
 };
 
 std::optional<Pair> find_pair(const json& record) {
-  static constexpr std::array<Pair, 17> known{{{"instruction", "output"},
-                                               {"instruction", "response"},
-                                               {"instruction", "chosen"},
-                                               {"prompt", "completion"},
-                                               {"prompt", "response"},
-                                               {"prompt", "chosen"},
-                                               {"question", "answer"},
-                                               {"question", "response"},
-                                               {"question", "chosen"},
-                                               {"query", "response"},
-                                               {"query", "answer"},
-                                               {"query", "chosen"},
-                                               {"problem", "solution"},
-                                               {"input", "output"},
-                                               {"input", "target"},
-                                               {"input", "chosen"},
-                                               {"source", "target"}}};
+  static constexpr std::array<Pair, 28> known{
+      {{"instruction", "output"}, {"instruction", "response"},
+       {"instruction", "chosen"}, {"prompt", "completion"},
+       {"prompt", "response"},    {"prompt", "chosen"},
+       {"question", "answer"},    {"question", "response"},
+       {"question", "chosen"},    {"query", "response"},
+       {"query", "answer"},       {"query", "chosen"},
+       {"problem", "solution"},   {"input", "output"},
+       {"input", "target"},       {"input", "chosen"},
+       {"source", "target"},      {"src", "tgt"},
+       {"inputs", "targets"},     {"prompt", "answer"},
+       {"document", "summary"},   {"article", "highlights"},
+       {"human", "bot"},          {"user", "assistant"},
+       {"content", "summary"},    {"content", "answer"},
+       {"content", "output"},     {"content", "target"}}};
   const auto* const found = std::ranges::find_if(known, [&](const Pair& pair) {
     return has_text(record, pair.question) && has_text(record, pair.answer);
   });
@@ -156,9 +154,24 @@ Program message_pair_program(const json& record) {
   return std::nullopt;
 }
 
+/// Whether it is a text under another name: what else is in it says where that comes from.
+bool is_document(const json& record) {
+  static constexpr std::array<std::string_view, 22> others{
+      "content",   "author", "category", "date",      "domain",  "ext",  "file", "hash",
+      "hexsha",    "id",     "lang",     "language",  "license", "name", "path", "repo",
+      "repo_name", "source", "tags",     "timestamp", "title",   "url"};
+  return has_text(record, "content") && std::ranges::all_of(record.items(), [](const auto& item) {
+           return !item.value().is_string() ||
+                  std::ranges::find(others, item.key()) != others.end();
+         });
+}
+
 /// Of a record with more than one of text, prompt with completion, and messages: what leaves one.
 Program choice_program(const json& record) {
   const bool text = record.contains("text");
+  if (has_text(record, "text") && has_text(record, "completion") && record.size() == 2) {
+    return ". + {prompt: .text} | del(.text)";
+  }
   const bool messages = has_list(record, "messages");
   const bool completion = record.contains("prompt") && record.contains("completion");
   std::vector<std::string> others;
@@ -205,8 +218,24 @@ Program list_program(const json& record) {
   return fmt::format(".{}[]", key) + (*each == "." ? "" : " | " + *each);
 }
 
+/// Of a table by columns, {"prompt": ["a", "b"], "completion": ["c", "d"]}: its rows.
+Program columns_program(const json& table) {
+  json row = json::object();
+  for (const auto& [key, value] : table.items()) {
+    const bool fits = value.is_array() && !value.empty() && value.front().is_string() &&
+                      value.size() == table.front().size();
+    if (!fits) return std::nullopt;
+    row[key] = value.front();
+  }
+  const Program each = program_for(row);
+  if (!each) return std::nullopt;
+  return fmt::format(". as $t | range(.[\"{}\"] | length) as $i | $t | map_values(.[$i])",
+                     table.items().begin().key()) +
+         (*each == "." ? "" : " | " + *each);
+}
+
 Program program_for(const json& record) {
-  if (!record.is_object()) return std::nullopt;
+  if (!record.is_object() || record.empty()) return std::nullopt;
   if (Program choice = choice_program(record)) return choice;
   if (has_text(record, "text")) return ".";
   if (Program pair = message_pair_program(record)) return pair;
@@ -218,8 +247,8 @@ Program program_for(const json& record) {
   }
   if (const auto pair = find_pair(record)) return pair_program(record, *pair);
   if (has_text(record, "chosen")) return "{text: .chosen}";
-  const bool is_turn = record.contains("role") || record.contains("from");
-  if (has_text(record, "content") && !is_turn) return "{text: .content}";
+  if (is_document(record)) return ". + {text: .content} | del(.content)";
+  if (Program rows = columns_program(record)) return rows;
   return list_program(record);
 }
 
@@ -271,6 +300,11 @@ std::string document_conversion(std::string_view document, const std::string& fi
   std::string_view text = document.substr(is_array ? 1 : 0);
   text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   if (is_array && text.starts_with('"')) return jq_command(".[] | {text: .}", file);
+  if (is_array && text.starts_with('[')) {
+    const std::optional<json> inner = first_value(text);
+    const bool turns = inner && inner->is_array() && !inner->empty() && inner->front().is_object();
+    return jq_command(turns ? ".[] | {messages: .}" : ".[]", file);
+  }
   const std::optional<json> first = text.starts_with('{') ? first_value(text) : std::nullopt;
   Program program;
   if (first) {

@@ -67,7 +67,14 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
       {R"({"gradient_clipping": -1})",
        "ds.json:1:23: gradient_clipping: must be at least 0, got -1"},
       {R"({"zero_optimization": 3})", "ds.json:1:23: zero_optimization: expected an object, got 3"},
-      {R"({"fp16": true})", "ds.json:1:10: fp16: expected an object, got true"},
+      {R"({"fp16": true})",
+       R"(ds.json:1:10: fp16: expected an object, got true; write {"enabled": true})"},
+      {R"({"zero_optimization": {"offload_optimizer": "cpu"}})",
+       R"(ds.json:1:45: zero_optimization.offload_optimizer: expected an object, got "cpu"; write )"
+       R"({"device": "cpu"})"},
+      {R"({"steps_per_print": "inf"})",
+       R"(ds.json:1:21: steps_per_print: expected a whole number, got "inf"; leave the key out, or )"
+       "write a large number"},
       {R"({"steps_per_print": "auto"})",
        R"(ds.json:1:21: steps_per_print: "auto" has no meaning here; give a value)"},
       {R"({"communication_data_type": "fp23"})",
@@ -156,6 +163,13 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
   }));
   CAPTURE(row.text);
   CHECK(config_error(row.text) == row.message);
+}
+
+TEST_CASE("DsConfig: a YAML file is named as one", "[config][ds_config]") {
+  for (const char* text : {"compute_environment: LOCAL_MACHINE\nzero_stage: 3\n", "---\na: b\n"}) {
+    CHECK(
+        config_error(text).starts_with("ds.json: is YAML; the configuration is DeepSpeed's JSON"));
+  }
 }
 
 TEST_CASE("DsConfig: all problems at once in the order of the file", "[config][ds_config]") {

@@ -172,6 +172,8 @@ TEST_CASE("JsonReader: errors name the place", "[config][json]") {
       {"{\"a\": True}", "ds.json:1:7: True: that is Python; write true"},
       {"{\"a\": None}", "ds.json:1:7: None: that is Python; write null"},
       {"{\"a\": NaN}", "ds.json:1:7: NaN: JSON has no NaN"},
+      {"{\"a\": Infinity}",
+       "ds.json:1:7: Infinity: JSON has no infinity; leave the key out, or write a large number"},
       {"{\"a\": cpu}",
        "ds.json:1:7: cpu: words need double quotes; HJSON's strings without them are not "
        "supported"},

@@ -208,7 +208,10 @@ TEST_CASE("JqCommands: questions with answers become prompt and completion", "[d
        R"("output": "d"}]})",
        "### Instruction:\na\n\n### Input:\nc\n\n### Response:\n|b\n"
        "### Instruction:\na\n\n### Response:\n|d\n"},
-      {"content", R"({"content": "a"})", "a\n"},
+      {"content", R"({"content": "a", "path": "p", "stars": 3})", "a\n"},
+      {"AdvertiseGen", R"({"content": "a", "summary": "b"})", "a\n|b\n"},
+      {"a summary", R"({"document": "a", "summary": "b", "id": "1"})", "a\n|b\n"},
+      {"a text and its completion", R"({"text": "a", "completion": "b"})", "a|b\n"},
       {"text in parts",
        R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"},)"
        R"( {"type": "text", "text": "b"}]}]}
@@ -271,6 +274,11 @@ TEST_CASE("JqCommands: whole documents become a record a line", "[data][json]") 
       {"a list of pairs",
        R"({"data": [{"input": "a", "output": "b"}, {"input": "c", "output": "d"}]})",
        "a\n|b\nc\n|d\n"},
+      {"a list of conversations",
+       R"([[{"role": "user", "content": "a"}], [{"role": "user", "content": "b"}]])",
+       "user:a\nuser:b\n"},
+      {"a table by columns", R"([{"instruction": ["a", "c"], "output": ["b", "d"]}])",
+       "### Instruction:\na\n\n### Response:\n|b\n### Instruction:\nc\n\n### Response:\n|d\n"},
       {"a list of records", R"({"version": "1", "data": [{"question": "a", "answer": "b"}]})",
        "a\n|b\n"},
   }));

@@ -58,7 +58,7 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
        ".response} | del(.response)' d.jsonl > d-converted.jsonl"},
       {R"({"content": "a", "meta": {}})",
        "d.jsonl:7: has neither text, nor prompt and completion, nor messages, but content, meta: "
-       "jq -c '{text: .content}' d.jsonl > d-converted.jsonl"},
+       "jq -c '. + {text: .content} | del(.content)' d.jsonl > d-converted.jsonl"},
       {R"({"text": NaN})", "d.jsonl:7: text is null, not a string"},
       {R"({"completion": "a"})", "d.jsonl:7: prompt is missing"},
       {R"({"prompt": [{"role": "user"}], "completion": "a"})",
