@@ -26,6 +26,13 @@ constexpr std::string_view printed =
 constexpr std::string_view config = "did you mean train --deepspeed FILE?";
 constexpr std::string_view shards =
     "did you mean train --deepspeed FILE? zero_optimization.stage 3 shards as FSDP does";
+constexpr std::string_view precision = "did you mean train --bf16?";
+constexpr std::string_view offload_optimizer =
+    "did you mean train --deepspeed FILE with {\"zero_optimization\": {\"offload_optimizer\": "
+    "{\"device\": \"cpu\"}}}?";
+constexpr std::string_view offload_param =
+    "did you mean train --deepspeed FILE with {\"zero_optimization\": {\"offload_param\": "
+    "{\"device\": \"cpu\"}}}?";
 constexpr std::string_view for_srun = "did you mean --launcher_args \"OPTION\", for srun?";
 constexpr std::string_view for_mpirun = "did you mean --launcher_args \"OPTION\", for mpirun?";
 }  // namespace reply
@@ -69,17 +76,22 @@ constexpr std::array hints{
     Hint{"--gpu_ids", reply::slots},
     Hint{"--multi_gpu", "leave it out: all slots of all hosts get a rank"},
     Hint{"--cpu", "did you mean --device cpu?"},
-    Hint{"--config_file", "what that file says are launch options (dstrain --help)"},
-    Hint{"--mixed_precision", "did you mean train --bf16?"},
+    Hint{"--config_file",
+         "YAML is not read; type its options: num_processes is --num_gpus, num_machines "
+         "--num_nodes, mixed_precision train --bf16, zero_stage train --zero_stage, "
+         "gradient_clipping train --max_grad_norm, and offloading is a part of train --deepspeed "
+         "FILE"},
+    Hint{"--mixed_precision", reply::precision},
     Hint{"--use_deepspeed", reply::config},
     Hint{"--deepspeed_config_file", reply::config},
-    Hint{"--zero_stage", reply::config},
-    Hint{"--gradient_accumulation_steps", "did you mean train --gradient_accumulation_steps?"},
-    Hint{"--gradient_clipping", reply::config},
-    Hint{"--offload_optimizer_device", reply::config},
-    Hint{"--offload_param_device", reply::config},
-    Hint{"--zero3_init_flag", reply::config},
-    Hint{"--zero3_save_16bit_model", reply::config},
+    Hint{"--zero_stage", "train --zero_stage"},
+    Hint{"--gradient_accumulation_steps", "train --gradient_accumulation_steps"},
+    Hint{"--gradient_clipping", "train --max_grad_norm"},
+    Hint{"--offload_optimizer_device", reply::offload_optimizer},
+    Hint{"--offload_param_device", reply::offload_param},
+    Hint{"--zero3_init_flag",
+         "leave it out: every rank makes or reads only its share of the weights"},
+    Hint{"--zero3_save_16bit_model", "leave it out: model.safetensors is always written"},
     Hint{"--use_fsdp", reply::shards},
     Hint{"--dynamo_backend", "leave it out: ranks run compiled code"},
     Hint{"--same_network", "leave it out: hosts need only reach each other"},
@@ -153,6 +165,22 @@ bool names_slots(std::string_view hint, std::string_view value) {
   return numbers && (hint == reply::slots || (hint == reply::ranks && list));
 }
 
+/// "train --zero_stage", an option of train that takes the same value.
+bool names_train_option(std::string_view hint) {
+  return hint.starts_with("train --");
+}
+
+/// What the value says instead of the hint; empty: nothing.
+std::string_view hint_of_value(std::string_view hint, std::string_view value) {
+  if (hint == reply::slots && value == "all") {
+    return "leave it out: all slots of all hosts get a rank";
+  }
+  if (hint == reply::precision && value == "no") return "leave it out: training is in fp32";
+  if (hint == reply::precision && value == "fp16") return "did you mean train --fp16?";
+  const bool offloads = hint == reply::offload_optimizer || hint == reply::offload_param;
+  return offloads && value == "none" ? "leave it out: nothing is offloaded" : std::string_view();
+}
+
 }  // namespace
 
 std::string hint_at_own_option(std::string_view name, std::string_view value) {
@@ -160,10 +188,11 @@ std::string hint_at_own_option(std::string_view name, std::string_view value) {
   if (found == hints.end()) return {};
   const std::string_view hint = found->second;
   if (names_slots(hint, value)) return fmt::format("did you mean --include localhost:{}?", value);
-  if (hint == reply::slots && value == "all") {
-    return "leave it out: all slots of all hosts get a rank";
+  if (names_train_option(hint)) {
+    return fmt::format("did you mean dstrain {}{}{}?", hint, value.empty() ? "" : " ", value);
   }
-  return std::string(hint);
+  const std::string_view said = hint_of_value(hint, value);
+  return std::string(said.empty() ? hint : said);
 }
 
 }  // namespace dstrain::launcher

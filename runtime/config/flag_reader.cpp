@@ -1,11 +1,13 @@
 #include "runtime/config/flag_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "runtime/base/number.h"
 #include "runtime/config/choice.h"
@@ -47,6 +49,15 @@ std::optional<bool> parse_boolean(const std::string& text) {
   return std::nullopt;
 }
 
+/// Whether `text` is an object with no other value than these.
+bool has_defaults(std::string_view defaults, const std::string& text) {
+  const auto object = nlohmann::json::parse(text, nullptr, false);
+  const auto known = nlohmann::json::parse(defaults);
+  return object.is_object() && std::ranges::all_of(object.items(), [&](const auto& item) {
+           return known.contains(item.key()) && known[item.key()] == item.value();
+         });
+}
+
 class FlagReader {
  public:
   FlagReader(TrainOptions& options, Lines& problems) : options_(options), problems_(problems) {}
@@ -59,6 +70,7 @@ class FlagReader {
       problems_.push_back(fmt::format("{}: needs a value", typed_as));
       return;
     }
+    if (is_unset(row, text)) return;
     const std::string word = canonical(row, typed_as, text);
     if (problems_.size() > before) return;
     std::visit([&](auto target) { store(row, target, typed_as, word); }, row.target);
@@ -81,6 +93,16 @@ class FlagReader {
     } else {
       problems_.push_back(fmt::format("{}: {}", typed_as, files.error()));
     }
+  }
+
+  /// Whether `text` is Python's or YAML's word for a value that is not set, of an option that does
+  /// nothing here.
+  static bool is_unset(const FlagRow& row, const std::string& text) {
+    if (row.status == FlagStatus::implemented || row.boolean()) return false;
+    const bool name = row.status == FlagStatus::stated && row.value != "N" && row.value != "X";
+    if (name || text.empty()) return text.empty() && !row.value_optional && !name;
+    constexpr std::array<std::string_view, 4> words{"none", "null", "[]", "{}"};
+    return std::ranges::find(words, lower_case(text)) != words.end();
   }
 
   /// The word of row.choices that `text` spells.
@@ -159,7 +181,15 @@ class FlagReader {
              const std::string& typed_as,
              const std::string& text) {
     double number = 0;
+    const std::string_view steps = "_steps";
+    const bool strategic = row.name.ends_with(steps) && row.name != "warmup_steps";
+    if (row.whole_from_one && strategic && lower_case(text) == "epoch") {
+      problems_.push_back(fmt::format("{} {}: use --{}_strategy epoch", typed_as, text,
+                                      row.name.substr(0, row.name.size() - steps.size())));
+      return;
+    }
     if (!parse_number(typed_as, text, "a number", number)) return;
+    if (row.never && number == -1) number = 0;
     if (row.whole_from_one && number >= 1 && number != std::trunc(number)) {
       problems_.push_back(
           fmt::format("{}: must be a whole number, or below 1 a fraction of all steps, got {}",
@@ -183,7 +213,7 @@ class FlagReader {
 
   /// Whether `text` is one of the values for which nothing need be said.
   static bool asks_for_nothing(const FlagRow& row, const std::string& text) {
-    if (text.empty() && !row.boolean() && !row.value_optional) return true;
+    if (!row.defaults.empty() && has_defaults(row.defaults, text)) return true;
     double number = 0;
     double other = 0;
     for (const std::string_view off : split_choices(row.off)) {
@@ -205,9 +235,11 @@ class FlagReader {
     const std::string why = row.told == nullptr ? std::string(row.help) : row.told(text, options_);
     const bool negated = typed_as == fmt::format("--no_{}", row.name);
     const bool bare = text.empty() || negated;
+    const std::string_view end = !row.off.empty() ? "; leave it out or set it to "
+                                 : row.leave_out  ? "; leave it out"
+                                                  : "";
     problems_.push_back(fmt::format("{}{}{}: {}{}{}", typed_as, bare ? "" : " ", bare ? "" : text,
-                                    why, row.off.empty() ? "" : "; leave it out or set it to ",
-                                    fmt::join(split_choices(row.off), " or ")));
+                                    why, end, fmt::join(split_choices(row.off), " or ")));
   }
 
   bool parse_number(const std::string& typed_as,
@@ -228,7 +260,11 @@ class FlagReader {
         std::isinf(row.maximum)
             ? fmt::format("at least {}", row.minimum)
             : fmt::format("between {} and {}", row.minimum, std::round(row.maximum));
-    problems_.push_back(fmt::format("{}: must be {}, got {}", typed_as, range, text));
+    // OpenRLHF's -1.
+    const bool each_epoch = row.name == "eval_steps" && number == -1;
+    problems_.push_back(
+        fmt::format("{}: must be {}, got {}{}", typed_as, range, text,
+                    each_epoch ? "; to evaluate once an epoch, use --eval_strategy epoch" : ""));
     return false;
   }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "runtime/config/foreign_remedies.h"
@@ -7,78 +8,6 @@ namespace dstrain::config {
 namespace {
 
 constexpr std::string_view no_value = "";
-
-constexpr FlagRow foreign_row(FlagStatus status,
-                              std::string_view name,
-                              std::string_view value,
-                              std::string_view why,
-                              std::string_view off) {
-  return {.name = name,
-          .value = value,
-          .help = why,
-          .status = status,
-          .off = value.empty() && off.empty() ? "false" : off};
-}
-
-/// `off`: values for which nothing need be said.
-constexpr FlagRow hint_flag(std::string_view name,
-                            std::string_view value,
-                            std::string_view why,
-                            std::string_view off = {}) {
-  return foreign_row(FlagStatus::hint, name, value, why, off);
-}
-
-/// `off`: values that are accepted.
-constexpr FlagRow refused_flag(std::string_view name,
-                               std::string_view value,
-                               std::string_view why,
-                               std::string_view off = {}) {
-  return foreign_row(FlagStatus::refused, name, value, why, off);
-}
-
-/// It must hold of the model; by itself where it takes no value.
-constexpr FlagRow stated_flag(std::string_view name,
-                              std::string_view value,
-                              std::string_view what) {
-  return {.name = name, .value = value, .help = what, .status = FlagStatus::stated};
-}
-
-constexpr FlagRow told_by(FlagRow row,
-                          std::string (*told)(const std::string&, const TrainOptions&)) {
-  row.told = told;
-  return row;
-}
-
-constexpr FlagRow several(FlagRow row) {
-  row.several = true;
-  return row;
-}
-
-constexpr FlagRow negatable(FlagRow row) {
-  row.negatable = true;
-  return row;
-}
-
-/// Whatever its value.
-constexpr FlagRow always_told(FlagRow row) {
-  row.off = {};
-  return row;
-}
-
-constexpr FlagRow also(FlagRow row, std::string_view aliases) {
-  row.aliases = aliases;
-  return row;
-}
-
-constexpr FlagRow one_of(FlagRow row, std::string_view choices) {
-  row.choices = choices;
-  return row;
-}
-
-constexpr FlagRow optional_value(FlagRow row) {
-  row.value_optional = true;
-  return row;
-}
 
 namespace reason {
 constexpr std::string_view unbuilt = "not implemented";
@@ -123,15 +52,110 @@ constexpr std::string_view lora = "LoRA is not implemented; all parameters are t
 constexpr std::string_view quantized = "weights of fewer than 16 bits are not implemented";
 constexpr std::string_view attention = "attention never holds its T x T matrix";
 constexpr std::string_view overlapped = "communication runs beside computing where it can";
+constexpr std::string_view cut = "a record that is too long loses its end";
+constexpr std::string_view renamed = "records have the keys prompt and completion, or messages";
+constexpr std::string_view offloaded = "it is a key of the configuration that --deepspeed names";
 constexpr std::string_view tpu = "TPUs are not supported";
 }  // namespace reason
+
+/// Whether nothing can be typed in place of an option that is refused for this.
+constexpr bool is_final(std::string_view why) {
+  constexpr std::array final{reason::unbuilt,  reason::hub,       reason::fsdp, reason::lora,
+                             reason::parallel, reason::quantized, reason::tpu};
+  return std::ranges::find(final, why) != final.end();
+}
+
+constexpr FlagRow foreign_row(FlagStatus status,
+                              std::string_view name,
+                              std::string_view value,
+                              std::string_view why,
+                              std::string_view off) {
+  return {.name = name,
+          .value = value,
+          .help = why,
+          .status = status,
+          .off = value.empty() && off.empty() ? "false" : off};
+}
+
+/// `off`: values for which nothing need be said.
+constexpr FlagRow hint_flag(std::string_view name,
+                            std::string_view value,
+                            std::string_view why,
+                            std::string_view off = {}) {
+  return foreign_row(FlagStatus::hint, name, value, why, off);
+}
+
+/// `off`: values that are accepted.
+constexpr FlagRow refused_flag(std::string_view name,
+                               std::string_view value,
+                               std::string_view why,
+                               std::string_view off = {}) {
+  FlagRow row = foreign_row(FlagStatus::refused, name, value, why, off);
+  row.leave_out = is_final(why);
+  return row;
+}
+
+/// It must hold of the model; by itself where it takes no value.
+constexpr FlagRow stated_flag(std::string_view name,
+                              std::string_view value,
+                              std::string_view what) {
+  return {.name = name, .value = value, .help = what, .status = FlagStatus::stated};
+}
+
+constexpr FlagRow told_by(FlagRow row,
+                          std::string (*told)(const std::string&, const TrainOptions&)) {
+  row.told = told;
+  return row;
+}
+
+constexpr FlagRow several(FlagRow row) {
+  row.several = true;
+  return row;
+}
+
+constexpr FlagRow negatable(FlagRow row) {
+  row.negatable = true;
+  return row;
+}
+
+/// Whatever its value.
+constexpr FlagRow always_told(FlagRow row) {
+  row.off = {};
+  return row;
+}
+
+constexpr FlagRow also(FlagRow row, std::string_view aliases) {
+  row.aliases = aliases;
+  return row;
+}
+
+constexpr FlagRow one_of(FlagRow row, std::string_view choices) {
+  row.choices = choices;
+  return row;
+}
+
+constexpr FlagRow with_defaults(FlagRow row, std::string_view object) {
+  row.defaults = object;
+  return row;
+}
+
+constexpr FlagRow leave_out(FlagRow row) {
+  row.leave_out = true;
+  return row;
+}
+
+constexpr FlagRow optional_value(FlagRow row) {
+  row.value_optional = true;
+  return row;
+}
 
 const std::array hugging_face{
     // Model.
     hint_flag("model_type", "TYPE", "config.json, or the preset of --config_name, sets it"),
     negatable(hint_flag("use_fast_tokenizer", no_value, reason::fast_tokenizer, "true")),
+    hint_flag("use_slow_tokenizer", no_value, reason::fast_tokenizer),
     hint_flag("cache_dir", "DIR", reason::no_download),
-    hint_flag("model_revision", "NAME", reason::no_download, "main"),
+    also(hint_flag("model_revision", "NAME", reason::no_download, "main"), "tokenizer_revision"),
     hint_flag("token", "TOKEN", reason::no_download),
     hint_flag("use_auth_token", no_value, reason::no_download),
     hint_flag("trust_remote_code", no_value, "no code of a model is run"),
@@ -157,7 +181,9 @@ const std::array hugging_face{
     hint_flag("streaming", no_value, reason::mapped),
     told_by(refused_flag("validation_split_percentage", "N", "give --validation_file FILE", "0"),
             tell_split_of_percentage),
-    told_by(refused_flag("val_size", "X", "give --validation_file FILE", "0"), tell_split_of_size),
+    also(told_by(refused_flag("val_size", "X", "give --validation_file FILE", "0"),
+                 tell_split_of_size),
+         "val_set_size|split_dataset_ratio"),
     refused_flag("autotuning", "MODE", "dstrain plan tells what fits and how fast it is"),
     hint_flag("overwrite_cache", no_value, "the token cache follows the content"),
     hint_flag("preprocessing_num_workers", "N", "there is nothing to preprocess"),
@@ -211,7 +237,7 @@ const std::array hugging_face{
     several(refused_flag("optim_target_modules", "NAME", reason::unbuilt)),
     refused_flag("adafactor", no_value, reason::unbuilt),
     refused_flag("label_smoothing_factor", "X", reason::unbuilt, "0"),
-    refused_flag("neftune_noise_alpha", "X", reason::unbuilt),
+    refused_flag("neftune_noise_alpha", "X", reason::unbuilt, "0"),
     refused_flag("past_index", "N", reason::unbuilt, "-1"),
     refused_flag("auto_find_batch_size", no_value, "not implemented; dstrain plan finds what fits"),
     hint_flag("average_tokens_across_devices",
@@ -231,7 +257,7 @@ const std::array hugging_face{
     hint_flag("torch_compile", no_value, reason::compiled),
     hint_flag("torch_compile_backend", "NAME", reason::compiled),
     hint_flag("torch_compile_mode", "NAME", reason::compiled),
-    hint_flag("torchdynamo", "NAME", reason::compiled),
+    also(hint_flag("torchdynamo", "NAME", reason::compiled, "no"), "dynamo_backend"),
     hint_flag("jit_mode_eval", no_value, reason::compiled),
     also(hint_flag("use_liger_kernel", no_value, reason::kernels),
          "liger_kernel|enable_liger_kernel|use_liger"),
@@ -260,7 +286,7 @@ const std::array hugging_face{
     refused_flag(
         "save_only_model", no_value, "checkpoints always hold what resuming needs", "false"),
     hint_flag("restore_callback_states_from_checkpoint", no_value, "there are no callbacks"),
-    several(refused_flag("report_to", "none", "not implemented", "none")),
+    also(several(refused_flag("report_to", "none", "not implemented", "none")), "log_with"),
     refused_flag("push_to_hub", no_value, reason::hub),
     refused_flag("push_to_hub_model_id", "NAME", reason::hub),
     refused_flag("push_to_hub_organization", "NAME", reason::hub),
@@ -284,11 +310,16 @@ const std::array hugging_face{
     hint_flag("ddp_find_unused_parameters", no_value, reason::ddp),
     hint_flag("ddp_bucket_cap_mb", "N", "use zero_optimization.reduce_bucket_size"),
     hint_flag("ddp_broadcast_buffers", no_value, reason::ddp),
-    refused_flag("fsdp", "OPTIONS", reason::fsdp, "false"),
+    told_by(several(refused_flag("fsdp", "OPTIONS", reason::fsdp, "false")), tell_fsdp),
+    refused_flag("use_fsdp", no_value, reason::fsdp),
     refused_flag("fsdp_config", "FILE", reason::fsdp),
     refused_flag("fsdp_min_num_params", "N", reason::fsdp, "0"),
     refused_flag("fsdp_transformer_layer_cls_to_wrap", "NAME", reason::fsdp),
-    refused_flag("accelerator_config", "FILE", reason::unbuilt),
+    with_defaults(
+        refused_flag("accelerator_config", "FILE", reason::unbuilt),
+        R"({"split_batches": false, "dispatch_batches": null, "even_batches": true, )"
+        R"("use_seedable_sampler": true, "non_blocking": false, "use_configured_state": false, )"
+        R"("gradient_accumulation_kwargs": null})"),
     refused_flag("parallelism_config", "FILE", reason::parallel),
     refused_flag("debug", "OPTIONS", reason::unbuilt),
     refused_flag("mp_parameters", "TEXT", reason::unbuilt),
@@ -340,6 +371,18 @@ const std::array megatron{
               "the loss scale is dynamic unless fp16.loss_scale fixes it"),
     refused_flag("cpu_optimizer", no_value, "use zero_optimization.offload_optimizer"),
     refused_flag("cpu_torch_adam", no_value, "use zero_optimization.offload_optimizer"),
+    told_by(refused_flag("adam_offload", no_value, reason::offloaded), tell_offloaded_optimizer),
+    refused_flag("exit_interval",
+                 "N",
+                 "not implemented; to pause a run, stop it with Ctrl-C or SIGTERM: it saves, and "
+                 "--resume_from_checkpoint latest resumes it"),
+    refused_flag("exit_duration_in_mins",
+                 "N",
+                 "not implemented; timeout --signal=TERM Nm dstrain ... ends a run, which saves "
+                 "first"),
+    refused_flag("eod_mask_loss", no_value, "the token behind an end-of-text token is learned"),
+    hint_flag("no_pipeline_parallel", no_value, reason::parallel),
+    refused_flag("mock_data", no_value, "give --train_file FILE"),
     refused_flag("checkpoint_num_layers", "N", "every block is checkpointed by itself", "1"),
     refused_flag("partition_activations", no_value, reason::checkpointing),
     refused_flag("checkpoint_in_cpu", no_value, reason::checkpointing),
@@ -423,14 +466,45 @@ const std::array megatron{
     hint_flag("timing_log_level", "N", reason::quiet),
     hint_flag("use_wandb", no_value, reason::no_hub),
     hint_flag("wandb_project", "NAME", reason::no_hub),
-    also(hint_flag("wandb_name", "NAME", reason::no_hub), "wandb_exp_name"),
-    hint_flag("wandb_entity", "NAME", reason::no_hub),
+    also(hint_flag("wandb_name", "NAME", reason::no_hub), "wandb_exp_name|wandb_run_name"),
+    also(hint_flag("wandb_entity", "NAME", reason::no_hub), "wandb_org"),
+    hint_flag("wandb_group", "NAME", reason::no_hub),
     hint_flag("wandb_save_dir", "DIR", reason::no_hub),
 };
 
-// Of TRL, FastChat, LLaMA-Factory and DeepSpeed-Chat.
+// Of accelerate's launcher, which says them of the run.
+const std::array accelerate{
+    told_by(refused_flag("offload_optimizer_device", "none", reason::offloaded, "none"),
+            tell_offload_optimizer),
+    told_by(refused_flag("offload_param_device", "none", reason::offloaded, "none"),
+            tell_offload_param),
+    refused_flag("offload_optimizer_nvme_path",
+                 "DIR",
+                 "use zero_optimization.offload_optimizer.nvme_path of the configuration"),
+    refused_flag("offload_param_nvme_path",
+                 "DIR",
+                 "use zero_optimization.offload_param.nvme_path of the configuration"),
+    always_told(hint_flag(
+        "zero3_init_flag", no_value, "every rank makes or reads only its share of the weights")),
+    always_told(
+        hint_flag("zero3_save_16bit_model", no_value, "model.safetensors is always written")),
+    also(told_by(refused_flag("config", "FILE", "options are typed behind train"), tell_config),
+         "config_file"),
+};
+
+// Of TRL, FastChat, LLaMA-Factory, DeepSpeed-Chat, swift, OpenRLHF, open-instruct and ChatGLM.
 const std::array fine_tuning{
     told_by(refused_flag("dataset", "NAME", reason::data_sets), tell_data_sets),
+    also(several(told_by(refused_flag("dataset_mixer_list", "NAME X", reason::data_sets),
+                         tell_data_sets)),
+         "dataset_mixer"),
+    told_by(refused_flag("prompt_column", "KEY", reason::renamed, "prompt"), tell_prompt_key),
+    told_by(refused_flag("response_column", "KEY", reason::renamed, "completion"),
+            tell_completion_key),
+    told_by(refused_flag("input_key", "KEY", reason::renamed, "prompt|messages"), tell_prompt_key),
+    told_by(refused_flag("output_key", "KEY", reason::renamed, "completion"), tell_completion_key),
+    hint_flag("apply_chat_template", no_value, reason::chat_template),
+    always_told(hint_flag("enable_thinking", no_value, reason::chat_template)),
     told_by(refused_flag("dataset_dir", "DIR", reason::data_sets), tell_data_sets),
     told_by(refused_flag("data_split", "A,B,C", "stages are not implemented"), tell_data_split),
     also(hint_flag("dataset_num_proc", "N", "there is nothing to preprocess"),
@@ -447,15 +521,20 @@ const std::array fine_tuning{
     hint_flag("pad_token", "TEXT", "padding is never learned, whatever its token"),
     refused_flag("response_template", "TEXT", reason::answers),
     refused_flag("instruction_template", "TEXT", reason::answers),
-    refused_flag("train_on_inputs", no_value, reason::answers, "false"),
+    also(refused_flag("train_on_inputs", no_value, reason::answers, "false"), "train_on_prompt"),
+    refused_flag("mask_history", no_value, "all answers of a conversation are learned", "false"),
     refused_flag("chat_template_path",
                  "FILE",
                  "the chat template is that of the model's directory; put it there as "
                  "chat_template.jinja"),
     one_of(hint_flag("packing_strategy", "NAME", "records are packed in their order"),
            "bfd|bfd_split|ffd|wrapped"),
-    refused_flag(
-        "truncation_mode", "NAME", "a record that is too long loses its end", "keep_start"),
+    refused_flag("truncation_mode", "NAME", reason::cut, "keep_start"),
+    also(refused_flag("truncation_strategy", "NAME", reason::cut, "right"), "truncation_side"),
+    hint_flag("padding_side",
+              "SIDE",
+              "padding is behind the tokens of a sample, and never learned",
+              "right"),
     hint_flag("padding_free", no_value, "--packing leaves hardly any padding, and is the default"),
     also(refused_flag(
              "max_prompt_length", "N", "prompt and completion are cut together, by --block_size"),
@@ -477,10 +556,21 @@ const std::array fine_tuning{
     optional_value(hint_flag("flash_attn", "NAME", reason::attention)),
     also(hint_flag("use_flash_attn", no_value, reason::attention),
          "use_flash_attention|use_flash_attention_2"),
-    hint_flag("attn_implementation", "NAME", reason::attention),
+    also(hint_flag("attn_implementation", "NAME", reason::attention), "attn_impl"),
     hint_flag("plot_loss", no_value, reason::quiet),
+    hint_flag("with_tracking", no_value, reason::quiet),
+    hint_flag("add_version", no_value, "--output_dir is used as it is typed"),
+    hint_flag("use_unsloth", no_value, reason::kernels),
     also(hint_flag("print_loss", no_value, reason::quiet), "enable_tensorboard"),
-    told_by(refused_flag("finetuning_type", "NAME", reason::lora, "full"), tell_finetuning_type),
+    also(told_by(refused_flag("finetuning_type", "NAME", reason::lora, "full"),
+                 tell_finetuning_type),
+         "train_type|tuner_type"),
+    refused_flag("shift_attn", no_value, reason::unbuilt),
+    refused_flag("quantization_bit", "N", reason::quantized),
+    refused_flag("pure_bf16",
+                 no_value,
+                 "use --bf16, with fp32 master weights; for bf16 ones put \"bf16\": {\"enabled\": "
+                 "true, \"bf16_master_weights_and_grads\": true} into the configuration"),
     also(refused_flag("use_peft", no_value, reason::lora), "use_lora|use_qlora|q_lora"),
     also(refused_flag("lora_r", "N", reason::lora, "0"), "lora_rank|lora_dim"),
     refused_flag("lora_alpha", "X", reason::lora),
@@ -499,6 +589,7 @@ std::span<const FlagRow> foreign_flags() {
   static const std::vector<FlagRow> flags = [] {
     std::vector<FlagRow> all(hugging_face.begin(), hugging_face.end());
     all.insert(all.end(), megatron.begin(), megatron.end());
+    all.insert(all.end(), accelerate.begin(), accelerate.end());
     all.insert(all.end(), fine_tuning.begin(), fine_tuning.end());
     return all;
   }();

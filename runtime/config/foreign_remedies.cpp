@@ -1,5 +1,7 @@
 #include "runtime/config/foreign_remedies.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -8,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/number.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/config/choice.h"
 
 namespace dstrain::config {
@@ -26,6 +29,30 @@ std::string held_out(const std::string& split, const TrainOptions& options) {
       options.split.typed() ? options.split.typed_as : options.validation_file.typed_as;
   return typed.empty() ? fmt::format("give --validation_file FILE{}", split)
                        : fmt::format("{} names the held-out data already", typed);
+}
+
+std::string device_key(std::string_view key, std::string_view device) {
+  return fmt::format(
+      R"(put {{"zero_optimization": {{"{}": {{"device": "{}"{}}}}}}} into the configuration that )"
+      "--deepspeed names",
+      key, device, device == "nvme" ? R"(, "nvme_path": "DIR")" : "");
+}
+
+/// ".content" of jq.
+std::string jq_key(const std::string& key) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+  const bool simple =
+      key.find_first_not_of(plain) == std::string::npos && key.find_first_of("0123456789") != 0;
+  return simple ? "." + key : fmt::format(".[{}]", nlohmann::json(key).dump());
+}
+
+std::string rename_key(const std::string& key, std::string_view own, const TrainOptions& options) {
+  const auto& files = options.train_file.value;
+  const std::string file = files.size() == 1 ? shell_path(files.front().path) : "FILE";
+  const std::string program = fmt::format(".{} = {} | del({})", own, jq_key(key), jq_key(key));
+  return fmt::format("the key of the records is {}: jq -c {} {} > renamed.jsonl renames it", own,
+                     shell_word(program), file);
 }
 
 }  // namespace
@@ -88,10 +115,59 @@ std::string tell_scheduler_kwargs(const std::string& value, const TrainOptions& 
 
 std::string tell_finetuning_type(const std::string& value, const TrainOptions& /*options*/) {
   const std::string type = lower_case(value);
-  return fmt::format("{} not implemented; all parameters are trained", type == "lora" ? "LoRA is"
-                                                                       : type == "freeze"
-                                                                           ? "frozen layers are"
-                                                                           : "that is");
+  return fmt::format("{} not implemented; all parameters are trained",
+                     type.ends_with("lora") ? "LoRA is"
+                     : type == "freeze"     ? "frozen layers are"
+                                            : "that is");
+}
+
+std::string tell_fsdp(const std::string& value, const TrainOptions& /*options*/) {
+  const std::string word = lower_case(value);
+  const auto has = [&](std::string_view part) {
+    return word.find(part) != std::string::npos;
+  };
+  const int stage = has("full_shard") || has("hybrid_shard") ? 3 : has("shard_grad_op") ? 2 : -1;
+  return stage < 0 ? "FSDP is not implemented; --zero_stage 3 shards likewise"
+                   : fmt::format("FSDP is not implemented; use --zero_stage {}", stage);
+}
+
+std::string tell_offload_optimizer(const std::string& value, const TrainOptions& /*options*/) {
+  return device_key("offload_optimizer", lower_case(value) == "nvme" ? "nvme" : "cpu");
+}
+
+std::string tell_offload_param(const std::string& value, const TrainOptions& /*options*/) {
+  return device_key("offload_param", lower_case(value) == "nvme" ? "nvme" : "cpu");
+}
+
+std::string tell_offloaded_optimizer(const std::string& /*value*/,
+                                     const TrainOptions& /*options*/) {
+  return device_key("offload_optimizer", "cpu");
+}
+
+std::string tell_config(const std::string& value, const TrainOptions& /*options*/) {
+  const std::string name = lower_case(value);
+  if (name.ends_with(".json")) {
+    return "use --deepspeed FILE for a configuration of DeepSpeed, --config_name FILE for a "
+           "config.json; other options are typed behind train";
+  }
+  const bool yaml = name.ends_with(".yaml") || name.ends_with(".yml");
+  return fmt::format("{} not read; type its options behind train", yaml ? "YAML is" : "it is");
+}
+
+std::string tell_prompt_key(const std::string& value, const TrainOptions& options) {
+  return rename_key(value, "prompt", options);
+}
+
+std::string tell_completion_key(const std::string& value, const TrainOptions& options) {
+  return rename_key(value, "completion", options);
+}
+
+int zero_stage_named(std::string_view name) {
+  constexpr std::string_view prefix = "default-";
+  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  constexpr std::array<std::string_view, 4> stages{"zero0", "zero1", "zero2", "zero3"};
+  const auto* const found = std::ranges::find(stages, name);
+  return found == stages.end() ? -1 : static_cast<int>(found - stages.begin());
 }
 
 }  // namespace dstrain::config

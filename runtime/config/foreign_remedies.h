@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "runtime/config/train_options.h"
 
@@ -20,6 +21,21 @@ std::string tell_data_split(const std::string& value, const TrainOptions& option
 std::string tell_scheduler_kwargs(const std::string& value, const TrainOptions& options);
 /// --finetuning_type lora
 std::string tell_finetuning_type(const std::string& value, const TrainOptions& options);
+
+/// --fsdp "full_shard auto_wrap"
+std::string tell_fsdp(const std::string& value, const TrainOptions& options);
+/// --offload_optimizer_device cpu, --offload_param_device cpu, --adam_offload
+std::string tell_offload_optimizer(const std::string& value, const TrainOptions& options);
+std::string tell_offload_param(const std::string& value, const TrainOptions& options);
+std::string tell_offloaded_optimizer(const std::string& value, const TrainOptions& options);
+/// --config FILE
+std::string tell_config(const std::string& value, const TrainOptions& options);
+/// --prompt_column KEY, --response_column KEY
+std::string tell_prompt_key(const std::string& value, const TrainOptions& options);
+std::string tell_completion_key(const std::string& value, const TrainOptions& options);
+
+/// The ZeRO stage that another program's name stands for: "zero3", "default-zero2"; -1: none.
+int zero_stage_named(std::string_view name);
 
 /// The scheduler section for a cosine that ends at this part of the rate.
 std::string cosine_section(double ratio);

@@ -39,6 +39,21 @@ void translate_decay(TrainOptions& options, Lines& problems) {
   if (!type.typed()) type = {own, style.typed_as};
 }
 
+void translate_precision(TrainOptions& options, Lines& problems) {
+  const Flag<std::string>& type = options.precision;
+  if (!type.typed()) return;
+  const auto say = [&](Flag<bool>& flag, bool value) {
+    if (flag.typed() && flag.value != value) {
+      problems.push_back(fmt::format("{} {} and {} {} contradict each other; keep one",
+                                     type.typed_as, type.value, flag.typed_as, flag.value));
+    } else if (value && !flag.typed()) {
+      flag = {true, type.typed_as};
+    }
+  };
+  say(options.bf16, type.value.starts_with("bf16"));
+  say(options.fp16, type.value == "fp16" || type.value == "16-mixed");
+}
+
 void translate_optimizer(TrainOptions& options) {
   const Flag<std::string>& name = options.optimizer;
   if (name.typed() && !options.optim.typed()) options.optim.typed_as = name.typed_as;
@@ -70,6 +85,7 @@ void translate_initialization(TrainOptions& options) {
 void translate_foreign(TrainOptions& options, Lines& problems) {
   translate_resume(options);
   translate_decay(options, problems);
+  translate_precision(options, problems);
   translate_optimizer(options);
   translate_checkpointing(options, problems);
   translate_initialization(options);

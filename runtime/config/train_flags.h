@@ -41,9 +41,13 @@ struct FlagRow {
   std::string_view others = {};  ///< where some of them are built
   bool value_optional = false;
   bool whole_from_one = false;  ///< a number of steps, or below 1 a part of all
+  bool never = false;           ///< -1 is 0
   FlagStatus status = FlagStatus::implemented;
   /// "auto|-1": of what is not implemented, the values that ask for nothing.
   std::string_view off = {};
+  /// '{"split_batches": false}': of an object, the values that ask for nothing.
+  std::string_view defaults = {};
+  bool leave_out = false;  ///< a refusal ends with that: nothing can be typed in its place
   /// In place of `help` for a value, and for the options that were read before: those that do
   /// something, and those that stand above.
   std::string (*told)(const std::string& value, const TrainOptions& options) = nullptr;

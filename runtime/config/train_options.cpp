@@ -136,6 +136,18 @@ void declare(CLI::App& app, std::span<const FlagRow> named) {
   }
 }
 
+/// Alpaca-LoRA's --batch_size is that of all ranks, beside a --micro_batch_size.
+std::string global_batch(const CLI::Option& first, const CLI::Option& second) {
+  const bool named =
+      first.get_name() == "--batch_size" && second.get_name() == "--micro_batch_size";
+  const auto all = parse_number<std::int64_t>(first.results().back());
+  const auto micro = parse_number<std::int64_t>(second.results().back());
+  if (!named || !all || !micro || *all < *micro) return "keep one";
+  return fmt::format(
+      "where the first is that of all ranks, write --global_batch_size {} --micro_batch_size {}",
+      *all, *micro);
+}
+
 /// Two spellings of one option with two values.
 void check_spellings(const CLI::App& app, const FlagRow& row, Lines& problems) {
   const CLI::Option& first = *app.get_option(fmt::format("--{}", row.name));
@@ -150,9 +162,9 @@ void check_spellings(const CLI::App& app, const FlagRow& row, Lines& problems) {
     return row.takes_files() ? fmt::format("{}", fmt::join(option.results(), " "))
                              : option.results().back();
   };
-  problems.push_back(fmt::format("{} {} and {} {} are the same option; keep one",
-                                 typed[0]->get_name(), words(*typed[0]), typed[1]->get_name(),
-                                 words(*typed[1])));
+  problems.push_back(fmt::format("{} {} and {} {} are the same option; {}", typed[0]->get_name(),
+                                 words(*typed[0]), typed[1]->get_name(), words(*typed[1]),
+                                 global_batch(*typed[0], *typed[1])));
 }
 
 /// Files that are given one by one: of other options the last one counts, and to the parser the
@@ -218,10 +230,32 @@ void require_utf8(std::span<const std::string> arguments) {
   }
 }
 
+/// Options that do nothing here may have a value that is nothing, which the parser takes for none:
+/// "--report_to=", "--report_to []".
+void add_word(Lines& words, std::string word) {
+  const auto is_nothing = [](std::string_view value) {
+    return value.empty() || value == "[]" || value == "{}";
+  };
+  const auto does_nothing = [](const std::string& option) {
+    const FlagRow* const row = needs_value(option);
+    return row != nullptr &&
+           (row->status == FlagStatus::hint || row->status == FlagStatus::refused);
+  };
+  const std::size_t equals = word.find('=');
+  if (!words.empty() && is_nothing(word) && does_nothing(words.back())) {
+    word.clear();
+  } else if (equals != std::string::npos && is_nothing(std::string_view(word).substr(equals + 1)) &&
+             does_nothing(word.substr(0, equals))) {
+    words.push_back(word.substr(0, equals));
+    word.clear();
+  }
+  words.push_back(std::move(word));
+}
+
 TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems) {
   require_utf8(arguments);
   Lines words;
-  for (const std::string& argument : arguments) words.push_back(with_underscores(argument));
+  for (const std::string& argument : arguments) add_word(words, with_underscores(argument));
   require_values(words);
   const std::vector<FlagRow> named = named_in(words);
   CLI::App app;

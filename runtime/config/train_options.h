@@ -70,6 +70,7 @@ struct TrainOptions {
   Flag<bool> greater_is_better;
 
   Flag<bool> bf16, fp16, tf32, tune_matmuls;
+  Flag<std::string> precision;  ///< which becomes `bf16` or `fp16`
   Flag<std::string> loss_scaler{"zero", {}};
   Flag<std::int64_t> max_skipped_steps;
   Flag<bool> gradient_checkpointing, disable_gradient_checkpointing;

@@ -10,6 +10,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/printable.h"
+#include "runtime/config/foreign_remedies.h"
 #include "runtime/config/missing_directory.h"
 #include "runtime/config/train_options.h"
 #include "runtime/config/trainer_checkpoint.h"
@@ -190,7 +191,10 @@ void check_train_paths(const TrainOptions& options) {
   std::error_code ignored;
   const std::string config = ds_config_file(options);
   if (!config.empty() && !fs::exists(config, ignored)) {
-    problems.push_back(fmt::format("--deepspeed {}: no such file", config));
+    const int stage = zero_stage_named(config);
+    problems.push_back(
+        fmt::format("--deepspeed {}: no such file{}", config,
+                    stage < 0 ? "" : fmt::format("; use --zero_stage {} without it", stage)));
   }
   check_output(options, problems);
   if (!problems.empty()) fail(ErrorCode::usage, "{}", printable_list(problems));

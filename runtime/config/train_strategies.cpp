@@ -1,5 +1,6 @@
 // When a run evaluates, logs and saves, by Hugging Face's rules.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -149,8 +150,9 @@ void check_data_options(TrainOptions& options, std::vector<std::string>& problem
   if (has_held_out_data(options)) return;
   const std::string asks = what_needs_held_out(options);
   const auto is_told = [](const std::string& problem) {  // with the parts that were meant
-    return problem.starts_with("--validation_split_percentage ") ||
-           problem.starts_with("--val_size ");
+    return std::ranges::any_of(std::array{"--validation_split_percentage ", "--val_size ",
+                                          "--val_set_size ", "--split_dataset_ratio "},
+                               [&](const char* option) { return problem.starts_with(option); });
   };
   if (!asks.empty() && std::ranges::any_of(problems, is_told)) return;
   if (!asks.empty()) {

@@ -99,6 +99,50 @@ TEST_CASE("TrainOptions: the remedy has the value that was typed", "[config][opt
        "out, and --global_batch_size N holds throughout"},
       {{"--report_to", "wandb", "tensorboard"},
        "--report_to wandb tensorboard: not implemented; leave it out or set it to none"},
+      {{"--val_set_size", "0.05"},
+       "--val_set_size 0.05: give --validation_file FILE, or --split 95,5,0; leave it out or set "
+       "it to 0"},
+      {{"--offload_optimizer_device", "cpu"},
+       R"(--offload_optimizer_device cpu: put {"zero_optimization": {"offload_optimizer": )"
+       R"({"device": "cpu"}}} into the configuration that --deepspeed names; leave it out or set )"
+       "it to none"},
+      {{"--offload_param_device", "nvme"},
+       R"(--offload_param_device nvme: put {"zero_optimization": {"offload_param": {"device": )"
+       R"("nvme", "nvme_path": "DIR"}}} into the configuration that --deepspeed names; leave it )"
+       "out or set it to none"},
+      {{"--adam_offload"},
+       R"(--adam_offload: put {"zero_optimization": {"offload_optimizer": {"device": "cpu"}}} into )"
+       "the configuration that --deepspeed names; leave it out or set it to false"},
+      {{"--config", "acc.yaml"},
+       "--config acc.yaml: YAML is not read; type its options behind train"},
+      {{"--neftune_noise_alpha", "5"},
+       "--neftune_noise_alpha 5: not implemented; leave it out or set it to 0"},
+      {{"--accelerator_config", R"({"split_batches": true})"},
+       R"(--accelerator_config {"split_batches": true}: not implemented; leave it out)"},
+      {{"--fsdp_config", "f.json"},
+       "--fsdp_config f.json: FSDP is not implemented; zero_optimization.stage 3 shards likewise; "
+       "leave it out"},
+      {{"--fsdp", "full_shard", "auto_wrap"},
+       "--fsdp full_shard auto_wrap: FSDP is not implemented; use --zero_stage 3; leave it out or "
+       "set it to false"},
+      {{"--fsdp", "shard_grad_op"},
+       "--fsdp shard_grad_op: FSDP is not implemented; use --zero_stage 2; leave it out or set it "
+       "to false"},
+      {{"--truncation_side", "left"},
+       "--truncation_side left: a record that is too long loses its end; leave it out or set it to "
+       "right"},
+      {{"--train_type", "longlora"},
+       "--train_type longlora: LoRA is not implemented; all parameters are trained; leave it out "
+       "or set it to full"},
+      {{"--quantization_bit", "4"},
+       "--quantization_bit 4: weights of fewer than 16 bits are not implemented; leave it out"},
+      {{"--train_file", "a b.jsonl", "--prompt_column", "content"},
+       "--prompt_column content: the key of the records is prompt: jq -c '.prompt = .content | "
+       "del(.content)' 'a b.jsonl' > renamed.jsonl renames it; leave it out or set it to prompt"},
+      {{"--output_key", "an \"answer\""},
+       R"(--output_key an "answer": the key of the records is completion: jq -c '.completion = )"
+       R"(.["an \"answer\""] | del(.["an \"answer\""])' FILE > renamed.jsonl renames it; leave it )"
+       "out or set it to completion"},
   }));
   CAPTURE(row.arguments);
   CHECK(options_error(row.arguments) == row.message);
@@ -119,6 +163,25 @@ TEST_CASE("TrainOptions: the words of other programs become ours", "[config][opt
   CHECK(read({"--lr-warmup-iters", "30"}).warmup_steps.value == 30);
   CHECK(read({"--lr-warmup-fraction", ".01"}).warmup_ratio.value == 0.01);
   CHECK(read({"--val_size", "0", "--weight-decay-incr-style", "constant"}).warnings.empty());
+  CHECK(read({"--gradient_clipping", "0.5"}).max_grad_norm.value == 0.5);
+  CHECK(read({"--save_steps", "-1"}).save_steps.value == 0);
+  CHECK(read({"--checkpointing_steps", "20"}).save_steps.value == 20);
+  CHECK(read({"--pretrain", "m"}).model_name_or_path.value == "m");
+  CHECK(read({"--base_model", "m"}).model_name_or_path.value == "m");
+  CHECK(read({"--save_path", "o"}).output_dir.value == "o");
+  CHECK(read({"--l2", "0.1"}).weight_decay.value == 0.1);
+  CHECK(read({"--deepspeed_config_file", "f"}).deepspeed_config.value == "f");
+  for (const std::string name : {"AdamW", "adamw", "adamw_torch"}) {
+    CHECK(read({"--optimizer", name}).optim.typed_as == "--optimizer");
+    CHECK(read({"--optim", name}).optim.typed());
+  }
+  for (const std::string type : {"bf16", "BF16", "bf16-mixed"}) {
+    const TrainOptions options = read({"--precision", type});
+    CHECK((options.bf16.value && !options.fp16.value));
+    CHECK(options.bf16.typed_as == "--precision");
+  }
+  CHECK(read({"--precision", "fp16", "--bf16", "false"}).fp16.value);
+  CHECK_FALSE(read({"--precision", "fp32"}).bf16.value);
   CHECK(read({"--disable_gradient_checkpointing", "True"}).warnings.empty());
   CHECK(read({"--disable_gradient_checkpointing", "false"}).warnings ==
         Arguments{"--disable_gradient_checkpointing false: has no effect: "
@@ -128,6 +191,40 @@ TEST_CASE("TrainOptions: the words of other programs become ours", "[config][opt
         "one");
   CHECK(read({"--init-method-std", "0.02", "--model_name_or_path", "m"}).warnings ==
         Arguments{"--init_method_std: has no effect: --model_name_or_path brings its weights"});
+}
+
+TEST_CASE("TrainOptions: values that set nothing of other programs are silent",
+          "[config][options]") {
+  const auto warnings = [](const Arguments& arguments) {
+    return read_train_flags(arguments).warnings;
+  };
+  for (const FlagRow& row : foreign_flags()) {
+    if (row.boolean() || row.status == FlagStatus::stated) continue;
+    CAPTURE(row.name);
+    const std::string name = fmt::format("--{}", row.name);
+    for (const std::string unset : {"None", "none", "null", "[]", "{}"}) {
+      CHECK(warnings({name, unset}).empty());
+    }
+    if (row.value_optional) continue;
+    CHECK(warnings({name, "", "--bf16"}).empty());
+    CHECK(warnings({name + "=", "--bf16"}).empty());
+    CHECK(warnings({name + "=[]", "--bf16"}).empty());
+  }
+  CHECK(read_train_flags(Arguments{"--num_query_groups", "None"}).statements.empty());
+  const auto silent = GENERATE(values<Arguments>({
+      {"--neftune_noise_alpha", "0.0"},
+      {"--accelerator_config", R"({"split_batches": false})"},
+      {"--accelerator_config", R"({ "even_batches":true, "dispatch_batches":null })"},
+      {"--offload_param_device", "none", "--offload_optimizer_device", "none"},
+      {"--truncation_side", "right", "--truncation_strategy", "right", "--padding_side", "right"},
+      {"--train_type", "full", "--split_dataset_ratio", "0", "--report_to", "[]"},
+      {"--train_on_prompt", "false", "--mask_history", "false", "--use_unsloth", "false"},
+      {"--shift_attn", "False", "--quantization_bit", "none", "--log_with", "none"},
+      {"--prompt_column", "prompt", "--response_column", "completion"},
+      {"--input_key", "messages", "--tokenizer_revision", "main"},
+  }));
+  CAPTURE(silent);
+  CHECK(warnings(silent).empty());
 }
 
 TEST_CASE("TrainOptions: the version option behind train names a template", "[config][options]") {

@@ -98,6 +98,9 @@ TEST_CASE("TrainOptions: the last of a repeated option counts", "[config][option
   CHECK(read_train_flags(Arguments{"--max_steps", "3", "--max-steps", "4"}).max_steps.value == 4);
   CHECK(options_error({"--batch-size", "1", "--micro-batch-size", "2"}) ==
         "--batch_size 1 and --micro_batch_size 2 are the same option; keep one");
+  CHECK(options_error({"--batch_size", "128", "--micro_batch_size", "4"}) ==
+        "--batch_size 128 and --micro_batch_size 4 are the same option; where the first is that of "
+        "all ranks, write --global_batch_size 128 --micro_batch_size 4");
 }
 
 TEST_CASE("TrainOptions: the configuration file", "[config][options]") {
@@ -179,7 +182,8 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
        "--dataset_config ro-en: data sets are not downloaded; give --train_file FILE"},
       {{"--optim", "adafactor"},
        "--optim adafactor: not implemented; leave it out or set it to adamw_torch or "
-       "adamw_torch_fused or adamw_hf or adamw_apex_fused; other optimizers are an optimizer.type "
+       "adamw_torch_fused or adamw_hf or adamw_apex_fused or adamw; other optimizers are an "
+       "optimizer.type "
        "of --deepspeed's file"},
       {{"--metric_for_best_model", "accuracy"},
        "--metric_for_best_model accuracy: not implemented; leave it out or set it to loss or "
@@ -194,7 +198,19 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
        "--split 0,0,0: expected up to three weights, \"949,50,1\", that are not all 0"},
       {{"--split", "1e308,1e308"},
        "--split 1e308,1e308: expected up to three weights, \"949,50,1\", that are not all 0"},
-      {{"--save_steps", "-1"}, "--save_steps: must be at least 0, got -1"},
+      {{"--save_steps", "-2"}, "--save_steps: must be at least 0, got -2"},
+      {{"--eval_steps", "-1"},
+       "--eval_steps: must be at least 0, got -1; to evaluate once an epoch, use --eval_strategy "
+       "epoch"},
+      {{"--checkpointing_steps", "epoch"},
+       "--checkpointing_steps epoch: use --save_strategy epoch"},
+      {{"--precision", "bf16", "--bf16", "false"},
+       "--precision bf16 and --bf16 false contradict each other; keep one"},
+      {{"--precision", "fp16", "--bf16", "true"},
+       "--precision fp16 and --bf16 true contradict each other; keep one"},
+      {{"--precision", "16"},
+       "--precision: must be bf16 or fp16 or fp32 or bf16-mixed or 16-mixed or 32-true, got "
+       "\"16\""},
       {{"--save_total_limit", "x"}, "--save_total_limit: expected a whole number, got \"x\""},
       {{"--report_to", "tensorboard,csv"},
        "--report_to tensorboard,csv: not implemented; leave it out or set it to none"},
@@ -308,6 +324,10 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
         "--resume_from_checkpoint " + in("none") + ": no such directory");
   CHECK(contains(problem({"--output_dir", in("text.txt")}), "is not a directory"));
   CHECK(contains(problem({"--output_dir", in("new"), "--train_file", in("none")}), "no such file"));
+  CHECK(problem({"--output_dir", in("new"), "--deepspeed", "zero3"}) ==
+        "--deepspeed zero3: no such file; use --zero_stage 3 without it");
+  CHECK(problem({"--output_dir", in("new"), "--deepspeed", "default-zero2"}) ==
+        "--deepspeed default-zero2: no such file; use --zero_stage 2 without it");
   CHECK(problem({"--output_dir", in("new"), "--data-path", "1", in("text.txt"), "2", in("none")}) ==
         "--data_path " + in("none") + ": no such file");
   CHECK(contains(problem({"--output_dir", in("new"), "--train_file", "a.txt=0.7,b.txt=0.3"}),
