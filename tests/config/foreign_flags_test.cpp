@@ -111,8 +111,8 @@ TEST_CASE("TrainOptions: the remedy has the value that was typed", "[config][opt
        R"("nvme", "nvme_path": "DIR"}}} into the configuration that --deepspeed names; leave it )"
        "out or set it to none"},
       {{"--adam_offload"},
-       R"(--adam_offload: put {"zero_optimization": {"offload_optimizer": {"device": "cpu"}}} into )"
-       "the configuration that --deepspeed names; leave it out or set it to false"},
+       R"(--adam_offload: put {"zero_optimization": {"offload_optimizer": {"device": "cpu"}}} )"
+       "into the configuration that --deepspeed names; leave it out or set it to false"},
       {{"--config", "acc.yaml"},
        "--config acc.yaml: YAML is not read; type its options behind train"},
       {{"--neftune_noise_alpha", "5"},
