@@ -58,9 +58,9 @@ std::string negated_option(std::string_view word) {
 
 /// The likely option; of those without effect only one that is merely misspelled.
 std::string likely_option(const std::string& word) {
-  const std::string negated = negated_option(with_underscores("--" + word).substr(2));
+  std::string negated = negated_option(with_underscores("--" + word).substr(2));
   if (!negated.empty()) return negated;
-  const std::string spelled = suggest_spelling(word, names_of(train_flags()));
+  std::string spelled = suggest_spelling(word, names_of(train_flags()));
   if (!spelled.empty()) return spelled;
   const std::string related = suggest(word, names_of(implemented_flags()));
   return related.empty() && names_held_out_file(word) ? "validation_file" : related;
