@@ -77,8 +77,8 @@ int run(std::span<const std::string> arguments) {
   const CommandInfo* const command =
       line.options.module ? nullptr : find_command(line.command.front());
   const std::span<const std::string> words(line.command);
-  // Behind a command's other options it may be LLaVA's, which names a chat template.
-  if (command != nullptr && words.size() == 2 && words.back() == "--version") {
+  // With a value it is LLaVA's, which names a chat template.
+  if (command != nullptr && words.back() == "--version") {
     return fmt::print("dstrain {}\n", DSTRAIN_VERSION), status::done;
   }
   const bool benches_launch =

@@ -25,8 +25,8 @@ int run(const std::vector<std::string>& arguments) {
     dstrain::fail(dstrain::ErrorCode::usage,
                   "usage: dstraind train|generate|bench ...; started for you by dstrain");
   }
-  // Behind a command's other options it may be LLaVA's, which names a chat template.
-  if (arguments.size() <= 2 && arguments.back() == "--version") {
+  // With a value it is LLaVA's, which names a chat template.
+  if (arguments.back() == "--version") {
     fmt::print("dstraind {}\n", DSTRAIN_VERSION);
     return dstrain::status::done;
   }

@@ -96,8 +96,8 @@ comm::World join(const TrainSetup& setup, const WorkerEnv& worker, const Watched
 
 /// Other ranks may have taken memory of a device that they share: there the launcher has looked.
 DeviceRoom checked_room(const TrainSetup& setup, Backend& backend, const WorkerEnv& worker) {
-  const int devices = count_visible_gpu_files();
-  if (worker.local_world_size > devices) return {};
+  if (shares_host_memory(backend.device().kind)) return {};
+  if (worker.local_world_size > count_visible_gpu_files()) return {};
   DeviceRoom room = find_room(backend, worker.local_world_size);
   check_room(setup, room);
   return room;
