@@ -201,6 +201,7 @@ void ShardedStore::sum_squares(TensorView sum, StreamView stream) {
       if (gradients.empty() || gradients.device() != device) continue;
       squares.values.push_back(gradients);
     }
+    if (squares.values.empty()) return;
     const StreamView on = shards_.stream_of(device);
     const Recording recording(timeline_, on, Lane::compute, Activity::norm);
     ops::add_squares(squares, on);
