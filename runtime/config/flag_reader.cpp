@@ -181,11 +181,8 @@ class FlagReader {
              const std::string& typed_as,
              const std::string& text) {
     double number = 0;
-    const std::string_view steps = "_steps";
-    const bool strategic = row.name.ends_with(steps) && row.name != "warmup_steps";
-    if (row.whole_from_one && strategic && lower_case(text) == "epoch") {
-      problems_.push_back(fmt::format("{} {}: use --{}_strategy epoch", typed_as, text,
-                                      row.name.substr(0, row.name.size() - steps.size())));
+    if (!row.strategy.empty() && lower_case(text) == "epoch") {
+      problems_.push_back(fmt::format("{} {}: use --{} epoch", typed_as, text, row.strategy));
       return;
     }
     if (!parse_number(typed_as, text, "a number", number)) return;
@@ -260,11 +257,10 @@ class FlagReader {
         std::isinf(row.maximum)
             ? fmt::format("at least {}", row.minimum)
             : fmt::format("between {} and {}", row.minimum, std::round(row.maximum));
-    // OpenRLHF's -1.
-    const bool each_epoch = row.name == "eval_steps" && number == -1;
-    problems_.push_back(
-        fmt::format("{}: must be {}, got {}{}", typed_as, range, text,
-                    each_epoch ? "; to evaluate once an epoch, use --eval_strategy epoch" : ""));
+    const bool may_mean_epochs = !row.strategy.empty() && number == -1;  // as in OpenRLHF
+    problems_.push_back(fmt::format(
+        "{}: must be {}, got {}{}", typed_as, range, text,
+        may_mean_epochs ? fmt::format("; once an epoch is --{} epoch", row.strategy) : ""));
     return false;
   }
 

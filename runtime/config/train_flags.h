@@ -40,8 +40,9 @@ struct FlagRow {
   bool others_unbuilt = false;   ///< other words have a meaning elsewhere
   std::string_view others = {};  ///< where some of them are built
   bool value_optional = false;
-  bool whole_from_one = false;  ///< a number of steps, or below 1 a part of all
-  bool never = false;           ///< -1 is 0
+  bool whole_from_one = false;     ///< a number of steps, or below 1 a part of all
+  bool never = false;              ///< -1 is 0
+  std::string_view strategy = {};  ///< the option that says "epoch" in place of these steps
   FlagStatus status = FlagStatus::implemented;
   /// "auto|-1": of what is not implemented, the values that ask for nothing.
   std::string_view off = {};

@@ -200,8 +200,7 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
        "--split 1e308,1e308: expected up to three weights, \"949,50,1\", that are not all 0"},
       {{"--save_steps", "-2"}, "--save_steps: must be at least 0, got -2"},
       {{"--eval_steps", "-1"},
-       "--eval_steps: must be at least 0, got -1; to evaluate once an epoch, use --eval_strategy "
-       "epoch"},
+       "--eval_steps: must be at least 0, got -1; once an epoch is --eval_strategy epoch"},
       {{"--checkpointing_steps", "epoch"},
        "--checkpointing_steps epoch: use --save_strategy epoch"},
       {{"--precision", "bf16", "--bf16", "false"},
