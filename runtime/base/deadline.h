@@ -42,6 +42,9 @@ class Deadline {
   /// with the deadline. A standstill of the process does not count, or all would give up waiting
   /// the moment they go on.
   void skip_standstill(double slice_seconds) { put_off(slices_.end_slice(slice_seconds)); }
+  /// To be called where only short work has been done since the last slice: a standstill in it does
+  /// not count either.
+  void skip_standstill() { skip_standstill(0); }
   /// Calls `wait`, which takes at most so long; as above.
   template <class Wait>
   void slice(double seconds, const Wait& wait) {

@@ -69,6 +69,14 @@ Result<std::vector<Address>> resolve(const Endpoint& endpoint) {
   return loopback;
 }
 
+/// What resolve() may take: a name server that does not answer is no standstill of ours.
+double resolve_seconds_max(const std::string& host) {
+  in6_addr bytes{};
+  const bool in_digits = ::inet_pton(AF_INET, host.c_str(), &bytes) == 1 ||
+                         ::inet_pton(AF_INET6, host.c_str(), &bytes) == 1;
+  return in_digits ? 0 : 60;
+}
+
 UniqueFd open_socket(const Address& address) {
   return UniqueFd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
@@ -175,11 +183,13 @@ int bound_port(int socket) {
 
 Result<UniqueFd> connect_tcp(const Endpoint& endpoint, Deadline& deadline) {
   const auto addresses = resolve(endpoint);
+  deadline.skip_standstill(resolve_seconds_max(endpoint.host));
   if (!addresses.ok()) return addresses.failure();
   int error = EADDRNOTAVAIL;
   for (const Address& address : addresses.value()) {
     UniqueFd socket = open_socket(address);
     error = socket ? connect_socket(socket.get(), address, deadline) : errno;
+    deadline.skip_standstill();
     if (error == 0 && is_joined_to_itself(socket.get())) error = ECONNREFUSED;
     if (error != 0) continue;
     const int on = 1;
@@ -251,6 +261,7 @@ bool wait_until_ready(int socket, short events, Deadline& deadline) {
   constexpr double slice_seconds = 1;
   pollfd entry{socket, events, 0};
   while (true) {
+    deadline.skip_standstill();
     const int most_ms = deadline.at_most(slice_seconds).remaining_ms();
     int ready = 0;
     deadline.slice(slice_seconds, [&] { ready = ::poll(&entry, 1, most_ms); });

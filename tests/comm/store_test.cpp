@@ -1,5 +1,8 @@
+#include <chrono>
+#include <csignal>
 #include <functional>
 #include <thread>
+#include <vector>
 
 #include <sys/wait.h>
 
@@ -7,7 +10,6 @@
 #include "runtime/comm/store/tcp_store.h"
 #include "tests/comm/memory_store.h"
 #include "tests/support/catch.h"
-#include "tests/support/process_end.h"
 
 using namespace dstrain;
 using Catch::Matchers::ContainsSubstring;
@@ -173,19 +175,29 @@ TEST_CASE("TcpStore: clients may start before the server", "[comm]") {
 TEST_CASE("TcpStore: a client that is suspended while it looks for the server has its time",
           "[comm]") {
   const int port = TcpStore::serve(options_at({"127.0.0.1", 0}))->endpoint().port;
-  const pid_t client = ::fork();
-  REQUIRE(client >= 0);
-  if (client == 0) {
-    TcpStore::Options options = options_at({"127.0.0.1", port});
-    options.timeout_seconds = 4;
-    const bool found = code_of([&] { TcpStore::connect(options); }) == ErrorCode::internal;
-    ::_exit(found ? 0 : 1);
+  std::vector<pid_t> clients;
+  for (int i = 0; i < 24; ++i) {
+    const pid_t client = ::fork();
+    REQUIRE(client >= 0);
+    if (client == 0) {
+      TcpStore::Options options = options_at({"127.0.0.1", port});
+      options.timeout_seconds = 2;
+      const bool found = code_of([&] { TcpStore::connect(options); }) == ErrorCode::internal;
+      ::_exit(found ? 0 : 1);
+    }
+    // Each at another moment of its first tries.
+    std::this_thread::sleep_for(std::chrono::microseconds(40 * i));
+    ::kill(client, SIGSTOP);
+    clients.push_back(client);
   }
-  test::suspend(client, 8);
+  std::this_thread::sleep_for(std::chrono::seconds(7));
+  for (const pid_t client : clients) ::kill(client, SIGCONT);
   const auto server = TcpStore::serve(options_at({"127.0.0.1", port}));
-  int status = -1;
-  CHECK(::waitpid(client, &status, 0) == client);
-  CHECK(status == 0);
+  for (const pid_t client : clients) {
+    int status = -1;
+    CHECK(::waitpid(client, &status, 0) == client);
+    CHECK(status == 0);
+  }
 }
 
 TEST_CASE("TcpStore: the end of rank 0 is told to those who wait", "[comm]") {

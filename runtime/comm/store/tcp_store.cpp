@@ -94,13 +94,16 @@ Found find_server(const Search& search, Deadline& deadline) {
     for (int i = 0; i < search.ports; ++i) {
       const Endpoint endpoint{search.first.host, search.first.port + i};
       const double most = search.ports > 1 ? port_seconds_max : handshake_seconds_max;
+      deadline.skip_standstill();
       Deadline patience = deadline.at_most(most);
       Attempt attempt = try_to_reach(endpoint, search, patience);
+      patience.skip_standstill();
       deadline.put_off(patience.standstill_seconds());
       if (attempt.socket) return {endpoint.port, std::move(attempt.socket)};
       if (attempt.other && search.ports == 1) fail(ErrorCode::comm, "{}", attempt.failure);
       failure = std::move(attempt.failure);
     }
+    deadline.skip_standstill();
     if (deadline.passed()) {
       fail(ErrorCode::timeout,
            "rendezvous timed out after {:g} s at {}: waiting for rank 0 ({}); "
