@@ -1,4 +1,3 @@
-#include <chrono>
 #include <csignal>
 #include <functional>
 #include <thread>
@@ -10,6 +9,7 @@
 #include "runtime/comm/store/tcp_store.h"
 #include "tests/comm/memory_store.h"
 #include "tests/support/catch.h"
+#include "tests/support/process_end.h"
 
 using namespace dstrain;
 using Catch::Matchers::ContainsSubstring;
@@ -186,11 +186,12 @@ TEST_CASE("TcpStore: a client that is suspended while it looks for the server ha
       ::_exit(found ? 0 : 1);
     }
     // Each at another moment of its first tries.
-    std::this_thread::sleep_for(std::chrono::microseconds(40 * i));
+    const Deadline moment = Deadline::after(50e-6 * i);
+    while (!moment.passed()) std::this_thread::yield();
     ::kill(client, SIGSTOP);
     clients.push_back(client);
   }
-  std::this_thread::sleep_for(std::chrono::seconds(7));
+  test::wait_for_end(clients.front(), Deadline::after(7));
   for (const pid_t client : clients) ::kill(client, SIGCONT);
   const auto server = TcpStore::serve(options_at({"127.0.0.1", port}));
   for (const pid_t client : clients) {
