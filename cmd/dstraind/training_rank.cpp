@@ -373,6 +373,7 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
                            .metrics = metrics_ ? &*metrics_ : nullptr,
                            .timeline = timeline_.get(),
                            .progress = &progress_,
+                           .read_sensors = [this] { return backend_->read_sensors(); },
                            .say = say,
                            .stop_requested = [&signals] { return signals.arrived() != 0; },
                            .tune = tuner()});

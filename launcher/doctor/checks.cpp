@@ -13,6 +13,7 @@ constexpr std::array checks{
     Check{"programs", "libraries", check_libraries},
     Check{"machine", "processor", check_processor},
     Check{"machine", "gpus", check_gpus},
+    Check{"machine", "gpu_sensors", check_gpu_sensors},
     Check{"machine", "cpu_limit", check_cpu_limit},
     Check{"memory", "free_memory", check_free_memory},
     Check{"memory", "memory_limit", check_memory_limit},

@@ -46,6 +46,7 @@ void check_libraries(const Probe& probe, const Question& question, Findings& fin
 // processor.cpp
 void check_processor(const Probe& probe, const Question& question, Findings& findings);
 void check_gpus(const Probe& probe, const Question& question, Findings& findings);
+void check_gpu_sensors(const Probe& probe, const Question& question, Findings& findings);
 // cluster.cpp
 void check_mpi(const Probe& probe, const Question& question, Findings& findings);
 void check_slurm(const Probe& probe, const Question& question, Findings& findings);

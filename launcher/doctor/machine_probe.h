@@ -36,6 +36,7 @@ class MachineProbe final : public Probe {
   [[nodiscard]] std::string find_program(const std::string& name) const override;
   [[nodiscard]] ProgramRun run(const std::vector<std::string>& words) const override;
   [[nodiscard]] Result<std::string> load(const std::string& library) const override;
+  [[nodiscard]] Result<std::vector<GpuFacts>> gpus() const override;
   [[nodiscard]] Limit limit(int resource) const override;
   [[nodiscard]] Result<bool> memory_file() const override;
   [[nodiscard]] int uring_error() const override;

@@ -2,7 +2,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
+#include <type_traits>
 
 #include <dlfcn.h>
 #include <link.h>
@@ -16,6 +18,7 @@
 #include "launcher/process/program_output.h"
 #include "launcher/process/program_path.h"
 #include "runtime/base/exception_text.h"
+#include "runtime/base/function_ref.h"
 
 namespace dstrain::launcher::doctor {
 namespace {
@@ -33,6 +36,45 @@ std::string load_here(const std::string& library) {
          (::realpath(map->l_name, path.data()) != nullptr ? path.data() : map->l_name);
 }
 
+/// A GPU as it is handed from process to process.
+struct GpuBytes {
+  std::array<char, 128> name{};
+  GpuReading reading{};
+};
+static_assert(std::is_trivially_copyable_v<GpuBytes>);
+
+/// As above: "+" and the bytes of each GPU.
+std::string read_gpus_here() {
+  const Result<std::vector<GpuSensors>> gpus = GpuSensors::all();
+  if (!gpus.ok()) return "-" + gpus.error();
+  std::string all = "+";
+  for (const GpuSensors& gpu : gpus.value()) {
+    GpuBytes bytes{.reading = gpu.read()};
+    gpu.name().copy(bytes.name.data(), bytes.name.size() - 1);
+    all.append(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
+  }
+  return all;
+}
+
+/// What follows the "+" of what `work` returns in a process of its own; the failure is what follows
+/// its "-", or how that process ended.
+Result<std::string> ask_process(FunctionRef<std::string()> work) {
+  PipeEnds pipe = make_pipe();
+  const pid_t pid = ::fork();
+  if (pid < 0) return Failure{why_no_process(errno)};
+  if (pid == 0) {
+    const std::string said = work();
+    const ssize_t put = ::write(pipe.write.get(), said.data(), said.size());
+    ::_exit(put < 0 ? 1 : 0);
+  }
+  pipe.write.reset();
+  const auto [said, end] = output_of_child(pid, std::move(pipe.read), program_seconds);
+  if (said.starts_with('+')) return said.substr(1);
+  if (said.starts_with('-')) return Failure{said.substr(1)};
+  return Failure{end ? "the process that loads it " + describe_end(*end)
+                     : std::string("loading it does not end")};
+}
+
 }  // namespace
 
 ProgramRun MachineProbe::run(const std::vector<std::string>& words) const {
@@ -45,20 +87,19 @@ ProgramRun MachineProbe::run(const std::vector<std::string>& words) const {
 }
 
 Result<std::string> MachineProbe::load(const std::string& library) const {
-  PipeEnds pipe = make_pipe();
-  const pid_t pid = ::fork();
-  if (pid < 0) return Failure{why_no_process(errno)};
-  if (pid == 0) {
-    const std::string said = load_here(library);
-    const ssize_t put = ::write(pipe.write.get(), said.data(), said.size());
-    ::_exit(put < 0 ? 1 : 0);
+  return ask_process([&] { return load_here(library); });
+}
+
+Result<std::vector<GpuFacts>> MachineProbe::gpus() const {
+  const Result<std::string> told = ask_process([] { return read_gpus_here(); });
+  if (!told.ok()) return told.failure();
+  std::vector<GpuFacts> gpus;
+  for (std::size_t at = 0; at + sizeof(GpuBytes) <= told.value().size(); at += sizeof(GpuBytes)) {
+    GpuBytes bytes;
+    std::memcpy(&bytes, told.value().data() + at, sizeof(bytes));
+    gpus.push_back({bytes.name.data(), bytes.reading});
   }
-  pipe.write.reset();
-  const auto [said, end] = output_of_child(pid, std::move(pipe.read), program_seconds);
-  if (said.starts_with('+')) return said.substr(1);
-  if (said.starts_with('-')) return Failure{said.substr(1)};
-  return Failure{end ? "the process that loads it " + describe_end(*end)
-                     : std::string("loading it does not end")};
+  return gpus;
 }
 
 }  // namespace dstrain::launcher::doctor

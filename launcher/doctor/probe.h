@@ -7,6 +7,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/base/units.h"
+#include "runtime/os/gpu_sensors.h"
 
 namespace dstrain::launcher::doctor {
 
@@ -44,6 +45,12 @@ struct ProgramRun {
   std::string output;  ///< of both streams; why it was not started
 };
 
+/// A GPU of the machine.
+struct GpuFacts {
+  std::string name;
+  GpuReading reading;
+};
+
 /// A machine as the checks see it. Nothing is changed but for a file that write_rate() writes and
 /// removes. Tests plant faults in one of their own.
 class Probe {
@@ -78,6 +85,9 @@ class Probe {
   [[nodiscard]] virtual ProgramRun run(const std::vector<std::string>& words) const = 0;
   /// Loads a shared library by path or soname; returns the file that it is.
   [[nodiscard]] virtual Result<std::string> load(const std::string& library) const = 0;
+
+  /// What the driver's library says of each GPU, in its order, which is that of nvidia-smi.
+  [[nodiscard]] virtual Result<std::vector<GpuFacts>> gpus() const = 0;
 
   [[nodiscard]] virtual Limit limit(int resource) const = 0;
   /// Whether shared memory without a name can be had; the failure says why not.

@@ -57,6 +57,16 @@ std::string nvidia_libraries(const Probe& probe) {
   return text;
 }
 
+/// ", 41 C, 120 W of 700 W"
+std::string describe(const GpuReading& reading) {
+  std::string text;
+  if (reading.celsius) text += fmt::format(", {} C", *reading.celsius);
+  if (reading.watts) text += fmt::format(", {:.0f} W", *reading.watts);
+  if (reading.watts && reading.watts_limit)
+    text += fmt::format(" of {:.0f} W", *reading.watts_limit);
+  return text;
+}
+
 }  // namespace
 
 void check_processor(const Probe& probe, const Question& /*question*/, Findings& findings) {
@@ -104,6 +114,33 @@ void check_gpus(const Probe& probe, const Question& /*question*/, Findings& find
   findings.problem(fmt::format("{}; {} cannot be loaded: {}", found, gpu_plug_in, loaded.error()),
                    "install the library that is named (libcublasLt is CUDA's); --device cpu makes "
                    "slots CPU ranks");
+}
+
+void check_gpu_sensors(const Probe& probe, const Question& /*question*/, Findings& findings) {
+  if (gpu_files(probe) == 0) return;
+  const Result<std::vector<GpuFacts>> gpus = probe.gpus();
+  if (!gpus.ok()) {
+    return findings.note(fmt::format("what the GPUs' sensors say is not known: {}", gpus.error()),
+                         "of a container, NVIDIA_DRIVER_CAPABILITIES=compute,utility; "
+                         "metrics.jsonl has no \"gpus\"");
+  }
+  for (std::size_t i = 0; i < gpus.value().size(); ++i) {
+    const auto& [name, reading] = gpus.value()[i];
+    const std::string gpu = fmt::format("GPU {}, {}{}", i, name, describe(reading));
+    if (reading.memory_errors.value_or(0) > 0) {
+      findings.problem(fmt::format("{}: {} memory errors that ECC could not correct since the "
+                                   "driver was loaded",
+                                   gpu, *reading.memory_errors),
+                       "leave it out (--exclude HOST:SLOT); nvidia-smi -q -d ECC,ROW_REMAPPER");
+    } else if (reading.slowed_by_heat) {
+      findings.note(gpu + ": its clock is slowed down by heat", "see to its cooling");
+    } else if (reading.slowed_by_supply) {
+      findings.note(gpu + ": its clock is slowed down by the machine's power supply",
+                    "see to the power supply");
+    } else {
+      findings.ok(gpu);
+    }
+  }
 }
 
 void check_visible_devices(const Probe& probe, const Question& /*question*/, Findings& findings) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/base/clock.h"
@@ -10,6 +11,7 @@
 #include "runtime/device/stream.h"
 #include "runtime/device/stream_clock.h"
 #include "runtime/ops/op_table.h"
+#include "runtime/os/gpu_sensors.h"
 
 namespace dstrain {
 
@@ -34,6 +36,10 @@ class Backend {
   [[nodiscard]] virtual Bytes free_memory() { return 0; }
   /// Memory of `host` that the device copies from and to without staging. By default it is locked.
   [[nodiscard]] virtual std::unique_ptr<MemoryResource> pinned(MemoryResource& host);
+
+  /// What its sensors say; none where it has none, or where another rank of this machine computes
+  /// on it, too, and tells.
+  [[nodiscard]] virtual std::optional<GpuReading> read_sensors() { return {}; }
 
   /// What a stream is for: computing, or what runs beside it.
   enum class StreamUse { computing, beside_computing };

@@ -17,6 +17,7 @@ using profile::RankProfile;
 struct Header {
   std::array<std::int64_t, profile::lane_count> spans{};
   std::int64_t steps = 0;
+  std::int64_t gpu_samples = 0;
   std::int64_t spans_lost = 0;
   profile::StepTimes total;
   std::optional<double> clock_error_seconds;
@@ -29,6 +30,7 @@ RankProfile own_profile(const profile::Timeline& timeline) {
     own.spans_lost += timeline.spans_lost(static_cast<profile::Lane>(lane));
   }
   own.steps = timeline.steps().kept();
+  own.gpu_samples = timeline.gpu_samples().kept();
   own.total = timeline.total();
   own.clock_error_seconds = timeline.clock_error_seconds();
   return own;
@@ -47,6 +49,7 @@ void take(std::string_view& text, T* values, std::size_t count) {
 
 std::string encode(const RankProfile& profile) {
   Header header{.steps = std::ssize(profile.steps),
+                .gpu_samples = std::ssize(profile.gpu_samples),
                 .spans_lost = profile.spans_lost,
                 .total = profile.total,
                 .clock_error_seconds = profile.clock_error_seconds};
@@ -57,6 +60,7 @@ std::string encode(const RankProfile& profile) {
   append(text, &header, 1);
   for (const auto& spans : profile.lanes) append(text, spans.data(), spans.size());
   append(text, profile.steps.data(), profile.steps.size());
+  append(text, profile.gpu_samples.data(), profile.gpu_samples.size());
   return text;
 }
 
@@ -74,6 +78,8 @@ RankProfile decode(std::string_view text) {
   }
   profile.steps.resize(static_cast<std::size_t>(header.steps));
   take(text, profile.steps.data(), profile.steps.size());
+  profile.gpu_samples.resize(static_cast<std::size_t>(header.gpu_samples));
+  take(text, profile.gpu_samples.data(), profile.gpu_samples.size());
   return profile;
 }
 

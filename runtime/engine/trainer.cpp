@@ -35,6 +35,12 @@ MemoryPeaks peaks_of(const MemoryLedgers& memory) {
   return peaks;
 }
 
+/// What a rank says of itself for a row of metrics.
+struct RankFigures {
+  MemoryPeaks memory{};
+  std::optional<monitor::GpuLoad> gpu{};
+};
+
 constexpr double step_memory = 8;  ///< steps over which their time is averaged
 
 }  // namespace
@@ -51,7 +57,8 @@ Trainer::Trainer(Parts parts)
                  .most_in_row = parts_.settings.max_skipped_steps,
                  .clips = parts_.settings.gradient_clipping > 0,
                  .scales = parts_.settings.dtype == DType::f16},
-                parts_.state.overflow) {
+                parts_.state.overflow),
+      gpu_meter_(parts_.read_sensors, parts_.clock) {
   if (parts_.settings.steps_per_print == 0) unprinted_loss_ = parts_.state.unlogged_loss;
 }
 
@@ -350,15 +357,23 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
   metrics.planned = parts_.planned_memory;
   reported_step_ = step;
   reported_at_seconds_ = now;
-  Bytes largest = -1;
-  for (const MemoryPeaks& rank : parts_.control_group.gather(peaks_of(parts_.memory))) {
-    for (std::size_t tier = 0; tier < rank.tiers.size(); ++tier) {
-      metrics.memory.at(tier) = std::max(metrics.memory.at(tier), rank.tiers.at(tier));
-    }
-    if (rank.tiers.front() <= largest) continue;
-    largest = rank.tiers.front();
-    metrics.device_categories = rank.device;
+  const RankFigures own{peaks_of(parts_.memory), gpu_meter_.load()};
+  if (own.gpu && parts_.timeline != nullptr) {
+    parts_.timeline->record_gpu(own.gpu->watts.value_or(0), own.gpu->busy_percent.value_or(0));
   }
+  const std::vector<RankFigures> ranks = parts_.control_group.gather(own);
+  Bytes largest = -1;
+  std::vector<monitor::GpuLoad> gpus;
+  for (const auto& [memory, gpu] : ranks) {
+    if (gpu) gpus.push_back(*gpu);
+    for (std::size_t tier = 0; tier < memory.tiers.size(); ++tier) {
+      metrics.memory.at(tier) = std::max(metrics.memory.at(tier), memory.tiers.at(tier));
+    }
+    if (memory.tiers.front() <= largest) continue;
+    largest = memory.tiers.front();
+    metrics.device_categories = memory.device;
+  }
+  if (!gpus.empty()) metrics.gpus = monitor::load_of_all(gpus);
   return metrics;
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/overflow_policy.h"
 #include "runtime/engine/save_requests.h"
+#include "runtime/monitor/gpu_meter.h"
 #include "runtime/monitor/metrics_file.h"
 #include "runtime/rank/rank_control.h"
 
@@ -39,6 +40,7 @@ class Trainer {
     monitor::MetricsFile* metrics = nullptr;                  ///< null but on rank 0
     profile::Timeline* timeline = nullptr;                    ///< null: nothing is recorded
     ProgressPage* progress = nullptr;                         ///< null: nothing is published
+    monitor::GpuMeter::Read read_sensors;                     ///< of this rank's GPU
     std::function<void(const std::string&)> say;              ///< progress, for people
     std::function<bool()> stop_requested;  ///< asked once a step, before its update
     /// After the first step that the run takes: given what the state has as `matmul_algorithms`,
@@ -117,6 +119,7 @@ class Trainer {
   SaveRequests save_requests_;
   BestTracker best_;
   OverflowPolicy overflow_;
+  monitor::GpuMeter gpu_meter_;
   MeanLoss unprinted_loss_;
   std::optional<Launched> launched_;
   double step_seconds_ = 0;  ///< of the last steps, the older the less

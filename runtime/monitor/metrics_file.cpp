@@ -33,6 +33,11 @@ std::array<Bytes, memory_tier_names.size()> totals(const TierBytes& bytes) {
   return sums;
 }
 
+template <class Number>
+nlohmann::ordered_json or_null(const std::optional<Number>& number) {
+  return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
+}
+
 constexpr std::size_t waiting_bytes_max = 16U << 20;
 
 std::string gap_line(std::int64_t after_step, std::int64_t step) {
@@ -69,7 +74,7 @@ void MetricsFile::go_on(MetricsPlace place) {
 }
 
 void MetricsFile::write(const StepMetrics& metrics) {
-  const nlohmann::ordered_json line{
+  nlohmann::ordered_json line{
       {"step", metrics.step},
       {"epoch", metrics.epoch},
       {"loss", metrics.loss},
@@ -86,6 +91,11 @@ void MetricsFile::write(const StepMetrics& metrics) {
       {"device_memory", named(memory_category_names, metrics.device_categories)},
       {"planned_memory", named(memory_tier_names, totals(metrics.planned))},
       {"planned_device_memory", named(memory_category_names, metrics.planned.front())}};
+  if (metrics.gpus) {
+    line["gpus"] = {{"watts", or_null(metrics.gpus->watts)},
+                    {"busy_percent", or_null(metrics.gpus->busy_percent)},
+                    {"celsius", or_null(metrics.gpus->celsius)}};
+  }
   write_line(metrics.step, line.dump());
 }
 

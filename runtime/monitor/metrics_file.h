@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "runtime/base/unique_handle.h"
 #include "runtime/device/memory_resource.h"
+#include "runtime/monitor/gpu_meter.h"
 
 namespace dstrain::monitor {
 
@@ -27,6 +29,7 @@ struct StepMetrics {
   /// Peak of the largest rank, by MemoryTier, and what `device` consists of, by MemoryCategory.
   std::array<Bytes, memory_tier_names.size()> memory{};
   CategoryBytes device_categories{};
+  std::optional<GpuLoad> gpus{};
   TierBytes planned{};  ///< what the memory plan said before the start, once something is saved
 };
 

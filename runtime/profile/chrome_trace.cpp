@@ -103,6 +103,12 @@ void ChromeTrace::add_rank(int rank, const RankProfile& profile) {
           span.begin * microseconds, span.seconds() * microseconds, arguments));
     }
   }
+  for (const GpuSample& sample : profile.gpu_samples) {
+    const std::string values = fmt::format(R"({{"watts":{:.1f},"busy_percent":{:.0f}}})",
+                                           sample.watts, sample.busy_percent);
+    add_event(fmt::format(R"({{"ph":"C","name":"GPU","pid":{},"ts":{:.3f},"args":{}}})", rank,
+                          sample.at * microseconds, values));
+  }
   ranks_.push_back(metadata_of(rank, profile));
 }
 

@@ -16,13 +16,15 @@ namespace dstrain::profile {
 struct RankProfile {
   std::array<std::vector<Span>, lane_count> lanes;  ///< in order of the spans' ends
   std::vector<StepTimes> steps;
+  std::vector<GpuSample> gpu_samples;
   StepTimes total;                              ///< of all steps; `step` is their number
   std::int64_t spans_lost = 0;                  ///< older ones that were not kept
   std::optional<double> clock_error_seconds{};  ///< of the times of a device; none: of the host
 };
 
 /// Writes timelines as Chrome's trace JSON, for chrome://tracing and Perfetto: a process per rank,
-/// a thread per lane; under "metadata" the sums of the ranks and their steps. Streams to the file.
+/// a thread per lane, a counter of what its GPU's sensors say; under "metadata" the sums of the
+/// ranks and their steps. Streams to the file.
 class ChromeTrace {
  public:
   /// `units`: names, by a span's detail. Throws Error{io}.

@@ -85,4 +85,11 @@ struct Span {
   [[nodiscard]] double seconds() const { return end - begin; }
 };
 
+/// What the sensors of a rank's GPU said, so many seconds after the timeline's origin. Plain data.
+struct GpuSample {
+  double at = 0;
+  double watts = 0;
+  double busy_percent = 0;
+};
+
 }  // namespace dstrain::profile

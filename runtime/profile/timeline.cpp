@@ -14,7 +14,8 @@ Timeline::Timeline(const Clock& clock, std::size_t spans_per_lane)
     : clock_(clock),
       origin_(clock.now_seconds()),
       pending_most_(pending_least),
-      steps_(steps_kept) {
+      steps_(steps_kept),
+      gpu_samples_(steps_kept) {
   for (std::size_t lane = 0; lane < lane_count; ++lane) lanes_.emplace_back(spans_per_lane);
 }
 
@@ -33,6 +34,7 @@ void Timeline::restart() {
     lane.floor = 0;
   }
   steps_.clear();
+  gpu_samples_.clear();
   total_ = {};
   origin_ = clock_.now_seconds();
 }

@@ -73,6 +73,12 @@ class Timeline {
   /// Adds the step up, when the device has done it, and records it as a span around all of it.
   void end_step();
 
+  /// What the GPU's sensors say now; for the computing thread.
+  void record_gpu(double watts, double busy_percent) {
+    gpu_samples_.push({now(), watts, busy_percent});
+  }
+  [[nodiscard]] const Ring<GpuSample>& gpu_samples() const { return gpu_samples_; }
+
   /// What is there of a lane, oldest first.
   [[nodiscard]] std::vector<Span> spans(Lane lane) const;
   /// How many older ones are not.
@@ -118,6 +124,7 @@ class Timeline {
   std::size_t pending_ = 0;       ///< spans of all lanes
   std::size_t pending_most_ = 0;  ///< so many, and it is seen which are done
   Ring<StepTimes> steps_;
+  Ring<GpuSample> gpu_samples_;
   StepTimes total_;
   std::int64_t step_ = 0;
   double step_begin_ = 0;

@@ -209,6 +209,15 @@ TEST_CASE("CUDA runs: a timeline has the times of the GPU", "[cuda][e2e][profile
   CHECK_THAT(made.out, ContainsSubstring(" ms exposed)"));
   const json trace = test::read_json(profile);
   test::check_device_trace(trace, {.ranks = 1, .steps = steps});
+  REQUIRE(made.metrics.size() == steps);
+  const json& gpus = made.metrics.back().at("gpus");
+  const auto& events = trace.at("traceEvents").get_ref<const json::array_t&>();
+  CHECK(std::ranges::count(events, "C", [](const json& e) { return e.at("ph"); }) == steps);
+  if (test::stands_in_for_gpu()) {
+    CHECK(gpus.at("watts").get<double>() == Catch::Approx(100).epsilon(0.01));
+    CHECK(gpus.at("busy_percent") == 90);
+    CHECK(gpus.at("celsius") == 40);
+  }
   const test::TraceSpans compute = test::spans_of(trace, 0, "compute");
   CHECK(test::count(compute, "wait") == 0);
   const double least = test::stands_in_for_gpu() ? 1000 * slow_ms : 0;

@@ -77,6 +77,9 @@ std::vector<std::string> check_run(const Gpus& gpus, const Place& place) {
   CHECK(worst_relative(run.metrics, steps, "grad_norm") < 1e-4);
   const json& last = run.metrics.back();
   CHECK(last.at("device_memory") == last.at("planned_device_memory"));
+  const int watts = place.ranks * (place.ranks + 1) / 2 * 100;  // 100 W of GPU 0, 200 W of GPU 1
+  CHECK(last.at("gpus").at("watts").get<double>() == Catch::Approx(watts).epsilon(0.01));
+  CHECK(last.at("gpus").at("celsius") == 39 + place.ranks);
   return test::results_of(run);
 }
 

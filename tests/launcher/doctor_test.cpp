@@ -279,6 +279,13 @@ const std::vector<Fault> shell_faults{
        m.put_file("/opt/dstrain/bin/libdstrain_cuda.so", "");
        m.load_failures["libcuda.so.1"] = "no such file";
      }},
+    {"gpu_sensors", "GPU 1, H200, 40 C, 120 W of 700 W: 2 memory errors that ECC could not",
+     [](FakeMachine& m, Question&) {
+       m.put_file("/dev/nvidia0", "");
+       m.gpus_read.push_back({"H200", {}});
+       m.gpus_read.push_back(
+           {"H200", {.watts = 120.4, .watts_limit = 700, .celsius = 40, .memory_errors = 2}});
+     }},
     {"visible_devices", "gpu0",
      [](FakeMachine& m, Question&) {
        m.variables["CUDA_VISIBLE_DEVICES"] = "gpu0";
@@ -436,6 +443,18 @@ TEST_CASE("Doctor: what merely should be known is a note", "[launcher][doctor]")
       {"gpus", "1 GPU device files",
        [](FakeMachine& m, Question&) {
          m.put_file("/dev/nvidia0", "");
+       }},
+      {"gpu_sensors", "not known: libnvidia-ml.so.1: no such file",
+       [](FakeMachine& m, Question&) {
+         m.put_file("/dev/nvidia0", "");
+         m.put_file("/opt/dstrain/bin/libdstrain_cuda.so", "");
+         m.gpus_failure = "libnvidia-ml.so.1: no such file";
+       }},
+      {"gpu_sensors", "GPU 0, H200, 92 C: its clock is slowed down by heat",
+       [](FakeMachine& m, Question&) {
+         m.put_file("/dev/nvidia0", "");
+         m.put_file("/opt/dstrain/bin/libdstrain_cuda.so", "");
+         m.gpus_read.push_back({"H200", {.celsius = 92, .slowed_by_heat = true}});
        }},
       {"shared_memory", "64.0 MiB",
        [](FakeMachine& m, Question&) {

@@ -41,6 +41,8 @@ class FakeMachine final : public launcher::doctor::Probe {
   std::map<std::string, std::string> programs;  ///< on PATH
   std::map<std::string, launcher::doctor::ProgramRun> runs;
   std::map<std::string, std::string> load_failures;
+  std::vector<launcher::doctor::GpuFacts> gpus_read;
+  std::string gpus_failure;
   std::map<int, launcher::doctor::Limit> limits;
   std::string memory_file_failure;
   int uring = 0;
@@ -97,6 +99,10 @@ class FakeMachine final : public launcher::doctor::Probe {
     const auto found = load_failures.find(library);
     if (found != load_failures.end()) return Failure{found->second};
     return "/usr/lib/" + library + ".1";
+  }
+  [[nodiscard]] Result<std::vector<launcher::doctor::GpuFacts>> gpus() const override {
+    if (!gpus_failure.empty()) return Failure{gpus_failure};
+    return gpus_read;
   }
   [[nodiscard]] launcher::doctor::Limit limit(int resource) const override {
     const auto found = limits.find(resource);

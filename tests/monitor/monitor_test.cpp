@@ -14,6 +14,58 @@
 
 using namespace dstrain;
 
+namespace {
+
+/// Of a test.
+struct SetClock final : Clock {
+  [[nodiscard]] double now_seconds() const override { return now; }
+  double now = 0;
+};
+
+}  // namespace
+
+TEST_CASE("GpuMeter: watts are the mean since the last reading a second ago or more", "[monitor]") {
+  SetClock clock;
+  GpuReading reading{.joules = 1000, .watts = 50, .busy_percent = 10, .celsius = 30};
+  int readings = 0;
+  monitor::GpuMeter meter(
+      [&] {
+        ++readings;
+        return std::optional(reading);
+      },
+      clock);
+  CHECK(meter.load()->watts == 50);  // nothing was taken before
+  clock.now = 0.9;
+  reading = {.joules = 1300, .watts = 60, .busy_percent = 99, .celsius = 80};
+  CHECK(meter.load()->busy_percent == 10);
+  CHECK(readings == 1);
+  clock.now = 1.5;
+  CHECK(meter.load()->watts == 200);
+  CHECK(meter.load()->celsius == 80);
+  CHECK(readings == 2);
+  clock.now = 3;
+  reading = {.watts = 70};  // such a GPU counts no energy, and says little else
+  CHECK(meter.load()->watts == 70);
+  CHECK_FALSE(meter.load()->busy_percent);
+}
+
+TEST_CASE("GpuMeter: without a GPU there is nothing", "[monitor]") {
+  const SetClock clock;
+  CHECK_FALSE(monitor::GpuMeter(nullptr, clock).load());
+  CHECK_FALSE(monitor::GpuMeter([] { return std::nullopt; }, clock).load());
+}
+
+TEST_CASE("GpuMeter: GPUs together take the sum and the hottest counts", "[monitor]") {
+  const std::vector<monitor::GpuLoad> gpus{{.watts = 100, .busy_percent = 50, .celsius = 40},
+                                           {},
+                                           {.watts = 200, .busy_percent = 100, .celsius = 60}};
+  const monitor::GpuLoad all = monitor::load_of_all(gpus);
+  CHECK(all.watts == 300);
+  CHECK(all.busy_percent == 75);
+  CHECK(all.celsius == 60);
+  CHECK_FALSE(monitor::load_of_all({}).watts);
+}
+
 TEST_CASE("MetricsFile: numbers come back as they were", "[monitor]") {
   const test::TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
@@ -26,6 +78,7 @@ TEST_CASE("MetricsFile: numbers come back as they were", "[monitor]") {
   step.memory = {1, 2, 3, 4};
   step.device_categories = {5, 6, 7, 8, 9};
   step.planned = {{{10, 11, 12, 13, 14}, {15, 0, 0, 0, 1}}};
+  step.gpus = monitor::GpuLoad{.watts = 0.1, .celsius = 40};
   monitor::MetricsFile file(path);
   file.write(step);
   file.write(monitor::EvalMetrics{7, 0.5});
@@ -43,6 +96,8 @@ TEST_CASE("MetricsFile: numbers come back as they were", "[monitor]") {
   CHECK(read.at("planned_device_memory").at("buffers") == 14);
   CHECK(read.at("planned_memory").at("device") == 60);
   CHECK(read.at("planned_memory").at("host") == 16);
+  CHECK(read.at("gpus") ==
+        nlohmann::json{{"watts", 0.1}, {"busy_percent", nullptr}, {"celsius", 40}});
   std::getline(lines, line);
   const auto evaluated = nlohmann::json::parse(line);
   CHECK(evaluated.at("eval_loss") == 0.5);

@@ -33,15 +33,18 @@ TEST_CASE("ChromeTrace: ranks are processes and lanes are threads", "[profile]")
   profile.lanes[5] = {{0.25, 1, 7, Activity::update}};
   profile.steps = {{3, 2, 0.5, 0.25, 0.125, 0, 0.5, 0.375, {1, 0.75, 0, 0.5}}};
   profile.total = {1, 2, 0.5, 0.25, 0.125};
+  profile.gpu_samples = {{0.5, 345.67, 98}};
   trace.add_rank(0, profile);
   trace.add_rank(1, profile);
   trace.finish();
 
   const nlohmann::json json = read(path);
   std::vector<nlohmann::json> spans;
+  std::vector<nlohmann::json> counters;
   std::vector<std::string> names;
   for (const auto& event : json.at("traceEvents")) {
     if (event.at("ph") == "X" && event.at("pid") == 1) spans.push_back(event);
+    if (event.at("ph") == "C" && event.at("pid") == 1) counters.push_back(event);
     if (event.at("ph") == "M") names.push_back(event.at("args").at("name"));
   }
   const std::vector<std::string> lanes{"compute",    "communication", "data",
@@ -52,6 +55,9 @@ TEST_CASE("ChromeTrace: ranks are processes and lanes are threads", "[profile]")
     expected.insert(expected.end(), lanes.begin(), lanes.end());
   }
   CHECK(names == expected);
+  REQUIRE(counters.size() == 1);
+  CHECK(counters[0].at("ts") == 5e5);
+  CHECK(counters[0].at("args") == nlohmann::json{{"watts", 345.7}, {"busy_percent", 98}});
   REQUIRE(spans.size() == 5);
   CHECK(spans[0].at("name") == "backward block \"0\"");
   CHECK(spans[0].at("ts") == 1e6);

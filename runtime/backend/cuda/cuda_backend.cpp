@@ -35,6 +35,29 @@ void require_kernel_code(int ordinal) {
        properties.minor);
 }
 
+/// None: the driver's library is not here, or does not know the GPU.
+std::optional<GpuSensors> sensors_of(int ordinal) {
+  cudaDeviceProp properties{};
+  DSTRAIN_CUDA_CHECK(cudaGetDeviceProperties(&properties, ordinal), "GPU {}", ordinal);
+  const Result<GpuSensors> found =
+      GpuSensors::at(fmt::format("{:08x}:{:02x}:{:02x}.0", properties.pciDomainID,
+                                 properties.pciBusID, properties.pciDeviceID));
+  return found.ok() ? std::optional(found.value()) : std::nullopt;
+}
+
+/// A failed call says what the driver reports of the GPU, which comes a moment later.
+void report_errors_of(const GpuSensors& gpu) {
+  constexpr double wait_seconds = 0.2;
+  set_driver_report([watch = std::make_shared<GpuErrorWatch>(gpu)] {
+    std::string text;
+    for (const std::uint64_t number : watch->take(wait_seconds)) {
+      if (!text.empty()) text += ", ";
+      text += describe_xid(number);
+    }
+    return text;
+  });
+}
+
 }  // namespace
 
 CudaBackend::CudaBackend(Device device)
@@ -45,9 +68,12 @@ CudaBackend::CudaBackend(Device device)
                      "GPU {}", ordinal_);
   use_gpu(ordinal_);
   require_kernel_code(ordinal_);
+  sensors_ = sensors_of(ordinal_);
+  if (sensors_) report_errors_of(*sensors_);
 }
 
 CudaBackend::~CudaBackend() {
+  set_driver_report(nullptr);
   cudaSetDevice(ordinal_);
   cudaDeviceReset();
 }
@@ -62,6 +88,11 @@ Bytes CudaBackend::free_memory() {
   std::size_t total = 0;
   DSTRAIN_CUDA_CHECK(cudaMemGetInfo(&free, &total), "GPU {}", ordinal_);
   return static_cast<Bytes>(free);
+}
+
+std::optional<GpuReading> CudaBackend::read_sensors() {
+  const bool is_first_on_gpu = device().index == ordinal_;
+  return sensors_ && is_first_on_gpu ? std::optional(sensors_->read()) : std::nullopt;
 }
 
 std::unique_ptr<MemoryResource> CudaBackend::pinned(MemoryResource& host) {

@@ -18,6 +18,7 @@ class CudaBackend final : public Backend {
   [[nodiscard]] const ops::OpTable& op_table() const override;
   [[nodiscard]] MemoryResource& memory() override { return memory_; }
   [[nodiscard]] Bytes free_memory() override;
+  [[nodiscard]] std::optional<GpuReading> read_sensors() override;
   [[nodiscard]] std::unique_ptr<MemoryResource> pinned(MemoryResource& host) override;
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamUse use) override;
   void use_tf32(StreamView stream) override;
@@ -32,6 +33,7 @@ class CudaBackend final : public Backend {
  private:
   int ordinal_;
   DeviceMemory memory_;
+  std::optional<GpuSensors> sensors_;  ///< none: the driver's library does not tell
 };
 
 }  // namespace dstrain::cuda

@@ -1,6 +1,8 @@
 #include "runtime/device/cuda/cuda_check.h"
 
+#include <mutex>
 #include <string_view>
+#include <utility>
 
 namespace dstrain::cuda {
 namespace {
@@ -32,15 +34,35 @@ std::string_view function_of(std::string_view call) {
   return call.substr(0, call.find('('));
 }
 
+struct DriverReport {
+  std::mutex mutex;
+  std::function<std::string()> ask;  ///< guarded
+};
+DriverReport& driver_report() {
+  static auto& of_process = *new DriverReport;  // a thread may fail while the process ends
+  return of_process;
+}
+
 }  // namespace
+
+void set_driver_report(std::function<std::string()> report) {
+  const std::lock_guard lock(driver_report().mutex);
+  driver_report().ask = std::move(report);
+}
 
 void fail_call(cudaError_t error, const char* call, const std::string& object) {
   cudaGetLastError();
   const ErrorCode code =
       error == cudaErrorMemoryAllocation ? ErrorCode::out_of_device_memory : ErrorCode::device;
+  std::string reported;
+  if (code == ErrorCode::device) {
+    const std::lock_guard lock(driver_report().mutex);
+    if (driver_report().ask) reported = driver_report().ask();
+  }
   const std::string_view helps = remedy(error);
-  fail(code, "{}: {}: {} ({}){}{}", object, function_of(call), cudaGetErrorString(error),
-       cudaGetErrorName(error), helps.empty() ? "" : "; ", helps);
+  fail(code, "{}: {}: {} ({}){}{}{}{}", object, function_of(call), cudaGetErrorString(error),
+       cudaGetErrorName(error), reported.empty() ? "" : "; the driver reports ", reported,
+       helps.empty() ? "" : "; ", helps);
 }
 
 void use_gpu(int ordinal) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 
 #include <cuda_runtime_api.h>
@@ -7,9 +8,13 @@
 
 namespace dstrain::cuda {
 
-/// Throws Error{device}, or {out_of_device_memory}, that names the object, the call, CUDA's reason
-/// and what helps. Clears the error where it can be cleared.
+/// Throws Error{device}, or {out_of_device_memory}, that names the object, the call, CUDA's reason,
+/// what the driver reports and what helps. Clears the error where it can be cleared.
 [[noreturn]] void fail_call(cudaError_t error, const char* call, const std::string& object);
+
+/// Who tells fail_call() what the driver reports of this process's GPU: "Xid 79 (…)", or nothing.
+/// Null: nobody.
+void set_driver_report(std::function<std::string()> report);
 
 /// Makes the GPU the one that calls of this thread are about.
 void use_gpu(int ordinal);
