@@ -237,7 +237,7 @@ CheckpointState::CheckpointState(const Checkpoint& checkpoint,
   constexpr std::size_t listed_max = 5;
   const std::span listed = std::span(problems).first(std::min(problems.size(), listed_max));
   const std::size_t more = problems.size() - listed.size();
-  fail(ErrorCode::input, "{}: is of another model:\n{}{}", checkpoint.path().string(),
+  fail(ErrorCode::config, "{}: is of another model:\n{}{}", checkpoint.path().string(),
        fmt::join(listed, "\n"), more > 0 ? fmt::format("\n... and {} more", more) : "");
 }
 

@@ -55,8 +55,8 @@ class Checkpoint {
 /// One state of a checkpoint as a source of parameters. The checkpoint must outlive it.
 class CheckpointState final : public model::ParameterSource {
  public:
-  /// Throws Error{input} when the checkpoint has no such state, or does not hold exactly
-  /// `parameters` in these shapes.
+  /// Throws Error{input} when the checkpoint has no such state, Error{config} when it does not hold
+  /// exactly `parameters` in these shapes.
   CheckpointState(const Checkpoint& checkpoint,
                   std::string state,
                   std::span<const model::ParameterSpec> parameters);

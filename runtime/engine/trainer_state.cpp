@@ -216,6 +216,10 @@ double base_rate(const TrainerState& state) {
   return nlohmann::json::parse(state.optimizer).value("lr", 0.0);
 }
 
+std::string optimizer_type(const TrainerState& state) {
+  return nlohmann::json::parse(state.optimizer).value("type", "another");
+}
+
 bool same_held_out(const TrainerState& one, const TrainerState& other) {
   return one.held_out == other.held_out &&
          (one.held_out_content.empty() || other.held_out_content.empty() ||

@@ -109,6 +109,9 @@ bool same_schedule(const TrainerState& one, const TrainerState& other);
 /// Of the schedule; 0: the state does not say.
 double base_rate(const TrainerState& state);
 
+/// "AdamW"; "another" where an older state does not say.
+std::string optimizer_type(const TrainerState& state);
+
 /// Whether held-out losses of both runs can be compared, as far as the states say.
 bool same_held_out(const TrainerState& one, const TrainerState& other);
 

@@ -19,16 +19,19 @@ std::vector<ParameterSpec> parameters_of(const SavedModel& model) {
   return parameters;
 }
 
-std::string problem_of(const Checkpoint& opened,
-                       const std::string& state,
-                       const std::vector<ParameterSpec>& parameters) {
+struct Problem {
+  std::string text;
+  ErrorCode code = ErrorCode::internal;
+};
+Problem problem_of(const Checkpoint& opened,
+                   const std::string& state,
+                   const std::vector<ParameterSpec>& parameters) {
   try {
     const CheckpointState source(opened, state, parameters);
   } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::input);
-    return error.what();
+    return {error.what(), error.code()};
   }
-  return "";
+  return {};
 }
 
 SavedModel model_of_two_states() {
@@ -72,12 +75,15 @@ TEST_CASE("CheckpointState: another model is refused by name", "[checkpoint]") {
   const SavedModel model = random_model(3, 1, {10, 2000});
   const Checkpoint opened(save(output.path(), model));
   std::vector<ParameterSpec> parameters = parameters_of(model);
-  CHECK(problem_of(opened, "fp32", parameters).empty());
-  CHECK_THAT(problem_of(opened, "momentum", parameters),
-             Catch::Matchers::EndsWith("checkpoint-12: has no state 'momentum'"));
+  CHECK(problem_of(opened, "fp32", parameters).text.empty());
+  const Problem no_state = problem_of(opened, "momentum", parameters);
+  CHECK(no_state.code == ErrorCode::input);
+  CHECK_THAT(no_state.text, Catch::Matchers::EndsWith("checkpoint-12: has no state 'momentum'"));
   parameters[0].shape = {2, 5};
   parameters[1].name = "wte.weight";
-  CHECK_THAT(problem_of(opened, "fp32", parameters),
+  const Problem other_model = problem_of(opened, "fp32", parameters);
+  CHECK(other_model.code == ErrorCode::config);
+  CHECK_THAT(other_model.text,
              Catch::Matchers::EndsWith("is of another model:\n"
                                        "tensor 'h.0.weight' has shape (10), expected (2, 5)\n"
                                        "tensor 'h.1.weight' is no parameter of this model\n"

@@ -185,6 +185,26 @@ TEST_CASE("Checkpoint: damage is told and the one before is used", "[e2e][checkp
   CHECK(test::results_of(rest) == test::results_of(whole));
 }
 
+TEST_CASE("Checkpoint: one of another optimizer is no damaged one", "[e2e][checkpoint]") {
+  const test::TempDir folder;
+  const fs::path output = folder.path() / "out";
+  const ResumableRun adamw{.ranks = 1};
+  REQUIRE(adamw.train(output, 2).status == 0);
+  const ResumableRun lion{.ranks = 1, .optimizer = "Lion"};
+  const test::TrainRun other = lion.resume(output, 4);
+  REQUIRE(other.status == 0);
+  CHECK_THAT(other.err, ContainsSubstring("optimizer Lion (was AdamW)"));
+
+  const test::TrainRun refused = adamw.resume(output, 6);
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err,
+             ContainsSubstring("checkpoint-4: its optimizer, Lion, keeps no exp_avg_sq, which "
+                               "AdamW needs; give the optimizer of the checkpoint") &&
+                 !ContainsSubstring("damaged"));
+  CHECK(steps_in(output) == std::vector<std::int64_t>{4, 2});
+  CHECK(lion.resume(output, 6).status == 0);
+}
+
 TEST_CASE("Checkpoint: foreign files in the newest are told and it is kept", "[e2e][checkpoint]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
