@@ -24,6 +24,7 @@
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/generation_config.h"
 #include "runtime/model/model_family.h"
+#include "runtime/model/other_formats.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -307,6 +308,8 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
     defaults.end_tokens = {*setup.encoder->end_of_text()};
   }
   warn_of_end_tokens(defaults, setup);
+  std::string adapter = model::explain_idle_adapter(options.directory);
+  if (!adapter.empty()) setup.warnings.push_back(std::move(adapter));
   setup.given = setup.model.pairs ? 1 : std::ssize(setup.prompt);
   setup.sampling = choose_sampling(options, defaults, setup.given);
   setup.mode = describe_mode(setup.sampling);

@@ -54,8 +54,8 @@ void check_output(const TrainSetup& setup, const engine::ResumePlan& plan, std::
     const std::string name = found.path.filename().string();
     if (config::is_trainer_checkpoint(found.path)) {
       fail(ErrorCode::usage,
-           "--output_dir {}: holds {}, a checkpoint of Hugging Face's Trainer, which cannot be "
-           "resumed; move it away, or choose another directory",
+           "--output_dir {}: holds {}, a checkpoint of Hugging Face's Trainer or DeepSpeed, which "
+           "cannot be resumed; move it away, or choose another directory",
            output.string(), name);
     }
     fail(ErrorCode::usage,

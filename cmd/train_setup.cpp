@@ -16,6 +16,7 @@
 #include "runtime/data/tokenizer.h"
 #include "runtime/model/float16_source.h"
 #include "runtime/model/hf_companions.h"
+#include "runtime/model/other_formats.h"
 #include "runtime/model/random_source.h"
 #include "runtime/ops/library_memory.h"
 
@@ -288,6 +289,8 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   config::Resolved resolved = config::resolve(options, setup.context);
   setup.settings = std::move(resolved.settings);
   setup.settings.data = data;
+  std::string adapter = model::explain_idle_adapter(setup.settings.model.directory);
+  if (!adapter.empty()) setup.settings.warnings.push_back(std::move(adapter));
   settle_device(setup.settings, place.device);
   check_data(setup, config::what_needs_held_out(options));
   refuse(unusable_disks(setup.settings.zero));

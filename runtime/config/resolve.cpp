@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/config/accelerate_environment.h"
 #include "runtime/config/choice.h"
 #include "runtime/config/schedule_json.h"
 #include "runtime/config/settings_builder.h"
@@ -227,7 +228,9 @@ Resolved resolve_config(const TrainOptions& options,
 Resolved resolve(const TrainOptions& options, const Context& context) {
   const std::string file = ds_config_file(options);
   const DsConfig config = file.empty() ? DsConfig() : DsConfig::load(file);
-  return resolve_config(options, config, context);
+  Resolved resolved = resolve_config(options, config, context);
+  if (context.world_size > 0) check_accelerate_environment(resolved.settings, !file.empty());
+  return resolved;
 }
 
 std::string report_json(const Resolved& resolved) {

@@ -114,8 +114,8 @@ std::string occupied(const fs::path& directory) {
   const auto trainers = std::ranges::find_if(checkpoints, is_trainer_checkpoint);
   if (trainers != checkpoints.end()) {
     return fmt::format(
-        "holds {}, a checkpoint of Hugging Face's Trainer, which cannot be resumed; choose another "
-        "directory",
+        "holds {}, a checkpoint of Hugging Face's Trainer or DeepSpeed, which cannot be resumed; "
+        "choose another directory",
         trainers->filename().string());
   }
   return "holds checkpoints of a run; add --resume_from_checkpoint latest to resume it, or choose "

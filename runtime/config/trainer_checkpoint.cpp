@@ -3,10 +3,18 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <system_error>
+
+#include "runtime/os/file.h"
 
 namespace dstrain::config {
 
 bool is_trainer_checkpoint(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  if (std::filesystem::exists(directory / "optimizer.pt", ignored) ||
+      !any_paths_matching((directory / "global_step*" / "*_states.pt").string()).empty()) {
+    return true;
+  }
   // Ours has a file of that name, too, but no history of logs. Keys are sorted: it comes early.
   constexpr std::size_t enough = 65'536;
   std::ifstream file(directory / "trainer_state.json", std::ios::binary);

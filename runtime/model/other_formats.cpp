@@ -223,4 +223,14 @@ std::string explain_other_format(const fs::path& given, std::string_view option)
   return explain_hub_cache(directory, option);
 }
 
+std::string explain_idle_adapter(const fs::path& directory) {
+  std::error_code ignored;
+  if (directory.empty() || !fs::exists(directory / "adapter_config.json", ignored)) return {};
+  return fmt::format(
+      "{}: holds an adapter of PEFT beside the weights (adapter_config.json), which is not "
+      "applied; "
+      "merge it into them with PEFT's merge_and_unload, or move it away",
+      directory.string());
+}
+
 }  // namespace dstrain::model

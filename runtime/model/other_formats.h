@@ -12,4 +12,8 @@ namespace dstrain::model {
 std::string explain_other_format(const std::filesystem::path& directory,
                                  std::string_view option = "--model_name_or_path");
 
+/// What to know of a directory with weights that are read, and an adapter of PEFT beside them that
+/// is not; empty: there is none. `directory` may be empty, for a model without one.
+std::string explain_idle_adapter(const std::filesystem::path& directory);
+
 }  // namespace dstrain::model

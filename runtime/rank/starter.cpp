@@ -103,6 +103,29 @@ void add_slurm(StartedTask& task) {
   task.host_list = variable(task.host_list_variable);
 }
 
+/// Of a process whose number somebody has set without being known here: a pod of Kubernetes, a
+/// program that dstrain or DeepSpeed's launcher has started. A size alone is a script's own word.
+struct Numbering {
+  const char* number;
+  const char* size;
+};
+constexpr std::array<Numbering, 3> numberings{
+    {{"RANK", "WORLD_SIZE"}, {"PET_NODE_RANK", "PET_NNODES"}, {"NODE_RANK", "NNODES"}}};
+
+void refuse_numbers_alone() {
+  for (const Numbering& numbering : numberings) {
+    const int size = parse_number<int>(variable(numbering.size)).value_or(0);
+    if (size <= 1 || !is_set(numbering.number)) continue;
+    fail(ErrorCode::usage,
+         "{}={} {}={}: this process is one of {}, and each would train alone. Start dstrain once, "
+         "for all hosts (dstrain -H HOSTFILE ...), or on each node with --no_ssh --num_nodes N "
+         "--node_rank R, or start dstraind, whose processes are the ranks of one job; or unset {} "
+         "and {}",
+         numbering.number, variable(numbering.number), numbering.size, size, size, numbering.number,
+         numbering.size);
+  }
+}
+
 [[noreturn]] void refuse_foreign_task(const char* name, std::string_view starter) {
   fail(ErrorCode::usage,
        "{}={}: {} has started this process as one of several tasks, and dstrain does not know how "
@@ -176,7 +199,10 @@ void refuse_unknown_tasks() {
 
 void check_started_alone() {
   const std::optional<StartedTask> task = find_started_task();
-  if (!task) return refuse_unknown_tasks();
+  if (!task) {
+    refuse_unknown_tasks();
+    return refuse_numbers_alone();
+  }
   if (task->size.value <= 1) return;
   fail(ErrorCode::usage,
        "{}={}: {} has started this process as one of {} tasks, and dstrain starts ranks itself: "
@@ -190,7 +216,6 @@ void forget_started_task() {
   };
   for (const Starter& starter : starters) {
     forget(starter.mark);
-    if (starter.kind == StarterKind::torchrun) continue;  // the rest are everybody's words
     for (const char* const name :
          {starter.rank, starter.size, starter.local_rank, starter.local_size, starter.node}) {
       forget(name);

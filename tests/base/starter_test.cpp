@@ -195,6 +195,22 @@ TEST_CASE("Starter: what starts ranks itself is started once", "[base][starter]"
   }
 }
 
+TEST_CASE("Starter: a process with a number of unknown origin does not start ranks", "[base]") {
+  const auto [variables, refused] = GENERATE(table<Variables, bool>(
+      {{{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.0.0.1"}}, true},
+       {{{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_SIZE", "2"}}, true},
+       {{{"PET_NODE_RANK", "0"}, {"PET_NNODES", "2"}, {"PET_NPROC_PER_NODE", "8"}}, true},
+       {{{"NODE_RANK", "1"}, {"NNODES", "2"}}, true},
+       {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, false},
+       {{{"WORLD_SIZE", "8"}, {"NNODES", "2"}, {"MASTER_ADDR", "n1"}}, false},
+       {{{"LOCAL_RANK", "1"}}, false}}));
+  const RankEnvironment environment(variables);
+  if (!refused) return check_started_alone();
+  CHECK_THROWS_WITH(check_started_alone(), ContainsSubstring("this process is one of 2") &&
+                                               ContainsSubstring("--no_ssh --num_nodes N") &&
+                                               ContainsSubstring("or unset "));
+}
+
 TEST_CASE("Starter: what a task starts is none itself", "[base][starter]") {
   for (const Row& row : rows()) {
     CAPTURE(row.name);

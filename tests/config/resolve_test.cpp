@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/config/accelerate_environment.h"
 #include "runtime/config/schedule_json.h"
 #include "tests/config/resolved.h"
 #include "tests/support/catch.h"
+#include "tests/support/variable.h"
 
 using namespace dstrain::config;
 using dstrain::test::adam;
@@ -64,6 +66,41 @@ TEST_CASE("Resolve: without configuration the defaults are those of Hugging Face
   CHECK(settings.data.shuffle);
   CHECK(settings.data.tokenizer == "byte");
   CHECK(settings.warnings.empty());
+}
+
+TEST_CASE("Resolve: what accelerate asks for and the options do not is told", "[config][resolve]") {
+  using dstrain::test::Variable;
+  const auto problem_of = [](const std::string& text, const Arguments& flags) {
+    const TrainSettings settings = settings_of(text, flags);
+    return message_of([&] { check_accelerate_environment(settings, !text.empty()); });
+  };
+  const std::string stage3 = R"({"train_batch_size": 8, "bf16": {"enabled": true},
+    "gradient_clipping": 0.5, "gradient_accumulation_steps": 4,
+    "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}})";
+  // What accelerate launch sets of itself.
+  const Variable precision("ACCELERATE_MIXED_PRECISION", "no");
+  const Variable steps("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "1");
+  CHECK(problem_of("", {}) == "no error");
+  CHECK(problem_of(stage3, {}) ==
+        "accelerate's variables are not read here, and ask for something else than the options do: "
+        "ACCELERATE_GRADIENT_ACCUMULATION_STEPS=1 (--gradient_accumulation_steps 1); type that, or "
+        "unset them");
+  const Variable bf16("ACCELERATE_MIXED_PRECISION", "bf16");
+  const Variable four("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4");
+  const Variable clipping("ACCELERATE_GRADIENT_CLIPPING", "0.5");
+  const Variable stage("ACCELERATE_DEEPSPEED_ZERO_STAGE", "3");
+  const Variable offload("ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", "cpu");
+  const Variable none("ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE", "none");
+  const Variable file("ACCELERATE_DEEPSPEED_CONFIG_FILE", "z3.json");
+  const Variable fsdp("ACCELERATE_USE_FSDP", "true");
+  CHECK(problem_of(stage3, {}) == "no error");
+  CHECK_THAT(problem_of("", {"--bf16", "--gradient_accumulation_steps", "4"}),
+             Catch::Matchers::ContainsSubstring(
+                 "ACCELERATE_GRADIENT_CLIPPING=0.5 (--max_grad_norm 0.5), "
+                 "ACCELERATE_DEEPSPEED_CONFIG_FILE=z3.json (--deepspeed z3.json), "
+                 "ACCELERATE_DEEPSPEED_ZERO_STAGE=3 (zero_optimization.stage 3 in the --deepspeed "
+                 "file), ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE=cpu ") &&
+                 !Catch::Matchers::ContainsSubstring("MIXED_PRECISION"));
 }
 
 TEST_CASE("Resolve: auto takes the options and their defaults", "[config][resolve]") {

@@ -315,10 +315,17 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
   std::ofstream(in("full/checkpoint-3/trainer_state.json")) << R"({"version": 1})";
   CHECK(problem({"--output_dir", in("full")}) == held);
   std::ofstream(in("full/checkpoint-3/trainer_state.json")) << R"({"epoch": 1, "log_history": []})";
-  CHECK(problem({"--output_dir", in("full")}) ==
-        "--output_dir " + in("full") +
-            ": holds checkpoint-3, a checkpoint of Hugging Face's Trainer, which cannot be "
-            "resumed; choose another directory");
+  const std::string foreign =
+      "--output_dir " + in("full") +
+      ": holds checkpoint-3, a checkpoint of Hugging Face's Trainer or DeepSpeed, which cannot be "
+      "resumed; choose another directory";
+  CHECK(problem({"--output_dir", in("full")}) == foreign);
+  std::filesystem::remove(in("full/checkpoint-3/trainer_state.json"));
+  CHECK(problem({"--output_dir", in("full")}) == held);
+  std::filesystem::create_directories(in("full/checkpoint-3/global_step3"));
+  std::ofstream(in("full/checkpoint-3/global_step3/zero_pp_rank_0_mp_rank_00_optim_states.pt"))
+      << "";
+  CHECK(problem({"--output_dir", in("full")}) == foreign);
   CHECK(problem({"--output_dir", in("full"), "--resume_from_checkpoint", in("none")}) ==
         "--resume_from_checkpoint " + in("none") + ": no such directory");
   CHECK(contains(problem({"--output_dir", in("text.txt")}), "is not a directory"));

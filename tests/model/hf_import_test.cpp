@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "runtime/model/gpt2_config.h"
+#include "runtime/model/other_formats.h"
 #include "tests/safetensors/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
@@ -277,7 +278,10 @@ TEST_CASE("HfWeights: a directory without safetensors is explained", "[model][hf
   write_file(directory.path() / "tokenizer.json", "{}");
   CHECK_THAT(import_error(directory),
              Catch::Matchers::ContainsSubstring("T.from_pretrained(a).save_pretrained(b)"));
+  CHECK_THAT(model::explain_idle_adapter(directory.path()),
+             Catch::Matchers::ContainsSubstring("adapter_config.json), which is not applied"));
   fs::remove(directory.path() / "adapter_config.json");
+  CHECK(model::explain_idle_adapter(directory.path()).empty());
   write_file(directory.path() / "pytorch_model.bin", "\x80\x02");
   CHECK_THAT(import_error(directory),
              Catch::Matchers::StartsWith("DIR/pytorch_model.bin: pickled weights are never read") &&
