@@ -290,6 +290,14 @@ TEST_CASE_METHOD(KnownNode, "SshLink: through a command, which no shell reads", 
     CHECK_THAT(proxy("no-such-proxy %h %p").reason,
                ContainsSubstring("no-such-proxy was not found on PATH"));
   }
+  SECTION("a program that says nothing") {
+    user.configure("Host node\n  ProxyCommand sleep 600\n");
+    SshTarget node = target("node", "echo in");
+    node.connect_timeout_seconds = 0.5;
+    CHECK_THAT(run(node).reason,
+               ContainsSubstring("through a jump host or proxy that says nothing; try it by hand: "
+                                 "sleep 600"));
+  }
   SECTION("a quote that is not closed") {
     CHECK_THAT(proxy("nc \"%h %p").reason, ContainsSubstring("a quote is not closed"));
   }

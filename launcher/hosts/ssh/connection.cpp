@@ -7,6 +7,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <fmt/ranges.h>
+
 #include "launcher/hosts/ssh/authentication.h"
 #include "launcher/hosts/ssh/host_key.h"
 #include "launcher/hosts/ssh/login_turn.h"
@@ -108,7 +110,11 @@ bool exchange_keys(const SshConnection& connection, const ConnectTimeout& timeou
 /// What a proxy says of itself tells more than the silence behind it.
 [[noreturn]] void fail_of_proxy(const SshConnection& connection, const Error& error) {
   const std::string reason = connection.proxy ? connection.proxy->last_error_line() : "";
-  if (reason.empty()) throw error;
+  if (reason.empty() && (!connection.proxy || error.code() != ErrorCode::timeout)) throw error;
+  if (reason.empty()) {
+    fail(error.code(), "{}, through a jump host or proxy that says nothing; try it by hand: {}",
+         error.what(), fmt::join(connection.route.proxy, " "));
+  }
   fail(error.code(),
        "its jump host or proxy does not let us through: ProxyCommand or ProxyJump says: {}",
        reason);
