@@ -122,6 +122,18 @@ std::string occupied(const fs::path& directory) {
          "another directory";
 }
 
+/// What may have been meant by a checkpoint that is not there; empty: nobody knows.
+std::string meant_checkpoint(const std::string& source, const fs::path& output) {
+  std::error_code ignored;
+  if (source == "last" || source == "auto") return "; give latest for the newest";
+  const fs::path inside = output / source;
+  if (fs::is_directory(inside, ignored)) return fmt::format("; give {}", inside.string());
+  const std::vector<fs::path> checkpoints = checkpoints_in(output);
+  if (checkpoints.empty()) return {};
+  return fmt::format("; {} holds {}, and latest is the newest", output.string(),
+                     checkpoints.front().filename().string());
+}
+
 /// Whether the checkpoint to resume from is missing.
 bool check_resume_path(const TrainOptions& options, std::vector<std::string>& problems) {
   const std::string source = resume_source(options);
@@ -130,7 +142,8 @@ bool check_resume_path(const TrainOptions& options, std::vector<std::string>& pr
       fs::is_directory(source, ignored)) {
     return false;
   }
-  problems.push_back(fmt::format("--resume_from_checkpoint {}: no such directory", source));
+  problems.push_back(fmt::format("--resume_from_checkpoint {}: no such directory{}", source,
+                                 meant_checkpoint(source, options.output_dir.value)));
   return true;
 }
 

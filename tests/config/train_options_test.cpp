@@ -327,7 +327,13 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
       << "";
   CHECK(problem({"--output_dir", in("full")}) == foreign);
   CHECK(problem({"--output_dir", in("full"), "--resume_from_checkpoint", in("none")}) ==
-        "--resume_from_checkpoint " + in("none") + ": no such directory");
+        "--resume_from_checkpoint " + in("none") + ": no such directory; " + in("full") +
+            " holds checkpoint-3, and latest is the newest");
+  CHECK(problem({"--output_dir", in("full"), "--resume_from_checkpoint", "checkpoint-3"}) ==
+        "--resume_from_checkpoint checkpoint-3: no such directory; give " +
+            in("full/checkpoint-3"));
+  CHECK(problem({"--output_dir", in("full"), "--resume_from_checkpoint", "last"}) ==
+        "--resume_from_checkpoint last: no such directory; give latest for the newest");
   CHECK(contains(problem({"--output_dir", in("text.txt")}), "is not a directory"));
   CHECK(contains(problem({"--output_dir", in("new"), "--train_file", in("none")}), "no such file"));
   CHECK(problem({"--output_dir", in("new"), "--deepspeed", "zero3"}) ==
