@@ -147,23 +147,6 @@ std::string open_alike(Opened& opened,
   }
 }
 
-/// A checkpoint without what this run's optimizer goes on from is whole, and another's.
-void check_states(const checkpoint::Checkpoint& checkpoint,
-                  const ParameterStore& store,
-                  const TrainerState& saved,
-                  const TrainerState& run) {
-  for (const SavedState& state : store.saved_states()) {
-    const bool of_optimizer = !state.rounded && state.name != "fp32";
-    if (!of_optimizer || checkpoint.has_state(state.name)) continue;
-    fail(ErrorCode::config,
-         "{}: its optimizer, {}, keeps no {}, which {} needs; give the optimizer of the checkpoint "
-         "(section optimizer of the --deepspeed file), or train its weights anew: "
-         "--model_name_or_path {} and another --output_dir",
-         checkpoint.path().string(), optimizer_type(saved), state.name, optimizer_type(run),
-         checkpoint.path().string());
-  }
-}
-
 /// The states that ParameterStore::load() takes, the parameters first.
 std::vector<ToleratedState> open_states(const checkpoint::Checkpoint& checkpoint,
                                         const ResumeParts& parts,
@@ -217,7 +200,6 @@ std::string load(const std::filesystem::path& path,
   std::vector<ToleratedState> states;
   damage.attempt([&] {
     state = read_run(*checkpoint, run, parts.model, plan.other_data);
-    check_states(*checkpoint, parts.store, state, run);
     states = open_states(*checkpoint, parts, damage);
   });
   // Loading is collective: nobody begins before all can.

@@ -254,6 +254,21 @@ std::unique_ptr<model::ModelConfig> read_model_config(const checkpoint::Checkpoi
   }
 }
 
+/// A checkpoint without what this run's optimizer goes on from is whole, and another's.
+Differences optimizer_differences(const checkpoint::Checkpoint& checkpoint,
+                                  const TrainerState& saved,
+                                  const TrainerState& run) {
+  const auto missing = std::ranges::find_if(
+      run.optimizer_states, [&](const std::string& name) { return !checkpoint.has_state(name); });
+  if (missing == run.optimizer_states.end()) return {};
+  return {{fmt::format("optimizer is {} in the checkpoint, which keeps no {}, and {} now",
+                       optimizer_type(saved), *missing, optimizer_type(run)),
+           fmt::format("give the checkpoint's (section optimizer of the --deepspeed file), or "
+                       "train its weights anew with --model_name_or_path {} and another "
+                       "--output_dir",
+                       checkpoint.path().string())}};
+}
+
 }  // namespace
 
 std::vector<RunDifference> data_differences(const TrainerState& saved,
@@ -289,15 +304,16 @@ TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
   const Differences models = model_differences(
       *read_model_config(checkpoint), *model::parse_model_config(model.config_json, "config.json"));
   const Differences data = data_differences(saved, run, checkpoint.path().string());
+  const Differences optimizers = optimizer_differences(checkpoint, saved, run);
   const bool data_fit = data.empty() || other_data == OtherData::taken;
-  if (models.empty() && data_fit) return saved;
+  if (models.empty() && optimizers.empty() && data_fit) return saved;
   std::vector<std::string> lines;
-  for (const Differences& some : {models, data_fit ? Differences() : data}) {
+  for (const Differences& some : {models, optimizers, data_fit ? Differences() : data}) {
     for (const RunDifference& difference : some) {
       lines.push_back(fmt::format("{}: {}", difference.text, difference.remedy));
     }
   }
-  if (models.empty()) {
+  if (models.empty() && optimizers.empty()) {
     lines.emplace_back(
         "or go on with these and the optimizer's state: add --ignore_data_skip; the data begin "
         "anew");

@@ -25,11 +25,10 @@ std::vector<RunDifference> data_differences(const TrainerState& saved,
 enum class OtherData : std::uint8_t { refused, taken };
 
 /// The state of the run that wrote `checkpoint`, once it is sure that `run` can go on from there:
-/// the same function of the same parameters and, unless others are taken, the same samples in the
-/// same order. Ranks, stage, micro batch, precision, rate and number of steps may differ. Throws
-/// Error{config}
-/// that names both values and the remedy, Error{input} for a damaged file, or Error{newer_format}
-/// for one of a newer dstrain.
+/// the same function of the same parameters, the states that its optimizer goes on from and, unless
+/// others are taken, the same samples in the same order. Ranks, stage, micro batch, precision, rate
+/// and number of steps may differ. Throws Error{config} that names both values and the remedy,
+/// Error{input} for a damaged file, or Error{newer_format} for one of a newer dstrain.
 TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
                       const TrainerState& run,
                       const model::Model& model,

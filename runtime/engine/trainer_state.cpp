@@ -192,6 +192,9 @@ TrainerState describe_run(const config::TrainSettings& settings,
   state.data = data;
   state.loads_best = settings.evaluation.loads_best;
   state.optimizer = optimizer_json(settings.optimizer, settings.schedule.learning_rate).dump();
+  for (const std::string_view name : rules::state_names(settings.optimizer.rule)) {
+    state.optimizer_states.emplace_back(name);
+  }
   state.scheduler = config::schedule_json(settings.schedule);
   state.description =
       Json{{"model", {{"name", model.name}, {"parameters", model.parameter_count()}}},

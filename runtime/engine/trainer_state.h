@@ -91,6 +91,8 @@ struct TrainerState {
   std::string matmul_algorithms{};
   std::string client_state = "{}";  ///< JSON of a library's user, kept as it is
 
+  std::vector<std::string> optimizer_states{};  ///< that it goes on from; not saved
+
   // To say how a batch size comes about. Not saved.
   std::int64_t micro_batch_size = 0;  ///< of each rank
   std::int64_t ranks = 0;
