@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
@@ -137,6 +138,16 @@ const CLI::App& app_of(const CLI::App& app, std::span<const std::string> words) 
   return named.empty() ? app : *named.front();
 }
 
+/// "--device_memory and --host_memory are required": all that is missing, not the first alone.
+std::string describe_missing(const CLI::App& app, const CLI::RequiredError& error) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : app.get_options()) {
+    if (option->get_required() && option->count() == 0) names.push_back(option->get_name());
+  }
+  if (names.empty()) return error.what();  // a subcommand is
+  return fmt::format("{} {} required", fmt::join(names, " and "), names.size() == 1 ? "is" : "are");
+}
+
 }  // namespace
 
 std::string describe(const CLI::ParseError& error) {
@@ -189,6 +200,9 @@ void parse_option_words(CLI::App& app,
   } catch (const CLI::ExtrasError&) {
     fail(ErrorCode::usage, "{}: \"{}\" does not belong here; see dstrain {} --help", tool,
          app.remaining(true).front(), tool.substr(0, tool.find(' ')));
+  } catch (const CLI::RequiredError& error) {
+    fail(ErrorCode::usage, "{}: {}; see dstrain {} --help", tool,
+         describe_missing(app_of(app, words), error), tool.substr(0, tool.find(' ')));
   } catch (const CLI::ParseError& error) {
     fail(ErrorCode::usage, "{}: {}; see dstrain {} --help", tool, describe(error),
          tool.substr(0, tool.find(' ')));
