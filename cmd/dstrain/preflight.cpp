@@ -14,7 +14,6 @@
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
 #include "runtime/os/gpu_files.h"
 
@@ -39,10 +38,7 @@ bool is_train_option(const std::string& word) {
   std::string name = word.substr(0, word.find('='));
   name.erase(0, name.find_first_not_of('-'));
   std::replace(name.begin(), name.end(), '-', '_');
-  return std::ranges::any_of(config::train_flags(), [&](const config::FlagRow& row) {
-    const auto aliases = config::split_choices(row.aliases);
-    return row.name == name || std::ranges::find(aliases, name) != aliases.end();
-  });
+  return config::find_flag(name) != nullptr;
 }
 
 /// Reads the first samples, where an id that the model does not know shows itself; the others are

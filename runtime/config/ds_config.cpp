@@ -42,6 +42,12 @@ DsConfig DsConfig::load(const std::filesystem::path& path) {
   return parse(read_text_file(path, json_bytes_max), path.string());
 }
 
+DsConfig DsConfig::of(const TrainOptions& options) {
+  const std::string given = ds_config_file(options);
+  if (is_json_text(given)) return parse(given, "--deepspeed");
+  return given.empty() ? DsConfig() : load(given);
+}
+
 const JsonValue* DsConfig::find(std::string_view path) const {
   const auto found = values_.find(path);
   return found == values_.end() ? nullptr : &found->second;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/config/json_value.h"
+#include "runtime/config/train_options.h"
 
 namespace dstrain::config {
 
@@ -23,6 +24,8 @@ class DsConfig {
   static DsConfig parse(std::string text, const std::string& file);
   /// Throws Error{input} as well, when the file cannot be read.
   static DsConfig load(const std::filesystem::path& path);
+  /// That of --deepspeed, a file or its JSON; empty: without one.
+  static DsConfig of(const TrainOptions& options);
 
   [[nodiscard]] bool has(std::string_view path) const { return find(path) != nullptr; }
   /// Null when absent.

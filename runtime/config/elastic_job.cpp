@@ -35,8 +35,7 @@ KeptBatch kept_batch(const BatchGiven& given, std::int64_t ranks) {
 }  // namespace
 
 ElasticJob elastic_job(const TrainOptions& options, std::int64_t ranks) {
-  const std::string file = ds_config_file(options);
-  const DsConfig config = file.empty() ? DsConfig() : DsConfig::load(file);
+  const DsConfig config = DsConfig::of(options);
   config.problems().throw_if_any();
   check_shared_checkpoints(options, config);
   if (elasticity_enabled(config)) {
@@ -44,7 +43,7 @@ ElasticJob elastic_job(const TrainOptions& options, std::int64_t ranks) {
     const std::optional<Elasticity> elasticity = read_elasticity(options, config, problems);
     problems.throw_if_any();
     Result<ElasticBatch> batch = elastic_batch(*elasticity);
-    if (!batch.ok()) fail(ErrorCode::config, "{}: {}", file, batch.error());
+    if (!batch.ok()) fail(ErrorCode::config, "{}: {}", config.file(), batch.error());
     return {std::nullopt, std::move(batch.value().valid_counts)};
   }
   return {kept_batch(given_batch(options, config).values(), ranks), {}};

@@ -38,7 +38,7 @@ bool is_number(std::string_view text, double& number) {
   return parsed && std::isfinite(*parsed);
 }
 
-/// Nothing for a word that is neither.
+/// Nothing for a word that is neither. A bare option, which is true, has the empty word.
 std::optional<bool> parse_boolean(const std::string& text) {
   const std::string word = lower_case(text);
   const auto is = [&](std::initializer_list<std::string_view> words) {
@@ -98,9 +98,10 @@ class FlagReader {
   /// Whether `text` is Python's or YAML's word for a value that is not set, of an option that does
   /// nothing here.
   static bool is_unset(const FlagRow& row, const std::string& text) {
-    if (row.status == FlagStatus::implemented || row.boolean()) return false;
-    const bool name = row.status == FlagStatus::stated && row.value != "N" && row.value != "X";
-    if (name || text.empty()) return text.empty() && !row.value_optional && !name;
+    if (row.status == FlagStatus::implemented) return false;
+    const bool states_name =
+        row.status == FlagStatus::stated && !row.boolean() && row.value != "N" && row.value != "X";
+    if (states_name) return false;
     constexpr std::array<std::string_view, 4> words{"none", "null", "[]", "{}"};
     return std::ranges::find(words, lower_case(text)) != words.end();
   }
@@ -185,7 +186,11 @@ class FlagReader {
       problems_.push_back(fmt::format("{} {}: use --{} epoch", typed_as, text, row.strategy));
       return;
     }
-    if (!parse_number(typed_as, text, "a number", number)) return;
+    if (!parse_number(typed_as, text, "a number", number)) {
+      const bool infinite = row.name == "max_grad_norm" && lower_case(text).find("inf") == 0;
+      if (infinite) problems_.back() += "; 0 never clips";
+      return;
+    }
     if (row.never && number == -1) number = 0;
     if (row.whole_from_one && number >= 1 && number != std::trunc(number)) {
       problems_.push_back(
@@ -269,6 +274,26 @@ class FlagReader {
 };
 
 }  // namespace
+
+bool is_boolean(const std::string& word) {
+  return parse_boolean(word).has_value();
+}
+
+bool same_value(const FlagRow& row, const std::string& first, const std::string& second) {
+  if (first == second) return true;
+  if (row.boolean()) {
+    const std::optional<bool> truth = parse_boolean(first);
+    return truth && truth == parse_boolean(second);
+  }
+  double number = 0;
+  double other = 0;
+  const bool numeric = std::holds_alternative<Flag<std::int64_t> TrainOptions::*>(row.target) ||
+                       std::holds_alternative<Flag<double> TrainOptions::*>(row.target);
+  if (numeric) return is_number(first, number) && is_number(second, other) && number == other;
+  const auto choices = split_choices(row.choices);
+  const std::string_view choice = spelled_word(first, choices);
+  return !choice.empty() && choice == spelled_word(second, choices);
+}
 
 void read_flag(const FlagRow& row,
                const std::string& typed_as,

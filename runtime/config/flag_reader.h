@@ -16,4 +16,10 @@ void read_flag(const FlagRow& row,
                TrainOptions& options,
                std::vector<std::string>& problems);
 
+/// Whether a word says true or false.
+bool is_boolean(const std::string& word);
+
+/// Whether two values say the same to an option: 1e-4 and 0.0001, NO and no.
+bool same_value(const FlagRow& row, const std::string& first, const std::string& second);
+
 }  // namespace dstrain::config

@@ -139,6 +139,12 @@ constexpr FlagRow with_defaults(FlagRow row, std::string_view object) {
   return row;
 }
 
+/// The value is compared with the data.
+constexpr FlagRow kept_in(FlagTarget target, FlagRow row) {
+  row.target = target;
+  return row;
+}
+
 constexpr FlagRow leave_out(FlagRow row) {
   row.leave_out = true;
   return row;
@@ -171,6 +177,8 @@ const std::array hugging_face{
                  "JSON",
                  "use --bf16 or --fp16, or --config_overrides with random weights",
                  "{}"),
+    told_by(refused_flag("dropout", "X", "use --attention_dropout X --hidden_dropout X"),
+            tell_dropout),
     hint_flag("low_cpu_mem_usage", no_value, "every rank reads only its share of the weights"),
 
     // Data.
@@ -183,7 +191,7 @@ const std::array hugging_face{
             tell_split_of_percentage),
     also(told_by(refused_flag("val_size", "X", "give --validation_file FILE", "0"),
                  tell_split_of_size),
-         "val_set_size|split_dataset_ratio"),
+         "val_set_size|split_dataset_ratio|test_size"),
     refused_flag("autotuning", "MODE", "dstrain plan tells what fits and how fast it is"),
     hint_flag("overwrite_cache", no_value, "the token cache follows the content"),
     hint_flag("preprocessing_num_workers", "N", "there is nothing to preprocess"),
@@ -222,6 +230,11 @@ const std::array hugging_face{
     refused_flag("do_predict", no_value, reason::unbuilt),
     refused_flag("eval_on_start", no_value, reason::unbuilt),
     refused_flag("eval_delay", "N", reason::unbuilt, "0"),
+    told_by(refused_flag("max_eval_steps",
+                         "N",
+                         "use --max_eval_samples N, which counts samples instead of batches",
+                         "-1"),
+            tell_max_eval_steps),
     hint_flag("eval_accumulation_steps", "N", "no predictions are kept, only their loss"),
     hint_flag("use_legacy_prediction_loop", no_value, "there is one way of evaluating"),
     hint_flag("ray_scope", "WHEN", "there is no hyperparameter search"),
@@ -464,7 +477,7 @@ const std::array megatron{
     hint_flag("log_memory_to_tensorboard", no_value, reason::quiet),
     hint_flag("log_throughput", no_value, reason::quiet),
     hint_flag("timing_log_level", "N", reason::quiet),
-    hint_flag("use_wandb", no_value, reason::no_hub),
+    also(hint_flag("use_wandb", no_value, reason::no_hub), "wandb_log"),
     hint_flag("wandb_project", "NAME", reason::no_hub),
     also(hint_flag("wandb_name", "NAME", reason::no_hub), "wandb_exp_name|wandb_run_name"),
     also(hint_flag("wandb_entity", "NAME", reason::no_hub), "wandb_org"),
@@ -540,16 +553,22 @@ const std::array fine_tuning{
              "max_prompt_length", "N", "prompt and completion are cut together, by --block_size"),
          "max_completion_length"),
     refused_flag("loss_type", "NAME", "the loss is the cross-entropy", "nll"),
-    always_told(hint_flag("assistant_only_loss",
+    kept_in(&TrainOptions::assistant_only_loss,
+            always_told(hint_flag("assistant_only_loss",
+                                  no_value,
+                                  "only the answers of conversations are learned; of plain text, "
+                                  "every token"))),
+    kept_in(&TrainOptions::completion_only_loss,
+            always_told(
+                hint_flag("completion_only_loss",
                           no_value,
-                          "only the answers of conversations are learned; of plain text, every "
-                          "token")),
-    always_told(hint_flag("completion_only_loss",
-                          no_value,
-                          "only completions of prompts are learned; of plain text, every token")),
+                          "only completions of prompts are learned; of plain text, every token"))),
     hint_flag("use_deepspeed", no_value, "--deepspeed names the configuration"),
+    also(refused_flag("ds_config", "FILE", "use --deepspeed FILE"),
+         "ds_config_file|ds_config_path|deepspeed_config_path"),
     refused_flag("dataset_text_field", "KEY", "texts are under the key text", "text"),
-    one_of(hint_flag("stage", "NAME", "the records say what is learned"), "pt|sft"),
+    kept_in(&TrainOptions::stage,
+            one_of(hint_flag("stage", "NAME", "the records say what is learned"), "pt|sft")),
     hint_flag("template", "NAME", reason::chat_template),
     optional_value(hint_flag("version", "NAME", reason::chat_template)),
     hint_flag("lazy_preprocess", no_value, "there is nothing to preprocess"),
@@ -571,7 +590,8 @@ const std::array fine_tuning{
                  no_value,
                  "use --bf16, with fp32 master weights; for bf16 ones put \"bf16\": {\"enabled\": "
                  "true, \"bf16_master_weights_and_grads\": true} into the configuration"),
-    also(refused_flag("use_peft", no_value, reason::lora), "use_lora|use_qlora|q_lora"),
+    also(refused_flag("use_peft", no_value, reason::lora),
+         "use_lora|use_qlora|q_lora|use_dora|use_rslora"),
     also(refused_flag("lora_r", "N", reason::lora, "0"), "lora_rank|lora_dim"),
     refused_flag("lora_alpha", "X", reason::lora),
     refused_flag("lora_dropout", "X", reason::lora),

@@ -154,6 +154,23 @@ std::string tell_config(const std::string& value, const TrainOptions& /*options*
   return fmt::format("{} not read; type its options behind train", yaml ? "YAML is" : "it is");
 }
 
+std::string tell_dropout(const std::string& value, const TrainOptions& /*options*/) {
+  const bool number = parse_number<double>(value).has_value();
+  return fmt::format("use --attention_dropout {0} --hidden_dropout {0}", number ? value : "X");
+}
+
+std::string tell_max_eval_steps(const std::string& value, const TrainOptions& options) {
+  const auto batches = parse_number<std::int64_t>(value);
+  const std::int64_t own = options.per_device_eval_batch_size.value;
+  const std::int64_t batch = own > 0 ? own : options.per_device_train_batch_size.value;
+  constexpr std::int64_t most = 1'000'000'000;
+  if (!batches || *batches < 1 || *batches > most || batch > most) {
+    return "use --max_eval_samples N, which counts samples instead of batches";
+  }
+  return fmt::format("use --max_eval_samples {}, {} batches of {} samples on one rank",
+                     *batches * batch, *batches, batch);
+}
+
 std::string tell_prompt_key(const std::string& value, const TrainOptions& options) {
   return rename_key(value, "prompt", options);
 }

@@ -30,6 +30,10 @@ std::string tell_offload_param(const std::string& value, const TrainOptions& opt
 std::string tell_offloaded_optimizer(const std::string& value, const TrainOptions& options);
 /// --config FILE
 std::string tell_config(const std::string& value, const TrainOptions& options);
+/// --dropout 0.1
+std::string tell_dropout(const std::string& value, const TrainOptions& options);
+/// --max_eval_steps 5
+std::string tell_max_eval_steps(const std::string& value, const TrainOptions& options);
 /// --prompt_column KEY, --response_column KEY
 std::string tell_prompt_key(const std::string& value, const TrainOptions& options);
 std::string tell_completion_key(const std::string& value, const TrainOptions& options);

@@ -226,10 +226,11 @@ Resolved resolve_config(const TrainOptions& options,
 }
 
 Resolved resolve(const TrainOptions& options, const Context& context) {
-  const std::string file = ds_config_file(options);
-  const DsConfig config = file.empty() ? DsConfig() : DsConfig::load(file);
+  const DsConfig config = DsConfig::of(options);
   Resolved resolved = resolve_config(options, config, context);
-  if (context.world_size > 0) check_accelerate_environment(resolved.settings, !file.empty());
+  if (context.world_size > 0) {
+    check_accelerate_environment(resolved.settings, !config.file().empty());
+  }
   return resolved;
 }
 

@@ -1,3 +1,5 @@
+#include <set>
+
 #include <fmt/format.h>
 
 #include "runtime/config/settings_builder.h"
@@ -57,6 +59,22 @@ void resolve_parameters(SettingsBuilder& builder, rules::Settings& rule) {
   });
 }
 
+/// Says which typed options a rule has no parameter for: eps of Lion.
+void report_unused(SettingsBuilder& builder, const std::string& type, rules::Settings rule) {
+  std::set<std::string_view> parameters;
+  rules::for_each_parameter(rule, [&](std::string_view key, auto&) { parameters.insert(key); });
+  const TrainOptions& options = builder.options();
+  const auto report = [&](std::string_view key, const Flag<double>& flag) {
+    if (!flag.typed() || parameters.contains(key)) return;
+    builder.problems().warn({}, flag.typed_as,
+                            fmt::format("has no effect: {} has no {}", type, key));
+  };
+  report("eps", options.adam_epsilon);
+  report("betas", options.adam_beta1);
+  report("betas", options.adam_beta2);
+  report("weight_decay", options.weight_decay);
+}
+
 // What the keys and options of single rules mean beside their parameters.
 
 void resolve_mode(SettingsBuilder& builder, const std::string& type, rules::Adam::Settings& adam) {
@@ -108,6 +126,7 @@ void resolve_optimizer(SettingsBuilder& builder) {
     refuse_optim(builder, type);
   }
   resolve_parameters(builder, optimizer.rule);
+  report_unused(builder, type, optimizer.rule);
   if (const auto* const lamb = std::get_if<rules::Lamb::Settings>(&optimizer.rule)) {
     check_coefficients(builder, *lamb);
   }

@@ -141,6 +141,26 @@ std::string suggest(std::string_view word, std::span<const std::string_view> kno
   return best.empty() ? std::string(most_related(folded(word), known)) : best;
 }
 
+std::string with_plain_dashes(std::string_view word) {
+  constexpr std::array<std::string_view, 5> dashes{"\u2010", "\u2011", "\u2013", "\u2014",
+                                                   "\u2212"};
+  bool typographic = false;
+  const auto next = [&]() -> std::size_t {
+    if (word.starts_with('-')) return 1;
+    const auto* const dash =
+        std::ranges::find_if(dashes, [&](std::string_view one) { return word.starts_with(one); });
+    if (dash == dashes.end()) return 0;
+    typographic = true;
+    return dash->size();
+  };
+  while (const std::size_t size = next()) word.remove_prefix(size);
+  const bool named = !word.empty() && std::isalpha(static_cast<unsigned char>(word.front())) != 0 &&
+                     word.substr(0, word.find('=')).find(' ') == std::string_view::npos;
+  if (!typographic || !named) return {};
+  const bool letter = word.size() == 1;
+  return std::string(letter ? "-" : "--").append(word);
+}
+
 bool names_held_out_file(std::string_view word) {
   constexpr std::array<std::string_view, 6> files{"file", "files",   "data",
                                                   "path", "dataset", "set"};

@@ -16,6 +16,10 @@ std::string suggest(std::string_view word, std::span<const std::string_view> kno
 /// Likewise, of those alone that are a few edits away.
 std::string suggest_spelling(std::string_view word, std::span<const std::string_view> known);
 
+/// A word that begins with a dash which a text program has made of "--" or "-", with plain dashes:
+/// "\u2014lr" is "--lr". Empty for other words.
+std::string with_plain_dashes(std::string_view word);
+
 /// Whether a word says that it names a file of held-out data: "val_file", "eval_data".
 bool names_held_out_file(std::string_view word);
 

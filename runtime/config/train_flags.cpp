@@ -1,8 +1,10 @@
 #include "runtime/config/train_flags.h"
 
+#include <algorithm>
 #include <array>
 
 #include "runtime/config/schedule_settings.h"
+#include "runtime/config/schema.h"
 
 namespace dstrain::config {
 namespace {
@@ -239,7 +241,7 @@ const std::array rows{
             .help = "AdamW, under any of Hugging Face's names for it",
             .choices = "adamw_torch|adamw_torch_fused|adamw_hf|adamw_apex_fused|adamw",
             .others_unbuilt = true,
-            .others = "; other optimizers are an optimizer.type of --deepspeed's file",
+            .others = "; Lamb and Lion are an optimizer.type of --deepspeed's file",
             .rare = true},
     FlagRow{.group = "Schedule",
             .name = "optimizer",
@@ -248,7 +250,7 @@ const std::array rows{
             .help = "AdamW, as Megatron",
             .choices = "adam|adamw|adamw_torch",
             .others_unbuilt = true,
-            .others = "; other optimizers are an optimizer.type of --deepspeed's file",
+            .others = "; Lamb and Lion are an optimizer.type of --deepspeed's file",
             .rare = true},
     FlagRow{.group = "Schedule",
             .name = "max_grad_norm",
@@ -513,7 +515,7 @@ const std::array rows{
             .name = "deepspeed",
             .target = &O::deepspeed,
             .value = "FILE",
-            .help = "read a DeepSpeed configuration (ds_config.json)",
+            .help = "read a DeepSpeed configuration: ds_config.json, or its JSON",
             .value_optional = true},
     FlagRow{.group = "Configuration",
             .name = "deepspeed_config",
@@ -538,6 +540,15 @@ const std::vector<FlagRow>& train_flags() {
     return all;
   }();
   return flags;
+}
+
+const FlagRow* find_flag(std::string_view name) {
+  for (const FlagRow& row : train_flags()) {
+    if (row.name == name) return &row;
+    const auto aliases = split_choices(row.aliases);
+    if (std::ranges::find(aliases, name) != aliases.end()) return &row;
+  }
+  return nullptr;
 }
 
 }  // namespace dstrain::config

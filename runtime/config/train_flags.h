@@ -70,6 +70,9 @@ std::span<const FlagRow> foreign_flags();
 /// All of them.
 const std::vector<FlagRow>& train_flags();
 
+/// The one of this name, "lr", with which words are joined by underscores; null: there is none.
+const FlagRow* find_flag(std::string_view name);
+
 /// What options of other programs say, in the options that we have for it; what contradicts is
 /// added to `problems`, one line each, and what has no effect to options.warnings.
 void translate_foreign(TrainOptions& options, std::vector<std::string>& problems);

@@ -1,6 +1,7 @@
 #include "runtime/config/train_options.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <unordered_set>
@@ -13,7 +14,9 @@
 #include "runtime/base/number.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/utf8.h"
+#include "runtime/config/choice.h"
 #include "runtime/config/flag_reader.h"
+#include "runtime/config/foreign_remedies.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/suggest.h"
 #include "runtime/config/train_flags.h"
@@ -66,26 +69,54 @@ std::string likely_option(const std::string& word) {
   return related.empty() && names_held_out_file(word) ? "validation_file" : related;
 }
 
+std::string typographic_dash(const std::string& word, const std::string& plain) {
+  return fmt::format("{}: begins with a typographic dash; write {}", word, plain);
+}
+
 std::string unknown_option(const std::string& name) {
   const std::size_t start = std::min(name.find_first_not_of('-'), name.size());
   const std::string likely = likely_option(name.substr(start));
-  return fmt::format("{}: unknown option{}", name,
-                     likely.empty() ? std::string("; see dstrain train --help")
-                                    : fmt::format("; did you mean --{}?", likely));
+  if (likely.empty()) return fmt::format("{}: unknown option; see dstrain train --help", name);
+  const FlagRow* const row = find_flag(likely);
+  const bool refused = row != nullptr && row->status == FlagStatus::refused;
+  return fmt::format("{}: unknown option; did you mean --{}{}?", name, likely,
+                     refused ? fmt::format(" ({})", row->help) : "");
+}
+
+/// What to do about a word that no option takes: what others pass to their commands in that way.
+std::string stray_word(const std::string& word, const TrainOptions& options) {
+  constexpr std::string_view stray = "an argument without an option";
+  const auto ends = [&](std::string_view extension) {
+    return lower_case(word).ends_with(extension);
+  };
+  if (word.empty()) return fmt::format("\"\": {}", stray);
+  if (ends(".yaml") || ends(".yml") || ends(".json")) {
+    return fmt::format("{}: {}; {}", word, stray, tell_config(word, options));
+  }
+  if (ends(".py")) {
+    return fmt::format("{}: {}; a program runs without the word train: dstrain {}", word, stray,
+                       word);
+  }
+  return fmt::format("{}: {}", word, stray);
 }
 
 /// What follows an unknown option may be its value and is left alone.
-void report_unknown(const std::vector<std::string>& extras, Lines& problems) {
+void report_unknown(const std::vector<std::string>& extras,
+                    const TrainOptions& options,
+                    Lines& problems) {
   bool value_may_follow = false;
   for (const std::string& extra : extras) {
     const bool number = parse_number<double>(extra).has_value();
-    const bool option = extra.starts_with("-") && extra != "-" && extra != "--" && !number;
-    if (option) {
+    const std::string plain = with_plain_dashes(extra);
+    const bool option = extra.starts_with("-") && extra != "-" && !number;
+    if (!plain.empty()) {
+      problems.push_back(typographic_dash(extra, plain));
+    } else if (option) {
       problems.push_back(unknown_option(extra.substr(0, extra.find('='))));
     } else if (!value_may_follow) {
-      problems.push_back(fmt::format("{}: an argument without an option", extra));
+      problems.push_back(stray_word(extra, options));
     }
-    value_may_follow = option && extra.find('=') == std::string::npos;
+    value_may_follow = (option || !plain.empty()) && extra.find('=') == std::string::npos;
   }
 }
 
@@ -148,8 +179,10 @@ std::string global_batch(const CLI::Option& first, const CLI::Option& second) {
       *all, *micro);
 }
 
-/// Two spellings of one option with two values.
+/// Two spellings of one option with two values. Names of options that do nothing here share a row
+/// without being one option; each is told by itself.
 void check_spellings(const CLI::App& app, const FlagRow& row, Lines& problems) {
+  if (row.status != FlagStatus::implemented) return;
   const CLI::Option& first = *app.get_option(fmt::format("--{}", row.name));
   std::vector<const CLI::Option*> typed;
   if (first.count() > 0) typed.push_back(&first);
@@ -157,14 +190,19 @@ void check_spellings(const CLI::App& app, const FlagRow& row, Lines& problems) {
     const CLI::Option* const option = app.get_option(fmt::format("--{}", alias));
     if (option->count() > 0) typed.push_back(option);
   }
-  if (typed.size() < 2 || typed[0]->results() == typed[1]->results()) return;
   const auto words = [&](const CLI::Option& option) {
     return row.takes_files() ? fmt::format("{}", fmt::join(option.results(), " "))
                              : option.results().back();
   };
-  problems.push_back(fmt::format("{} {} and {} {} are the same option; {}", typed[0]->get_name(),
-                                 words(*typed[0]), typed[1]->get_name(), words(*typed[1]),
-                                 global_batch(*typed[0], *typed[1])));
+  for (std::size_t other = 1; other < typed.size(); ++other) {
+    const std::string one = words(*typed[0]);
+    const std::string two = words(*typed[other]);
+    if (same_value(row, one, two)) continue;
+    problems.push_back(fmt::format("{} {} and {} {} are the same option; {}", typed[0]->get_name(),
+                                   one, typed[other]->get_name(), two,
+                                   global_batch(*typed[0], *typed[other])));
+    return;
+  }
 }
 
 /// Files that are given one by one: of other options the last one counts, and to the parser the
@@ -189,35 +227,99 @@ void read_negation(const CLI::App& app,
   if (app.get_option(name)->count() == 0) return;
   const CLI::Option& positive = *app.get_option(fmt::format("--{}", row.name));
   if (positive.count() == 0) return read_flag(row, name, Lines{"false"}, options, problems);
+  if (same_value(row, positive.results().back(), "false")) return;
   problems.push_back(
       fmt::format("{} and {} are the same option; keep one", positive.get_name(), name));
 }
 
-/// The option that a word names, if a value must follow.
-const FlagRow* needs_value(const std::string& word) {
-  if (!word.starts_with("--")) return nullptr;
-  for (const FlagRow& row : train_flags()) {
-    if (row.boolean() || row.value_optional) continue;
-    if (word.substr(2) == row.name) return &row;
-    if (std::ranges::count(split_choices(row.aliases), std::string_view(word).substr(2)) > 0) {
-      return &row;
-    }
-  }
-  return nullptr;
+/// An option as it stands on the command line.
+struct TypedOption {
+  const FlagRow* row = nullptr;        ///< null: the word names none
+  bool negated = false;                ///< --no_NAME
+  std::optional<std::string> value{};  ///< behind "="
+};
+
+TypedOption typed_option(const std::string& word) {
+  if (!word.starts_with("--")) return {};
+  const std::size_t equals = word.find('=');
+  const std::string_view name = std::string_view(word).substr(2, equals - 2);
+  TypedOption typed{.row = find_flag(name)};
+  if (equals != std::string::npos) typed.value = word.substr(equals + 1);
+  if (typed.row != nullptr || !name.starts_with("no_")) return typed;
+  const FlagRow* const positive = find_flag(name.substr(3));
+  if (positive == nullptr || !positive->negatable || positive->name != name.substr(3)) return typed;
+  typed.row = positive;
+  typed.negated = true;
+  return typed;
 }
 
-/// Options before which another one stands in place of their value. What else is wrong follows from
-/// that.
-void require_values(const Lines& words) {
+std::string needs_value(const FlagRow& row, const std::string& typed_as) {
+  const bool telling = row.value.find('|') != std::string_view::npos;
+  const std::string values = row.boolean() ? "true or false"
+                             : telling
+                                 ? fmt::format("{}", fmt::join(split_choices(row.value), " or "))
+                                 : "";
+  return fmt::format("{}: needs a value{}{}", typed_as, values.empty() ? "" : ": ", values);
+}
+
+/// "--no_packing false"
+std::string refused_negation(const FlagRow& row, const std::string& value) {
+  const bool off = value.empty() || same_value(row, value, "true");
+  return fmt::format("{} {}: takes no value; {}", negation(row), value.empty() ? "\"\"" : value,
+                     off ? "leave the value out" : fmt::format("write --{} true", row.name));
+}
+
+/// The words without the options whose empty value sets nothing: those that do nothing here. Throws
+/// Error{usage} for those whose value is missing: it is empty, or another option stands in its
+/// place. What else is wrong follows from that.
+Lines with_values(const Lines& words) {
+  Lines kept;
   Lines problems;
   for (std::size_t at = 0; at < words.size(); ++at) {
-    const FlagRow* const row = needs_value(words[at]);
-    if (row == nullptr) continue;
-    if (at + 1 < words.size() && !words[at + 1].starts_with("--")) continue;
-    const bool telling = row->value.find('|') != std::string_view::npos;
-    problems.push_back(fmt::format(
-        "{}: needs a value{}{}", words[at], telling ? ": " : "",
-        telling ? fmt::format("{}", fmt::join(split_choices(row->value), " or ")) : ""));
+    const TypedOption typed = typed_option(words[at]);
+    kept.push_back(words[at]);
+    if (typed.row == nullptr) continue;
+    const FlagRow& row = *typed.row;
+    const std::string name = words[at].substr(0, words[at].find('='));
+    const bool followed = !typed.value && at + 1 < words.size();
+    const bool by_option = followed && words[at + 1].starts_with("--");
+    if (typed.negated) {
+      const std::string value = typed.value.value_or(followed ? words[at + 1] : "--");
+      const bool meant = typed.value || value.empty() || is_boolean(value);
+      if (!meant || by_option) continue;
+      problems.push_back(refused_negation(row, value));
+      if (followed) ++at;
+      continue;
+    }
+    const bool missing = !typed.value && (!followed || by_option);
+    if (missing) {
+      if (!row.boolean() && !row.value_optional) problems.push_back(needs_value(row, name));
+      continue;
+    }
+    const std::string& value = typed.value ? *typed.value : words[at + 1];
+    const bool acts = row.status == FlagStatus::implemented;
+    const bool nothing = value.empty() || (!acts && (value == "[]" || value == "{}"));
+    if (!nothing) continue;
+    if (acts) problems.push_back(needs_value(row, name));
+    kept.pop_back();
+    if (followed) ++at;
+    const bool continued = row.several && at + 1 < words.size() && !words[at + 1].starts_with("--");
+    if (continued) kept.push_back(name);
+  }
+  raise(problems);
+  return kept;
+}
+
+/// Words between "train" and its options, and dashes that a text program has made of "--".
+void refuse_dashes(const Lines& words) {
+  if (std::ranges::find(words, "--") != words.end()) {
+    fail(ErrorCode::usage, "--: leave it out: the options of train stand right behind the word");
+  }
+  Lines problems;
+  for (const std::string& word : words) {
+    const std::string plain = with_plain_dashes(word);
+    if (plain.empty() || typed_option(with_underscores(plain)).row == nullptr) continue;
+    problems.push_back(typographic_dash(word, plain));
   }
   raise(problems);
 }
@@ -230,33 +332,12 @@ void require_utf8(std::span<const std::string> arguments) {
   }
 }
 
-/// Options that do nothing here may have a value that is nothing, which the parser takes for none:
-/// "--report_to=", "--report_to []".
-void add_word(Lines& words, std::string word) {
-  const auto is_nothing = [](std::string_view value) {
-    return value.empty() || value == "[]" || value == "{}";
-  };
-  const auto does_nothing = [](const std::string& option) {
-    const FlagRow* const row = needs_value(option);
-    return row != nullptr &&
-           (row->status == FlagStatus::hint || row->status == FlagStatus::refused);
-  };
-  const std::size_t equals = word.find('=');
-  if (!words.empty() && is_nothing(word) && does_nothing(words.back())) {
-    word.clear();
-  } else if (equals != std::string::npos && is_nothing(std::string_view(word).substr(equals + 1)) &&
-             does_nothing(word.substr(0, equals))) {
-    words.push_back(word.substr(0, equals));
-    word.clear();
-  }
-  words.push_back(std::move(word));
-}
-
 TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems) {
   require_utf8(arguments);
   Lines words;
-  for (const std::string& argument : arguments) add_word(words, with_underscores(argument));
-  require_values(words);
+  for (const std::string& argument : arguments) words.push_back(with_underscores(argument));
+  refuse_dashes(words);
+  words = with_values(words);
   const std::vector<FlagRow> named = named_in(words);
   CLI::App app;
   declare(app, named);
@@ -282,7 +363,7 @@ TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems)
     }
     if (row.negatable) read_negation(app, row, options, problems);
   }
-  report_unknown(app.remaining(), problems);
+  report_unknown(app.remaining(), options, problems);
   translate_foreign(options, problems);
   for (std::string& problem : strategy_problems(options)) problems.push_back(std::move(problem));
   for (std::string& line : strategy_warnings(options)) options.warnings.push_back(std::move(line));
@@ -346,6 +427,11 @@ TrainOptions parse_train_options(std::span<const std::string> arguments) {
 std::string ds_config_file(const TrainOptions& options) {
   return options.deepspeed_config.typed() ? options.deepspeed_config.value
                                           : options.deepspeed.value;
+}
+
+bool is_json_text(std::string_view ds_config) {
+  const std::size_t first = ds_config.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && ds_config[first] == '{';
 }
 
 std::vector<std::string> option_values(const TrainOptions& options) {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/config/data_files.h"
@@ -37,6 +38,9 @@ struct TrainOptions {
   Flag<bool> packing{true, {}};
   Flag<bool> reset_attention_mask, reset_position_ids;  ///< both or the first alone
   Flag<bool> no_shuffle;
+  // What TRL and LLaMA-Factory say of the labels; the records say it here, and may say otherwise.
+  Flag<bool> assistant_only_loss, completion_only_loss;
+  Flag<std::string> stage;  ///< "pt" or "sft"
   Flag<bool> dataloader_drop_last;
 
   Flag<std::int64_t> max_steps{-1, {}};  ///< not positive: num_train_epochs decides
@@ -140,8 +144,9 @@ void check_data_options(TrainOptions& options, std::vector<std::string>& problem
 /// The three weights that "949,50,1" means, missing ones 0; empty if it means none.
 std::vector<double> split_weights(const std::string& text);
 
-/// The configuration file; empty without one.
+/// The configuration file; empty without one. It may be the JSON itself, as the Trainer takes it.
 std::string ds_config_file(const TrainOptions& options);
+bool is_json_text(std::string_view ds_config);
 
 /// Where the run goes on from: --resume_from_checkpoint, else --load if a checkpoint is there;
 /// empty: from the start.

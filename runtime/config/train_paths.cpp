@@ -203,7 +203,7 @@ void check_train_paths(const TrainOptions& options) {
   check_tokenizer(options.tokenizer, problems);
   std::error_code ignored;
   const std::string config = ds_config_file(options);
-  if (!config.empty() && !fs::exists(config, ignored)) {
+  if (!config.empty() && !is_json_text(config) && !fs::exists(config, ignored)) {
     const int stage = zero_stage_named(config);
     problems.push_back(
         fmt::format("--deepspeed {}: no such file{}", config,

@@ -120,6 +120,11 @@ std::vector<std::string> strategy_warnings(const TrainOptions& options) {
   if (options.eval_steps.value > 0 && strategy != "steps") {
     warn(options.eval_steps.typed_as, "--eval_strategy is " + strategy);
   }
+  const std::string& logs = options.logging_strategy.value;
+  if (options.logging_steps.typed() && options.logging_steps.value > 0 && logs != "steps") {
+    const bool used = strategy == "steps" && options.eval_steps.value <= 0;  // by evaluations
+    if (!used) warn(options.logging_steps.typed_as, "--logging_strategy is " + logs);
+  }
   const std::string& saves = options.save_strategy.value;
   if (options.save_steps.typed() && options.save_steps.value > 0 && saves != "steps") {
     warn(options.save_steps.typed_as, "--save_strategy is " + saves);
@@ -150,9 +155,10 @@ void check_data_options(TrainOptions& options, std::vector<std::string>& problem
   if (has_held_out_data(options)) return;
   const std::string asks = what_needs_held_out(options);
   const auto is_told = [](const std::string& problem) {  // with the parts that were meant
-    return std::ranges::any_of(std::array{"--validation_split_percentage ", "--val_size ",
-                                          "--val_set_size ", "--split_dataset_ratio "},
-                               [&](const char* option) { return problem.starts_with(option); });
+    return std::ranges::any_of(
+        std::array{"--validation_split_percentage ", "--val_size ", "--val_set_size ",
+                   "--split_dataset_ratio ", "--test_size "},
+        [&](const char* option) { return problem.starts_with(option); });
   };
   if (!asks.empty() && std::ranges::any_of(problems, is_told)) return;
   if (!asks.empty()) {

@@ -1,5 +1,5 @@
-
 #include "runtime/config/resolve.h"
+#include "tests/config/resolved.h"
 #include "tests/config/support.h"
 #include "tests/support/catch.h"
 

@@ -37,6 +37,18 @@ const std::string automatic = R"({
 
 }  // namespace
 
+TEST_CASE("Resolve: an option of a parameter that the optimizer lacks is told",
+          "[config][resolve]") {
+  const std::string lion =
+      R"({"train_batch_size": 2, "optimizer": {"type": "Lion", "params": {}}})";
+  CHECK(settings_of(lion, {"--adam_epsilon", "1e-3"}).warnings ==
+        Arguments{"--adam_epsilon: has no effect: Lion has no eps"});
+  CHECK(settings_of(lion, {"--adam_beta1", "0.8", "--weight_decay", "0.1"}).warnings.empty());
+  const std::string lamb =
+      R"({"train_batch_size": 2, "optimizer": {"type": "Lamb", "params": {}}})";
+  CHECK(settings_of(lamb, {"--adam_epsilon", "1e-3"}).warnings.empty());
+}
+
 TEST_CASE("Resolve: without configuration the defaults are those of Hugging Face",
           "[config][resolve]") {
   const TrainSettings settings = settings_of("");

@@ -1,7 +1,11 @@
 #include "runtime/config/train_options.h"
 
+#include <algorithm>
 #include <fstream>
 
+#include "runtime/config/ds_config.h"
+#include "runtime/config/native_types.h"
+#include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
 #include "tests/config/resolved.h"
 #include "tests/support/catch.h"
@@ -94,6 +98,15 @@ TEST_CASE("TrainOptions: what is learned is said however TRL's option is set",
   }
 }
 
+TEST_CASE("TrainOptions: the optimizers that a refusal names are built", "[config][options]") {
+  const std::string told = options_error({"--optim", "muon"});
+  for (const NativeType& type : optimizer_types()) {
+    CAPTURE(type.name);
+    const bool adam = type.name.starts_with("Adam");
+    CHECK(contains(told, std::string(type.name)) == (type.built && !adam));
+  }
+}
+
 TEST_CASE("TrainOptions: the last of a repeated option counts", "[config][options]") {
   CHECK(read_train_flags(Arguments{"--max_steps", "3", "--max-steps", "4"}).max_steps.value == 4);
   CHECK(options_error({"--batch-size", "1", "--micro-batch-size", "2"}) ==
@@ -124,7 +137,28 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
       {{"--learning-rat", "1"}, "--learning_rat: unknown option; did you mean --learning_rate?"},
       {{"--batch-sizes=1"}, "--batch_sizes: unknown option; did you mean --batch_size?"},
       {{"--quux"}, "--quux: unknown option; see dstrain train --help"},
-      {{"--dataset_names", "x"}, "--dataset_names: unknown option; did you mean --dataset_name?"},
+      {{"--dataset_names", "x"},
+       "--dataset_names: unknown option; did you mean --dataset_name (data sets are not "
+       "downloaded; give --train_file FILE)?"},
+      {{"--max_grad_norm", "Infinity"},
+       "--max_grad_norm: expected a number, got \"Infinity\"; 0 never clips"},
+      {{"--test_size", "0.1"},
+       "--test_size 0.1: give --validation_file FILE, or --split 90,10,0; leave it out or set it "
+       "to "
+       "0"},
+      {{"--use_dora"},
+       "--use_dora: LoRA is not implemented; all parameters are trained; leave it out or set it to "
+       "false"},
+      {{"--max_eval_steps", "5"},
+       "--max_eval_steps 5: use --max_eval_samples 40, 5 batches of 8 samples on one rank; leave "
+       "it "
+       "out or set it to -1"},
+      {{"--per_device_eval_batch_size", "2", "--max_eval_steps", "5"},
+       "--max_eval_steps 5: use --max_eval_samples 10, 5 batches of 2 samples on one rank; leave "
+       "it "
+       "out or set it to -1"},
+      {{"--dropout", "0.1"}, "--dropout 0.1: use --attention_dropout 0.1 --hidden_dropout 0.1"},
+      {{"--ds_config", "f.json"}, "--ds_config f.json: use --deepspeed FILE"},
       {{"--dataset_shuffling", "x"},
        "--dataset_shuffling: unknown option; see dstrain train --help"},
       {{"--disable_bf16"}, "--disable_bf16: unknown option; did you mean --bf16 false?"},
@@ -182,9 +216,8 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
        "--dataset_config ro-en: data sets are not downloaded; give --train_file FILE"},
       {{"--optim", "adafactor"},
        "--optim adafactor: not implemented; leave it out or set it to adamw_torch or "
-       "adamw_torch_fused or adamw_hf or adamw_apex_fused or adamw; other optimizers are an "
-       "optimizer.type "
-       "of --deepspeed's file"},
+       "adamw_torch_fused or adamw_hf or adamw_apex_fused or adamw; Lamb and Lion are an "
+       "optimizer.type of --deepspeed's file"},
       {{"--metric_for_best_model", "accuracy"},
        "--metric_for_best_model accuracy: not implemented; leave it out or set it to loss or "
        "eval_loss"},
@@ -227,21 +260,140 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
 }
 
 TEST_CASE("TrainOptions: what is no number is refused by all that take one", "[config][options]") {
-  const std::string word = GENERATE("", " 5", "5 ", "5x", "5_", "_5", "5__0", "0x5", "+5", "nan",
-                                    "inf", "-inf", "1e999");
+  const std::string word =
+      GENERATE(" 5", "5 ", "5x", "5_", "_5", "5__0", "0x5", "+5", "nan", "inf", "-inf", "1e999");
   int numbers = 0;
   for (const FlagRow& row : implemented_flags()) {
     const bool whole = std::holds_alternative<Flag<std::int64_t> TrainOptions::*>(row.target);
     if (!whole && !std::holds_alternative<Flag<double> TrainOptions::*>(row.target)) continue;
     ++numbers;
     const std::string option = fmt::format("--{}", row.name);
-    const std::string told = fmt::format("{}: expected {}, got \"{}\"", option,
-                                         whole ? "a whole number" : "a number", word);
+    const bool clips = row.name == "max_grad_norm" && word == "inf";
+    const std::string told =
+        fmt::format("{}: expected {}, got \"{}\"{}", option, whole ? "a whole number" : "a number",
+                    word, clips ? "; 0 never clips" : "");
     CHECK(options_error({option, word}) == told);
-    CHECK(options_error({option + "=" + word}) ==
-          (word.empty() ? option + ": needs a value" : told));
+    CHECK(options_error({option + "=" + word}) == told);
   }
   CHECK(numbers > 20);
+}
+
+TEST_CASE("TrainOptions: an empty value is refused by what is implemented", "[config][options]") {
+  for (const FlagRow& row : implemented_flags()) {
+    std::vector<std::string_view> names = split_choices(row.aliases);
+    names.push_back(row.name);
+    for (const std::string_view name : names) {
+      const std::string option = fmt::format("--{}", name);
+      CAPTURE(option);
+      const std::string told = option + ": needs a value";
+      for (const Arguments& typed :
+           {Arguments{option + "="}, Arguments{option, ""}, Arguments{option, "", "--seed", "1"}}) {
+        CHECK(options_error(typed).starts_with(told));
+      }
+    }
+    if (!row.negatable) continue;
+    const std::string negated = fmt::format("--no_{}", row.name);
+    CHECK(contains(options_error({negated + "="}), ": takes no value; leave the value out"));
+    CHECK(contains(options_error({negated, ""}), ": takes no value; leave the value out"));
+  }
+  CHECK(options_error({"--bf16="}) == "--bf16: needs a value: true or false");
+  CHECK(options_error({"--no-shuffle", ""}) == "--no_shuffle: needs a value: true or false");
+}
+
+TEST_CASE("TrainOptions: an empty value of other options sets nothing", "[config][options]") {
+  for (const FlagRow& row : foreign_flags()) {
+    std::vector<std::string_view> names = split_choices(row.aliases);
+    names.push_back(row.name);
+    for (const std::string_view name : names) {
+      const std::string option = fmt::format("--{}", name);
+      CAPTURE(option);
+      for (const Arguments& typed :
+           {Arguments{option + "=", "--seed", "7"}, Arguments{option, "", "--seed", "7"},
+            Arguments{"--seed", "7", option, ""}, Arguments{"--seed", "7", option + "="}}) {
+        const TrainOptions options = read_train_flags(typed);
+        CHECK(options.warnings.empty());
+        CHECK(options.statements.empty());
+        CHECK(options.seed.value == 7);
+      }
+    }
+  }
+}
+
+TEST_CASE("TrainOptions: a negation takes no value", "[config][options]") {
+  CHECK(options_error({"--no_packing", "false"}) ==
+        "--no_packing false: takes no value; write --packing true");
+  CHECK(options_error({"--no-packing=false"}) ==
+        "--no_packing false: takes no value; write --packing true");
+  CHECK(options_error({"--no_tf32", "yes", "--seed", "1"}) ==
+        "--no_tf32 yes: takes no value; leave the value out");
+  CHECK_FALSE(read_train_flags(Arguments{"--no_packing", "--seed", "1"}).packing.value);
+  CHECK_FALSE(read_train_flags(Arguments{"--no_packing", "--packing", "False"}).packing.value);
+}
+
+TEST_CASE("TrainOptions: two names of an option may say the same", "[config][options]") {
+  const auto typed = GENERATE(values<Arguments>({
+      {"--lr", "1e-4", "--learning_rate", "0.0001"},
+      {"--warmup_ratio", "0.03", "--warmup", ".03"},
+      {"--evaluation_strategy", "NO", "--eval_strategy", "no"},
+      {"--max_seq_length", "1_024", "--cutoff_len", "1024", "--max_len", "1024"},
+      {"--neat_packing", "False", "--reset_attention_mask", "false"},
+  }));
+  CAPTURE(typed);
+  CHECK(options_error(typed) == "no error");
+}
+
+TEST_CASE("TrainOptions: a third name that differs is refused", "[config][options]") {
+  CHECK(options_error({"--block_size", "64", "--max_length", "64", "--max_len", "32"}) ==
+        "--block_size 64 and --max_len 32 are the same option; keep one");
+}
+
+TEST_CASE("TrainOptions: options of other programs are told one by one", "[config][options]") {
+  CHECK(options_error({"--load_in_8bit", "False", "--load_in_4bit", "False"}) == "no error");
+  CHECK(options_error({"--load_in_8bit", "True", "--load_in_4bit", "False"}) ==
+        "--load_in_8bit True: weights of fewer than 16 bits are not implemented; leave it out or "
+        "set it to false");
+  CHECK(options_error({"--use_peft", "True", "--use_lora", "False"}) ==
+        "--use_peft True: LoRA is not implemented; all parameters are trained; leave it out or set "
+        "it to false");
+}
+
+TEST_CASE("TrainOptions: words that are no options of train", "[config][options]") {
+  struct Row {
+    Arguments arguments;
+    std::string message;
+  };
+  const Row row = GENERATE(values<Row>({
+      {{"--", "--seed", "1"}, "--: leave it out: the options of train stand right behind the word"},
+      {{"--seed", "1", "--"}, "--: leave it out: the options of train stand right behind the word"},
+      {{"\u2014-learning_rate", "1e-4"},
+       "\u2014-learning_rate: begins with a typographic dash; write --learning_rate"},
+      {{"--seed", "1", "\u2013bf16"}, "\u2013bf16: begins with a typographic dash; write --bf16"},
+      {{"--no_shuffle", "\u2014bf16"}, "\u2014bf16: begins with a typographic dash; write --bf16"},
+      {{"\u2014quux", "5"}, "\u2014quux: begins with a typographic dash; write --quux"},
+      {{"x.yaml"},
+       "x.yaml: an argument without an option; YAML is not read; type its options behind train"},
+      {{"ds.json"},
+       "ds.json: an argument without an option; use --deepspeed FILE for a configuration of "
+       "DeepSpeed, --config_name FILE for a config.json; other options are typed behind train"},
+      {{"train.py"},
+       "train.py: an argument without an option; a program runs without the word train: dstrain "
+       "train.py"},
+      {{""}, "\"\": an argument without an option"},
+  }));
+  CAPTURE(row.arguments);
+  CHECK(options_error(row.arguments) == row.message);
+}
+
+TEST_CASE("TrainOptions: JSON in place of the configuration file", "[config][options]") {
+  const std::string json = R"({"train_batch_size": 4, "zero_optimization": {"stage": 2}})";
+  const TrainOptions options = read_train_flags(Arguments{"--deepspeed", json});
+  CHECK(DsConfig::of(options).integer("zero_optimization.stage") == 2);
+  CHECK(DsConfig::of(read_train_flags(Arguments{"--deepspeed=" + json})).text() == json);
+  const TempDir folder;
+  const Arguments run{"--deepspeed", json, "--output_dir", (folder.path() / "new").string()};
+  CHECK_NOTHROW(check_train_paths(read_train_flags(run)));
+  const DsConfig wrong = DsConfig::of(read_train_flags(Arguments{"--deepspeed", R"({"zero": 1})"}));
+  CHECK(contains(message_of([&] { wrong.problems().throw_if_any(); }), "--deepspeed:1:2: zero: "));
 }
 
 TEST_CASE("TrainOptions: an option without its value", "[config][options]") {

@@ -12,6 +12,18 @@ using dstrain::test::message_of;
 using dstrain::test::options_error;
 using dstrain::test::TempDir;
 
+TEST_CASE("TrainOptions: steps of logging without their strategy are told", "[config][options]") {
+  const auto warnings = [](const std::vector<std::string>& arguments) {
+    return read_train_flags(arguments).warnings;
+  };
+  const std::vector<std::string> told{"--logging_steps: has no effect: --logging_strategy is no"};
+  CHECK(warnings({"--logging_strategy", "no", "--logging_steps", "1"}) == told);
+  CHECK(warnings({"--logging_steps", "1"}).empty());
+  // They are the steps between evaluations too.
+  CHECK(warnings({"--logging_strategy", "no", "--logging_steps", "1", "--eval_strategy", "steps"})
+            .empty());
+}
+
 TEST_CASE("TrainOptions: what trains and what evaluates", "[config][options]") {
   struct Row {
     Arguments arguments;
