@@ -78,7 +78,7 @@ bool is_placeholder(std::string_view word) {
 }
 
 constexpr std::string_view no_infinity =
-    "JSON has no infinity; leave the key out, or write a large number";
+    "JSON has no infinity; write a large number, or for gradient_clipping 0, which never clips";
 constexpr std::string_view write_the_value = "this is a placeholder; write its value";
 
 std::string_view advice(std::string_view word) {
@@ -87,7 +87,7 @@ std::string_view advice(std::string_view word) {
       {"TRUE", "write true"},
       {"False", "that is Python; write false"},
       {"FALSE", "write false"},
-      {"None", "that is Python; write null"},
+      {"None", "that is Python; leave the key out, or write null"},
       {"NONE", "write null"},
       {"NULL", "write null"},
       {"NaN", "JSON has no NaN"},

@@ -62,13 +62,28 @@ std::vector<std::string_view> names_in(std::string_view prefix) {
   return names;
 }
 
-std::vector<std::string_view> homes_of(std::string_view name) {
+std::vector<std::string_view> homes_of(std::string_view name, Homes which) {
   std::vector<std::string_view> homes;
-  for (const Key& key : all_keys()) {
-    const bool useful = key.status != KeyStatus::unread && key.status != KeyStatus::refused;
-    if (useful && name_of(key.path) == name) homes.push_back(parent_of(key.path));
-  }
+  const auto consider = [&](std::string_view path, const Key& key) {
+    if (key.status == KeyStatus::unread || key.status == KeyStatus::refused) return;
+    const bool detail = key.status == KeyStatus::inert;
+    if (name_of(path) == name && detail == (which == Homes::details)) {
+      homes.push_back(parent_of(path));
+    }
+  };
+  for (const Key& key : all_keys()) consider(key.path, key);
+  for (const Alias& alias : aliases()) consider(alias.path, *find_key(alias.canonical));
   return homes;
+}
+
+std::string_view unbuilt_feature(const Key& key) {
+  for (std::string_view path = key.path; !path.empty(); path = parent_of(path)) {
+    const Key* const section = find_key(path);
+    if (section->status == KeyStatus::off_only) return section->note;
+    const Key* const enabled = find_key(std::string(path) + ".enabled");
+    if (enabled != nullptr && enabled->status == KeyStatus::off_only) return enabled->note;
+  }
+  return {};
 }
 
 std::vector<std::string_view> split_choices(std::string_view choices) {

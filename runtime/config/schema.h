@@ -146,8 +146,12 @@ const Key* find_key(std::string_view path);
 const Alias* find_alias(std::string_view path);
 /// Names of the keys directly in the section at `prefix` (empty: the top level), aliases included.
 std::vector<std::string_view> names_in(std::string_view prefix);
-/// Sections (by path, "" for the top level) that have a key called `name`.
-std::vector<std::string_view> homes_of(std::string_view name);
+/// Sections (by path, "" for the top level) that have a key called `name`, aliases included. Those
+/// where it is a detail of a feature that is not built come with `details`.
+enum class Homes { useful, details };
+std::vector<std::string_view> homes_of(std::string_view name, Homes which);
+/// The feature, not built, of which a key is a detail; empty: it is none, or nobody says of which.
+std::string_view unbuilt_feature(const Key& key);
 /// "a|b|c" -> a, b, c.
 std::vector<std::string_view> split_choices(std::string_view choices);
 

@@ -1,5 +1,8 @@
 #include "runtime/config/schema_check.h"
 
+#include <algorithm>
+#include <array>
+#include <functional>
 #include <set>
 
 #include <fmt/format.h>
@@ -8,6 +11,7 @@
 #include "runtime/config/choice.h"
 #include "runtime/config/native_types.h"
 #include "runtime/config/suggest.h"
+#include "runtime/config/train_flags.h"
 #include "runtime/config/value_check.h"
 
 namespace dstrain::config {
@@ -50,28 +54,86 @@ struct Advice {
   std::vector<std::string> meant;
 };
 
-Advice advice(std::string_view section, std::string_view key) {
+/// Other libraries' names for the parameters of optimizers and schedulers.
+std::string_view renamed(std::string_view section, std::string_view key) {
+  struct Name {
+    std::string_view section, key, own;
+  };
+  constexpr std::string_view optimizer = "optimizer.params";
+  constexpr std::string_view scheduler = "scheduler.params";
+  constexpr std::array names{
+      Name{optimizer, "learning_rate", "lr"},
+      Name{optimizer, "epsilon", "eps"},
+      Name{optimizer, "adam_epsilon", "eps"},
+      Name{optimizer, "beta1", "betas"},
+      Name{optimizer, "beta2", "betas"},
+      Name{optimizer, "adam_beta1", "betas"},
+      Name{optimizer, "adam_beta2", "betas"},
+      Name{scheduler, "learning_rate", "warmup_max_lr"},
+      Name{scheduler, "warmup_steps", "warmup_num_steps"},
+      Name{scheduler, "num_warmup_steps", "warmup_num_steps"},
+      Name{scheduler, "total_steps", "total_num_steps"},
+      Name{scheduler, "num_training_steps", "total_num_steps"},
+  };
+  const auto* const found = std::ranges::find_if(
+      names, [&](const Name& name) { return name.section == section && name.key == key; });
+  return found == names.end() ? std::string_view{} : found->own;
+}
+
+/// The option of `train` that a key names, "num_epochs", as the Trainer has it.
+std::string_view named_option(std::string_view key) {
+  const FlagRow* const row = find_flag(key);
+  return row != nullptr && row->status == FlagStatus::implemented ? row->name : std::string_view{};
+}
+
+/// Of a key that stands elsewhere in a section whose feature is not built.
+Advice advice_on_detail(std::string_view key, std::string_view home) {
+  const std::string_view feature = unbuilt_feature(*find_key(joined(home, key)));
+  const std::string unbuilt = feature.empty() ? std::string("which has no effect here")
+                                              : fmt::format("and {} is not implemented", feature);
+  return {fmt::format("this key belongs {}, {}; leave it out", quoted_home(home), unbuilt), {}};
+}
+
+/// `is_taken`: whether the value that the key has would be taken at this path.
+template <class IsTaken>
+Advice advice(std::string_view section, std::string_view key, const IsTaken& is_taken) {
+  const auto mean = [&](std::string_view own) {
+    return Advice{fmt::format("did you mean \"{}\"?", own), {joined(section, own)}};
+  };
+  if (const std::string_view own = renamed(section, key); !own.empty()) return mean(own);
   const std::vector<std::string_view> siblings = names_in(section);
-  std::string likely = suggest(key, siblings);
-  if (likely.empty()) likely = only_completion(key, siblings);
-  if (!likely.empty()) {
-    return {fmt::format("did you mean \"{}\"?", likely), {joined(section, likely)}};
-  }
-  std::vector<std::string> homes;
-  std::vector<std::string> meant;
-  for (const std::string_view home : homes_of(key)) {
-    homes.push_back(quoted_home(home));
-    meant.push_back(joined(home, key));
-  }
+  const std::string spelled = suggest_spelling(key, siblings);
+  if (!spelled.empty()) return mean(spelled);
+  std::vector<std::string_view> homes = homes_of(key, Homes::useful);
+  const auto takes = [&](std::string_view home) {
+    return is_taken(joined(home, key));
+  };
+  if (std::ranges::any_of(homes, takes)) std::erase_if(homes, std::not_fn(takes));
   constexpr std::size_t too_many = 4;
   if (!homes.empty() && homes.size() < too_many) {
-    return {fmt::format("this key belongs {}", fmt::join(homes, " or ")), std::move(meant)};
+    Advice found;
+    std::vector<std::string> places;
+    for (const std::string_view home : homes) {
+      places.push_back(quoted_home(home));
+      found.meant.push_back(joined(home, key));
+    }
+    found.text = fmt::format("this key belongs {}", fmt::join(places, " or "));
+    return found;
   }
+  std::string likely = suggest(key, siblings);
+  if (likely.empty()) likely = only_completion(key, siblings);
+  if (!likely.empty()) return mean(likely);
+  if (const std::string_view option = named_option(key); !option.empty()) {
+    return {fmt::format("it is an option of train: --{}", option), {}};
+  }
+  const std::vector<std::string_view> details = homes_of(key, Homes::details);
+  if (!details.empty() && details.size() < too_many) return advice_on_detail(key, details.front());
   std::vector<std::string_view> elsewhere;
-  for (const Key& known : all_keys())
+  for (const Key& known : all_keys()) {
     elsewhere.push_back(known.path.substr(known.path.rfind('.') + 1));
+  }
   const std::string distant = suggest_spelling(key, elsewhere);
-  const std::vector<std::string_view> owners = homes_of(distant);
+  const std::vector<std::string_view> owners = homes_of(distant, Homes::useful);
   if (owners.size() == 1) {
     return {fmt::format("did you mean \"{}\" {}?", distant, quoted_home(owners.front())),
             {joined(owners.front(), distant)}};
@@ -165,12 +227,29 @@ class Checker {
       problems_.warn(member.position, written, "is not checked: the keys of this section vary");
       return;
     }
-    const Advice meant = advice(section, member.key);
-    problems_.add(member.position, written, fmt::format("unknown key; {}", meant.text));
+    const Advice meant = advice(section, member.key, [&](const std::string& path) {
+      return refusal_at(path, member).empty();
+    });
+    const std::string refusal =
+        meant.meant.empty() ? std::string{} : refusal_at(meant.meant.front(), member);
+    problems_.add(member.position, written,
+                  fmt::format("unknown key; {}{}", meant.text,
+                              refusal.empty() ? "" : fmt::format(" ({})", refusal)));
     for (const std::string& path : meant.meant) {
       const Alias* const alias = find_alias(path);
       faulty_.emplace(alias == nullptr ? path : alias->canonical);
     }
+  }
+
+  /// Why the value would be refused at this path too, so that nobody has to try; else empty.
+  static std::string refusal_at(const std::string& path, const JsonMember& member) {
+    const Alias* const alias = find_alias(path);
+    const std::string canonical(alias == nullptr ? std::string_view(path) : alias->canonical);
+    const Key* const key = find_key(canonical);
+    Problems problems("");
+    Checker(problems).visit(*key, member, canonical, canonical);
+    const std::vector<std::string> lines = problems.lines();
+    return lines.empty() ? std::string{} : lines.front();
   }
 
   void check_replaced() {

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/number.h"
+#include "runtime/config/choice.h"
 #include "runtime/config/suggest.h"
 
 namespace dstrain::config {
@@ -78,26 +79,67 @@ bool has_type(const JsonValue& value, KeyType type) {
   return false;
 }
 
-/// What to write instead of a boolean or a word in place of a section, a quoted number or a quoted
-/// boolean; empty when that is not the mistake.
+/// What a section that is enabled cannot do without.
+std::string_view required_keys(const Key& section) {
+  if (section.path == "torch_autocast") return R"(, "dtype": "bfloat16")";
+  if (section.path != "elasticity") return {};
+  return R"(, "max_train_batch_size": 2000, "micro_batch_sizes": [2, 4, 6])";
+}
+
+/// What to write instead of true or false in place of a section.
+std::string instead_of_truth(const Key& key, bool truth) {
+  const auto inner = [&](const char* name) {
+    return find_key(fmt::format("{}.{}", key.path, name));
+  };
+  const Key* const enabled = inner("enabled");
+  if (inner("device") != nullptr) return truth ? R"(; write {"device": "cpu"})" : "; leave it out";
+  if (key.path == "activation_checkpointing") {
+    return truth ? "; use --gradient_checkpointing" : "; leave it out";
+  }
+  const Key& feature = enabled == nullptr ? key : *enabled;
+  if (truth && feature.status == KeyStatus::off_only) {
+    return fmt::format("; {} is not implemented; leave it out", feature.note);
+  }
+  if (enabled != nullptr) {
+    return fmt::format("; write {{\"enabled\": {}{}}}", truth, truth ? required_keys(key) : "");
+  }
+  return truth ? "" : "; leave it out";
+}
+
+/// What to write instead of a word or a number in place of a section.
+std::string instead_of_section(const Key& key, const std::string& word) {
+  const Key* const device = find_key(fmt::format("{}.device", key.path));
+  if (device == nullptr || spelled_word(word, split_choices(device->choices)).empty()) return {};
+  return fmt::format("; write {{\"device\": \"{}\"{}}}", word,
+                     lower_case(word) == "nvme" ? R"(, "nvme_path": "DIR")" : "");
+}
+
+/// What to write instead of a value of another type: of a boolean or a word in place of a section,
+/// a quoted number or a quoted boolean, null; empty when that is not the mistake.
 std::string instead(const JsonValue& value, const Key& key) {
   const KeyType type = key.type;
-  const auto has = [&](const char* name) {
-    return find_key(fmt::format("{}.{}", key.path, name)) != nullptr;
-  };
-  if (type == KeyType::section && value.is(Kind::boolean) && has("enabled")) {
-    return fmt::format("; write {{\"enabled\": {}}}", to_text(value));
+  if (value.is(Kind::null)) {
+    return key.path == "gradient_clipping" ? "; write 0, which never clips" : "; leave it out";
+  }
+  if (type == KeyType::section && value.is(Kind::boolean)) {
+    return instead_of_truth(key, value.boolean);
   }
   if (!value.is(Kind::string)) return {};
-  if (type == KeyType::section && has("device")) {
-    return fmt::format("; write {{\"device\": \"{}\"}}", value.text);
+  if (type == KeyType::section) return instead_of_section(key, value.text);
+  if (key.path == "fp16.loss_scale" && lower_case(value.text) == "dynamic") {
+    return "; write 0: the scale is then dynamic";
   }
   const std::optional<double> number = parse_number<double>(value.text);
-  if (number && !std::isfinite(*number)) return "; leave the key out, or write a large number";
+  if (number && !std::isfinite(*number)) {
+    return key.path == "gradient_clipping" ? "; write 0, which never clips"
+                                           : "; write a finite number";
+  }
   const bool numeric = number.has_value();
   const bool wants_number = type == KeyType::integer || type == KeyType::number;
   const bool logical = value.text == "true" || value.text == "false";
-  const bool quoted = (numeric && wants_number) || (logical && type == KeyType::boolean);
+  const bool quoted =
+      (numeric && wants_number && *number >= key.minimum && *number <= key.maximum) ||
+      (logical && type == KeyType::boolean);
   return quoted ? fmt::format("; without the quotes: {}", value.text) : std::string{};
 }
 

@@ -170,10 +170,11 @@ TEST_CASE("JsonReader: errors name the place", "[config][json]") {
       {"{\"a\": 1,,}", "ds.json:1:9: expected a key in double quotes, got ,"},
       {"{\"a\": 1} x", "ds.json:1:10: expected nothing after the closing }, got x"},
       {"{\"a\": True}", "ds.json:1:7: True: that is Python; write true"},
-      {"{\"a\": None}", "ds.json:1:7: None: that is Python; write null"},
+      {"{\"a\": None}", "ds.json:1:7: None: that is Python; leave the key out, or write null"},
       {"{\"a\": NaN}", "ds.json:1:7: NaN: JSON has no NaN"},
       {"{\"a\": Infinity}",
-       "ds.json:1:7: Infinity: JSON has no infinity; leave the key out, or write a large number"},
+       "ds.json:1:7: Infinity: JSON has no infinity; write a large number, or for "
+       "gradient_clipping 0, which never clips"},
       {"{\"a\": cpu}",
        "ds.json:1:7: cpu: words need double quotes; HJSON's strings without them are not "
        "supported"},

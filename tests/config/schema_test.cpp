@@ -6,79 +6,18 @@
 
 #include <fmt/format.h>
 
-#include "runtime/config/ds_config.h"
 #include "runtime/config/native_types.h"
+#include "tests/config/schema_values.h"
 #include "tests/config/support.h"
 #include "tests/support/catch.h"
 
 using namespace dstrain::config;
 using dstrain::test::contains;
-using dstrain::test::message_of;
-
-namespace {
-
-/// {"a": {"b": VALUE}} for "a.b".
-std::string nested(std::string_view path, const std::string& value) {
-  const std::size_t dot = path.find('.');
-  if (dot == std::string_view::npos) return fmt::format("{{\"{}\": {}}}", path, value);
-  return fmt::format("{{\"{}\": {}}}", path.substr(0, dot), nested(path.substr(dot + 1), value));
-}
-
-/// A value of the key's type that leaves everything as it is.
-std::string harmless(const Key& key) {
-  const auto quoted = [](std::string_view text) {
-    return fmt::format("\"{}\"", text);
-  };
-  const bool bare_null = key.fallback == "null";
-  if (bare_null && key.status == KeyStatus::hint) {  // null would be the same as nothing
-    return key.type == KeyType::text ? "\"x\"" : key.type == KeyType::boolean ? "true" : "1";
-  }
-  switch (key.type) {
-    case KeyType::section:
-      return key.status == KeyStatus::off_only ? "null" : "{}";
-    case KeyType::boolean:
-      return key.fallback.empty() ? "false" : std::string(key.fallback);
-    case KeyType::integer:
-    case KeyType::number:
-      return key.fallback.empty() ? "1" : std::string(key.fallback);
-    case KeyType::text:
-      return bare_null ? "null" : quoted(key.fallback.empty() ? "x" : key.fallback);
-    case KeyType::list:
-      return key.fallback.empty() || bare_null ? "[]" : std::string(key.fallback);
-    case KeyType::any:
-      return key.off.empty() ? "1" : "null";
-  }
-  return {};
-}
-
-/// A value of the key's type that turns its feature on.
-std::string enabling(const Key& key) {
-  if (key.type == KeyType::section) return "{}";
-  if (key.type == KeyType::boolean) return key.off.starts_with("true") ? "false" : "true";
-  if (key.type != KeyType::text) return "7";
-  const auto off = split_choices(key.off);
-  for (const std::string_view choice : split_choices(key.choices)) {
-    if (std::find(off.begin(), off.end(), choice) == off.end())
-      return fmt::format("\"{}\"", choice);
-  }
-  return "\"no such choice\"";
-}
-
-std::string outcome(const std::string& text) {
-  return message_of([&] {
-    const DsConfig config = DsConfig::parse(text, "f");
-    config.problems().throw_if_any();
-    if (!config.warnings().empty()) {
-      dstrain::fail(dstrain::ErrorCode::config, "warning {}", config.warnings().back());
-    }
-  });
-}
-
-bool needs_a_type(std::string_view path) {
-  return path.starts_with("optimizer") || path.starts_with("scheduler");
-}
-
-}  // namespace
+using dstrain::test::enabling;
+using dstrain::test::harmless;
+using dstrain::test::needs_a_type;
+using dstrain::test::nested;
+using dstrain::test::outcome;
 
 TEST_CASE("Schema: every key is reachable and does what its status says", "[config][schema]") {
   for (const Key& key : all_keys()) {
