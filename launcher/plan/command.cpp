@@ -1,9 +1,12 @@
 #include "launcher/plan/command.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "launcher/process/program_path.h"
 #include "runtime/base/error.h"
+#include "runtime/config/choice.h"
 #include "runtime/config/suggest.h"
 
 namespace dstrain::launcher {
@@ -40,9 +43,17 @@ std::string find_program(const std::string& name, std::span<const std::string_vi
                                 : "dstrain --help lists the commands");
 }
 
+/// The words of other programs for training.
+bool means_train(const std::string& name) {
+  constexpr std::array<std::string_view, 12> words{
+      "sft",      "train_sft", "run_sft", "finetune", "fine_tune", "fine-tune",
+      "pretrain", "pt",        "run_clm", "fit",      "training",  "run_train"};
+  return std::ranges::find(words, config::lower_case(name)) != words.end();
+}
+
 /// A misspelt command must not run whatever program has its name.
 void refuse_bare_word(const std::string& name, std::span<const std::string_view> known) {
-  const std::string near = config::suggest(name, known);
+  const std::string near = means_train(name) ? "train" : config::suggest(name, known);
   if (!near.empty()) {
     fail(ErrorCode::usage, "\"{}\" is not a command; did you mean \"{}\"?", name, near);
   }

@@ -78,6 +78,19 @@ void require_value(const CLI::App& app,
        tool.name, words[0], next, words[0], next);
 }
 
+/// The first word names an option; a truth whose value is empty, as a variable that nobody has set,
+/// says nothing.
+void refuse_empty_truth(const CLI::Option& option,
+                        std::span<const std::string> words,
+                        const OptionTool& tool) {
+  const bool flag = option.get_items_expected_max() == 0;
+  if (!flag && !option.get_type_name().starts_with("BOOL")) return;
+  const std::string name = name_in(words[0]);
+  const bool follows = words[0] == name && !flag && words.size() > 1 && words[1].empty();
+  if (words[0] != name + "=" && !follows) return;
+  fail(ErrorCode::usage, "{}: {}: needs a value: true or false", tool.name, name);
+}
+
 /// The words with the names of options as `app` spells them. What an option takes as its values
 /// may look like another.
 std::vector<std::string> known_spellings(const CLI::App& app,
@@ -92,12 +105,18 @@ std::vector<std::string> known_spellings(const CLI::App& app,
     } else if (word == "--") {
       spelled.insert(spelled.end(), words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
       break;
+    } else if (const std::string plain = config::with_plain_dashes(word);
+               !plain.empty() &&
+               app.get_option_no_throw(with_underscores(name_in(plain))) != nullptr) {
+      fail(ErrorCode::usage, "{}: {}: begins with a typographic dash; write {}", tool.name, word,
+           plain);
     } else if (is_option(word)) {
       const std::string name = name_in(word);
       const CLI::Option* const option = app.get_option_no_throw(with_underscores(name));
       if (option == nullptr && !app.get_allow_extras()) refuse_unknown(app, name, tool);
       if (option != nullptr) {
         if (word.size() == name.size()) values = option->get_items_expected_min();
+        refuse_empty_truth(*option, words.subspan(at), tool);
         if (values > 0) require_value(app, words.subspan(at), tool);
         word.replace(0, name.size(), with_underscores(name));
       }

@@ -12,6 +12,7 @@
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
 #include "runtime/config/suggest.h"
+#include "runtime/config/train_flags.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -178,6 +179,12 @@ const CLI::Option& Parser::known(const std::string& name, std::string_view value
   if (const CLI::Option* found = app_.get_option_no_throw(name)) return *found;
   const std::string hint = hint_at_own_option(name, value);
   if (!hint.empty()) fail(ErrorCode::usage, "unknown launch option {}; {}", name, hint);
+  if (name.starts_with("--") && config::find_flag(name.substr(2)) != nullptr) {
+    fail(ErrorCode::usage,
+         "{} is an option of train and stands behind that word: dstrain [launch options] train {} "
+         "...",
+         name, name);
+  }
   std::vector<std::string> names;
   for (const CLI::Option* option : std::as_const(app_).get_options()) {
     for (const std::string& known_name : option->get_lnames()) names.push_back("--" + known_name);
@@ -198,7 +205,7 @@ std::string option_name(const std::string& word) {
   if (!word.starts_with("--")) return word.substr(0, 2);
   std::string name = word.substr(0, word.find('='));
   std::replace(name.begin() + 2, name.end(), '-', '_');
-  return name;
+  return name == "--help_all" ? "--help" : name;  // all launch options are in the help
 }
 
 std::size_t Parser::words_at_front(std::span<const std::string> words) const {
@@ -219,6 +226,9 @@ std::size_t Parser::split(std::span<const std::string> arguments,
     if (word == "--") {
       line_.after_dashes = true;
       return at + 1;
+    }
+    if (const std::string plain = config::with_plain_dashes(word); !plain.empty()) {
+      fail(ErrorCode::usage, "{}: begins with a typographic dash; write {}", word, plain);
     }
     if (word.size() < 2 || word.front() != '-') return at;
     line_.launch_options_given = true;

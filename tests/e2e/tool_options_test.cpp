@@ -51,6 +51,22 @@ TEST_CASE("Tools: every command prints the version", "[e2e]") {
   }
 }
 
+TEST_CASE("Tools: an empty truth and a typographic dash are refused", "[e2e]") {
+  const auto told = [](const Words& words) {
+    const Outcome outcome = run_command(words);
+    CHECK(outcome.status == 2);
+    return outcome.err;
+  };
+  for (const Words& empty : {Words{"--do_sample="}, Words{"--do_sample", ""}}) {
+    Words words{"generate", "--model_name_or_path", "m", "--prompt", "a"};
+    words.insert(words.end(), empty.begin(), empty.end());
+    CHECK_THAT(told(words), ContainsSubstring("--do_sample: needs a value: true or false"));
+  }
+  CHECK_THAT(told({"status", "--json="}), ContainsSubstring("--json: needs a value"));
+  CHECK_THAT(told({"generate", "\u2013prompt", "a"}),
+             ContainsSubstring("begins with a typographic dash; write --prompt"));
+}
+
 TEST_CASE("Tools: the program of a rank prints its version too", "[e2e]") {
   const std::string dstraind = std::filesystem::path(DSTRAIN_PROGRAM).parent_path() / "dstraind";
   const std::string command = GENERATE("train", "generate", "bench");

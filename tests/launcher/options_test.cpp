@@ -109,6 +109,14 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
   const auto row = GENERATE(values<Row>({
       {"--num_gpsu|2|p", "unknown launch option --num_gpsu; did you mean --num_gpus?"},
       {"--frobnicate|p", "unknown launch option --frobnicate"},
+      {"--model_name_or_path|m|train",
+       "--model_name_or_path is an option of train and stands behind that word: dstrain [launch "
+       "options] train --model_name_or_path ..."},
+      {"--num_gpus|2|--max-length=64", "--max_length is an option of train and stands behind"},
+      {"\u2014num_gpus|2|train",
+       "\u2014num_gpus: begins with a typographic dash; write --num_gpus"},
+      {"--num_gpus|2|\u2013-device|cpu|train",
+       "\u2013-device: begins with a typographic dash; write --device"},
       {"-x|p", "unknown launch option -x"},
       {"--num_gpus", "--num_gpus: a value is missing"},
       {"--num_gpus|0|p", "--num_gpus: must be 1..1024, got 0"},
