@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/config/train_options.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/data/sample_order.h"
 #include "runtime/data/sample_source.h"
@@ -34,6 +35,10 @@ struct RunData {
 RunData open_data(const config::TrainSettings& settings,
                   const model::Model& model,
                   const std::string& no_chat_template);
+
+/// Throws Error{usage} where an option wants other tokens to be learned than the records of its
+/// file say: --stage pt of conversations. The files have been opened.
+void refuse_unlearned(const config::TrainOptions& options);
 
 /// The held-out data, to know it again; empty without any.
 std::string describe_held_out(const RunData& run);

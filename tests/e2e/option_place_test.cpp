@@ -1,4 +1,5 @@
 // Launch options that stand after the command, and what they are told.
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -7,6 +8,7 @@
 #include "runtime/config/train_flags.h"
 #include "tests/e2e/launch_process.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
 
 using namespace dstrain;
 using Catch::Matchers::ContainsSubstring;
@@ -72,4 +74,63 @@ TEST_CASE("Option place: the remedy is the command that was meant", "[e2e]") {
   CHECK(prompt.wait() == 2);
   CHECK_THAT(prompt.err(),
              !ContainsSubstring("launch option") && ContainsSubstring("/nonexistent"));
+}
+
+TEST_CASE("Option place: a word for training is told the command", "[e2e]") {
+  const std::string word = GENERATE("sft", "finetune", "train_sft", "pretrain", "Training");
+  Launch launch({word, "--config_name", "gpt2"});
+  CHECK(launch.wait() == 2);
+  CHECK_THAT(launch.err(), ContainsSubstring("is not a command; did you mean \"train\"?"));
+}
+
+TEST_CASE("Option place: the whole help is printed for --help-all too", "[e2e]") {
+  Launch all({"--help-all"});
+  Launch usual({"--help"});
+  CHECK(all.wait() == 0);
+  CHECK(usual.wait() == 0);
+  CHECK(all.out() == usual.out());
+  CHECK_THAT(all.out(), ContainsSubstring("--num_gpus"));
+}
+
+TEST_CASE("Option place: labels that the records do not have are refused", "[e2e]") {
+  const test::TempDir folder;
+  const std::string pairs = (folder.path() / "pairs.jsonl").string();
+  const std::string texts = (folder.path() / "texts.jsonl").string();
+  std::ofstream(pairs) << R"({"prompt": "Say", "completion": " this"})"
+                       << "\n";
+  std::ofstream(texts) << R"({"text": "Say this"})"
+                       << "\n";
+  const auto train = [&](const std::string& file, const Words& wish) {
+    Words words{"--dry_run",
+                "--device",
+                "cpu",
+                "--num_gpus",
+                "1",
+                "train",
+                "--config_name",
+                "gpt2",
+                "--config_overrides",
+                "n_layer=1,n_head=1,n_embd=8,n_positions=16",
+                "--output_dir",
+                (folder.path() / "out").string(),
+                "--max_steps",
+                "1",
+                "--train_file",
+                file};
+    words.insert(words.end(), wish.begin(), wish.end());
+    Launch launch(words);
+    const int status = launch.wait();
+    return std::pair(status, launch.err());
+  };
+  for (const Words& wish : {Words{"--completion_only_loss", "False"}, Words{"--stage", "pt"}}) {
+    const auto [status, told] = train(pairs, wish);
+    CAPTURE(told);
+    CHECK(status == 2);
+    CHECK_THAT(told, ContainsSubstring("has prompts and completions, of which only the completions "
+                                       "are learned; leave it out"));
+    CHECK(train(texts, wish).first == 0);
+  }
+  CHECK(train(pairs, {"--completion_only_loss", "True"}).first == 0);
+  CHECK(train(pairs, {"--assistant_only_loss", "False"}).first == 0);
+  CHECK(train(pairs, {"--stage", "sft"}).first == 0);
 }
