@@ -28,11 +28,11 @@ constexpr std::string_view shards =
     "did you mean train --deepspeed FILE? zero_optimization.stage 3 shards as FSDP does";
 constexpr std::string_view precision = "did you mean train --bf16?";
 constexpr std::string_view offload_optimizer =
-    "did you mean train --deepspeed FILE with {\"zero_optimization\": {\"offload_optimizer\": "
-    "{\"device\": \"cpu\"}}}?";
+    "did you mean train --deepspeed FILE with {\"zero_optimization\": {\"stage\": 2, "
+    "\"offload_optimizer\": {\"device\": \"cpu\"}}}?";
 constexpr std::string_view offload_param =
-    "did you mean train --deepspeed FILE with {\"zero_optimization\": {\"offload_param\": "
-    "{\"device\": \"cpu\"}}}?";
+    "did you mean train --deepspeed FILE with {\"zero_optimization\": {\"stage\": 3, "
+    "\"offload_param\": {\"device\": \"cpu\"}}}?";
 constexpr std::string_view for_srun = "did you mean --launcher_args \"OPTION\", for srun?";
 constexpr std::string_view for_mpirun = "did you mean --launcher_args \"OPTION\", for mpirun?";
 }  // namespace reply

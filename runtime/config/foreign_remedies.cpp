@@ -31,11 +31,19 @@ std::string held_out(const std::string& split, const TrainOptions& options) {
                        : fmt::format("{} names the held-out data already", typed);
 }
 
-std::string device_key(std::string_view key, std::string_view device) {
+/// With a stage that offloads this: that of --zero_stage, if it does.
+std::string device_key(std::string_view key,
+                       const std::string& value,
+                       const TrainOptions& options) {
+  const bool disk = lower_case(value) == "nvme";
+  const std::int64_t least = disk || key == "offload_param" ? 3 : 1;
+  const std::int64_t stage =
+      std::max({least, options.zero_stage.value,
+                static_cast<std::int64_t>(options.zero_stage.typed() ? 1 : 2)});
   return fmt::format(
-      R"(put {{"zero_optimization": {{"{}": {{"device": "{}"{}}}}}}} into the configuration that )"
-      "--deepspeed names",
-      key, device, device == "nvme" ? R"(, "nvme_path": "DIR")" : "");
+      R"(put {{"zero_optimization": {{"stage": {}, "{}": {{"device": "{}"{}}}}}}} into the )"
+      "configuration that --deepspeed names",
+      stage, key, disk ? "nvme" : "cpu", disk ? R"(, "nvme_path": "DIR")" : "");
 }
 
 /// ".content" of jq.
@@ -131,17 +139,16 @@ std::string tell_fsdp(const std::string& value, const TrainOptions& /*options*/)
                    : fmt::format("FSDP is not implemented; use --zero_stage {}", stage);
 }
 
-std::string tell_offload_optimizer(const std::string& value, const TrainOptions& /*options*/) {
-  return device_key("offload_optimizer", lower_case(value) == "nvme" ? "nvme" : "cpu");
+std::string tell_offload_optimizer(const std::string& value, const TrainOptions& options) {
+  return device_key("offload_optimizer", value, options);
 }
 
-std::string tell_offload_param(const std::string& value, const TrainOptions& /*options*/) {
-  return device_key("offload_param", lower_case(value) == "nvme" ? "nvme" : "cpu");
+std::string tell_offload_param(const std::string& value, const TrainOptions& options) {
+  return device_key("offload_param", value, options);
 }
 
-std::string tell_offloaded_optimizer(const std::string& /*value*/,
-                                     const TrainOptions& /*options*/) {
-  return device_key("offload_optimizer", "cpu");
+std::string tell_offloaded_optimizer(const std::string& /*value*/, const TrainOptions& options) {
+  return device_key("offload_optimizer", "cpu", options);
 }
 
 std::string tell_config(const std::string& value, const TrainOptions& /*options*/) {

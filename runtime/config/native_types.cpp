@@ -130,16 +130,21 @@ std::string why_not(const Family& family, const std::string& name) {
   std::vector<std::string_view> names(family.from_torch.begin(), family.from_torch.end());
   for (const NativeType& native : family.natives) names.insert(names.begin(), native.name);
   const std::string likely = suggest(name, names);
-  return likely.empty() ? fmt::format("unknown type \"{}\"; use {}", name, built_names(family))
-                        : fmt::format("unknown type \"{}\"; did you mean \"{}\"?", name, likely);
+  if (likely.empty()) {
+    return fmt::format("unknown type \"{}\"; use {}", name, built_names(family));
+  }
+  const NativeType* const meant = find_type(family, likely);
+  const bool built = meant != nullptr && meant->built;
+  return fmt::format("unknown type \"{}\"; did you mean \"{}\"?{}", name, likely,
+                     built ? "" : " " + why_not(family, likely));
 }
 
-/// The types of the family that have this parameter.
+/// The types of the family that are built and have this parameter.
 std::string owners(const Family& family, std::string_view param) {
   std::string names;
   for (const NativeType& type : family.natives) {
     const auto params = split_choices(type.params);
-    if (std::find(params.begin(), params.end(), param) == params.end()) continue;
+    if (!type.built || std::find(params.begin(), params.end(), param) == params.end()) continue;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", type.name);
   }
   return names;
@@ -157,8 +162,10 @@ void check_params(const Family& family,
     const Key* const key = find_key(at->first);
     const bool reported = key->status == KeyStatus::unread || key->status == KeyStatus::refused;
     if (reported || std::find(params.begin(), params.end(), name) != params.end()) continue;
+    const std::string others = owners(family, name);
     problems.add(at->second.position, at->first,
-                 fmt::format("{} has no such parameter; {} has", type.name, owners(family, name)));
+                 fmt::format("{} has no such parameter; {}", type.name,
+                             others.empty() ? "leave it out" : others + " has"));
   }
 }
 

@@ -200,8 +200,9 @@ bool check_choice(const Key& key,
                   const std::string& path,
                   Problems& problems) {
   if (!value.is(Kind::string) || key.choices.empty() || is_one_of(value, key.choices)) return true;
-  const std::vector<std::string_view> choices = split_choices(key.choices);
-  const std::string likely = suggest(value.text, choices);
+  const bool off_only = key.status == KeyStatus::off_only;
+  const std::vector<std::string_view> taken = split_choices(off_only ? key.off : key.choices);
+  const std::string likely = suggest(value.text, taken);
   problems.add(value.position, path,
                fmt::format("must be one of {}, got {}{}", choice_list(key.choices), to_text(value),
                            likely.empty() ? "" : fmt::format("; did you mean \"{}\"?", likely)));

@@ -226,6 +226,45 @@ TEST_CASE("Advice: options that a remedy names are there", "[config][advice]") {
   }
 }
 
+TEST_CASE("Advice: JSON that a remedy gives is taken", "[config][advice]") {
+  int found = 0;
+  for (const FlagRow& row : foreign_flags()) {
+    if (row.status != FlagStatus::refused) continue;
+    std::vector<std::string> texts{std::string(row.help)};
+    for (const std::string value : {"cpu", "nvme", R"({"min_lr_rate": 0.1})"}) {
+      for (const Arguments& stage : {Arguments{}, Arguments{"--zero_stage", "3"}}) {
+        if (row.told != nullptr) texts.push_back(row.told(value, read_train_flags(stage)));
+      }
+    }
+    for (const std::string& text : texts) {
+      std::smatch match;
+      if (!std::regex_search(text, match, std::regex(R"re(("[a-z0-9_]+": )?\{"[^']*\})re")))
+        continue;
+      if (contains(text, "input_ids")) continue;  // a record of data
+      const std::string object = match[1].matched ? "{" + match.str() + "}" : match.str();
+      CAPTURE(row.name, text, object);
+      ++found;
+      CHECK(error_of(object, {"--batch_size", "1", "--max_steps", "9"}) == "no error");
+    }
+  }
+  CHECK(found > 20);
+}
+
+TEST_CASE("Advice: a type that is not built is suggested with that", "[config][advice]") {
+  const auto told = [](std::string_view section, const std::string& type) {
+    return outcome(fmt::format(R"({{"{}": {{"type": "{}", "params": {{}}}}}})", section, type));
+  };
+  CHECK(
+      contains(told("optimizer", "SGDD"), R"(did you mean "SGD"? "SGD" is not implemented; use )"));
+  CHECK(contains(told("optimizer", "Muonn"), R"(did you mean "Muon"? "Muon" is not implemented)"));
+  CHECK(told("optimizer", "Lionn").ends_with(R"(did you mean "Lion"?)"));
+  CHECK(contains(told("scheduler", "StepLRR"), R"("StepLR" is not implemented; use WarmupLR)"));
+  CHECK_THAT(outcome(R"({"optimizer": {"type": "AdamW", "params": {"momentum": 0.9}}})"),
+             Catch::Matchers::EndsWith("AdamW has no such parameter; leave it out"));
+  CHECK_THAT(outcome(R"({"optimizer": {"type": "AdamW", "params": {"max_coeff": 9}}})"),
+             Catch::Matchers::EndsWith("AdamW has no such parameter; Lamb has"));
+}
+
 TEST_CASE("Advice: an option that is refused is suggested with the reason", "[config][advice]") {
   const std::regex suggestion("; did you mean --([A-Za-z_0-9]+)");
   int refused = 0;

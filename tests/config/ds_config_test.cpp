@@ -122,8 +122,7 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        R"(ds.json:1:24: optimizer.type: unknown type "cpu_adam"; use Adam, AdamW, Lamb or Lion, )"
        "where it runs is chosen elsewhere"},
       {R"({"optimizer": {"type": "Adam", "params": {"max_coeff": 1}}})",
-       "ds.json:1:56: optimizer.params.max_coeff: Adam has no such parameter; Lamb, OneBitLamb "
-       "has"},
+       "ds.json:1:56: optimizer.params.max_coeff: Adam has no such parameter; Lamb has"},
       {R"({"optimizer": {"type": "Adam", "params": {"max_grad_norm": 1}}})",
        "ds.json:1:60: optimizer.params.max_grad_norm: not a parameter of an optimizer; use the "
        R"(top-level key "gradient_clipping")"},

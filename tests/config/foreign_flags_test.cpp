@@ -103,16 +103,17 @@ TEST_CASE("TrainOptions: the remedy has the value that was typed", "[config][opt
        "--val_set_size 0.05: give --validation_file FILE, or --split 95,5,0; leave it out or set "
        "it to 0"},
       {{"--offload_optimizer_device", "cpu"},
-       R"(--offload_optimizer_device cpu: put {"zero_optimization": {"offload_optimizer": )"
-       R"({"device": "cpu"}}} into the configuration that --deepspeed names; leave it out or set )"
-       "it to none"},
+       R"(--offload_optimizer_device cpu: put {"zero_optimization": {"stage": 2, )"
+       R"("offload_optimizer": {"device": "cpu"}}} into the configuration that --deepspeed names; )"
+       "leave it out or set it to none"},
       {{"--offload_param_device", "nvme"},
-       R"(--offload_param_device nvme: put {"zero_optimization": {"offload_param": {"device": )"
-       R"("nvme", "nvme_path": "DIR"}}} into the configuration that --deepspeed names; leave it )"
-       "out or set it to none"},
+       R"(--offload_param_device nvme: put {"zero_optimization": {"stage": 3, "offload_param": )"
+       R"({"device": "nvme", "nvme_path": "DIR"}}} into the configuration that --deepspeed names; )"
+       "leave it out or set it to none"},
       {{"--adam_offload"},
-       R"(--adam_offload: put {"zero_optimization": {"offload_optimizer": {"device": "cpu"}}} )"
-       "into the configuration that --deepspeed names; leave it out or set it to false"},
+       R"(--adam_offload: put {"zero_optimization": {"stage": 2, "offload_optimizer": {"device": )"
+       R"("cpu"}}} into the configuration that --deepspeed names; )"
+       "leave it out or set it to false"},
       {{"--config", "acc.yaml"},
        "--config acc.yaml: YAML is not read; type its options behind train"},
       {{"--neftune_noise_alpha", "5"},

@@ -235,9 +235,10 @@ TEST_CASE("Options: those of other launchers are told ours", "[launcher]") {
       {"--gradient_accumulation_steps|4|p",
        "did you mean dstrain train --gradient_accumulation_steps 4?"},
       {"--offload_optimizer_device|cpu|p",
-       "train --deepspeed FILE with {\"zero_optimization\": {\"offload_optimizer\": {\"device\": "
-       "\"cpu\"}}}?"},
-      {"--offload_param_device|cpu|p", "{\"offload_param\": {\"device\": \"cpu\"}}}?"},
+       "train --deepspeed FILE with {\"zero_optimization\": {\"stage\": 2, \"offload_optimizer\": "
+       "{\"device\": \"cpu\"}}}?"},
+      {"--offload_param_device|cpu|p",
+       "{\"stage\": 3, \"offload_param\": {\"device\": \"cpu\"}}}?"},
       {"--offload_param_device|none|p", "leave it out: nothing is offloaded"},
       {"--mixed_precision|fp16|p", "did you mean train --fp16?"},
       {"--mixed_precision|no|p", "leave it out: training is in fp32"},
