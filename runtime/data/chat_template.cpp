@@ -265,7 +265,8 @@ Failure unknown(std::string_view jinja) {
   }
   return Failure{
       "unknown chat template; known are Llama 2, Llama 3, Llama 3.1, Mistral (instruct v0.1 to "
-      "v0.3, Nemo), Qwen 2, Qwen 2.5, Qwen 3 and ChatML as they were published"};
+      "v0.3, Nemo), Qwen 2, Qwen 2.5, Qwen 3 and ChatML as they were published; put one of them "
+      "into chat_template of tokenizer_config.json, or give the records as prompt and completion"};
 }
 
 /// A special token in tokenizer_config.json: its text, or an object with its "content".
