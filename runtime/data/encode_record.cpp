@@ -49,10 +49,7 @@ EncodedRecord encode_messages(const std::vector<Message>& messages,
     fail(ErrorCode::input, "{}: {}", place, why);
   }
   const Result<RenderedChat> rendered = chat->render(messages);
-  if (!rendered.ok()) {
-    const std::string why = explain_refused_roles(messages, file);
-    fail(ErrorCode::input, "{}: {}", place, why.empty() ? rendered.error() : why);
-  }
+  if (!rendered.ok()) fail(ErrorCode::input, "{}: {}", place, rendered.error());
   const RenderedChat& conversation = rendered.value();
   EncodedRecord encoded{encoder.encode(conversation.text), {}};
   for (const auto& [begin, end] : conversation.answers) {

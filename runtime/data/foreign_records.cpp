@@ -26,6 +26,11 @@ bool has_text(const json& record, std::string_view key) {
   return field != record.end() && field->is_string();
 }
 
+bool has_number(const json& record, std::string_view key) {
+  const auto field = record.find(key);
+  return field != record.end() && field->is_number();
+}
+
 bool has_list(const json& record, std::string_view key) {
   const auto field = record.find(key);
   return field != record.end() && field->is_array() && !field->empty();
@@ -54,81 +59,121 @@ std::optional<Pair> find_pair(const json& record) {
        {"content", "summary"},    {"content", "answer"},
        {"content", "output"},     {"content", "target"}}};
   const auto* const found = std::ranges::find_if(known, [&](const Pair& pair) {
-    return has_text(record, pair.question) && has_text(record, pair.answer);
+    // An answer that is a number is refused afterwards, with how to make it text.
+    return has_text(record, pair.question) &&
+           (has_text(record, pair.answer) || has_number(record, pair.answer));
   });
   return found == known.end() ? std::nullopt : std::optional(*found);
 }
 
-/// What stands beside a question and belongs to it; empty: nothing.
-std::string_view addition_to(const json& record, const Pair& pair) {
-  for (const std::string_view key : {"context", "input"}) {
-    if (key != pair.question && record.contains(key)) return key;
+/// What may stand beside a question and belongs to it: before it, and behind it.
+constexpr std::array<std::string_view, 3> question_parts{"instruction", "context", "input"};
+
+/// A text that may be missing, with something before and behind it.
+constexpr std::string_view part_in_jq =
+    "def part(a; z): . // \"\" | tostring | if . == \"\" or . == \"[]\" then \"\" else a + . + z "
+    "end; ";
+
+std::string part(std::string_view key, std::string_view before, std::string_view after) {
+  return fmt::format("(.{} | part(\"{}\"; \"{}\"))", key, before, after);
+}
+
+constexpr std::string_view alpaca_begin = R"(### Instruction:\n)";
+constexpr std::string_view alpaca_input = R"(\n\n### Input:\n)";
+constexpr std::string_view alpaca_end = R"(\n\n### Response:\n)";
+
+/// What a record must have.
+std::string needed(std::string_view key) {
+  return fmt::format(".{0} // error(\"{0} is missing\")", key);
+}
+
+/// A prompt that an earlier command made of a question, without what it put around it.
+std::string plain_prompt(const json& prompt) {
+  const auto& text = prompt.get_ref<const std::string&>();
+  const bool alpaca =
+      text.starts_with("### Instruction:\n") && text.ends_with("\n\n### Response:\n");
+  if (alpaca) {
+    return fmt::format("({} | ltrimstr(\"{}\") | rtrimstr(\"{}\") | split(\"{}\") | join(\"\\n\"))",
+                       needed("prompt"), alpaca_begin, alpaca_end, alpaca_input);
   }
-  return {};
+  return fmt::format("({}{})", needed("prompt"),
+                     text.ends_with('\n') ? R"( | rtrimstr("\n"))" : "");
 }
 
-/// `text` if the key of the record is not empty.
-std::string if_given(std::string_view key, std::string_view text) {
-  return fmt::format("(if (.{} // \"\") == \"\" then \"\" else {} end)", key, text);
+/// A question with what belongs to it: its instruction and context before it, its input behind it.
+/// `text` is the question itself in jq.
+std::string question_in_jq(std::string_view key, std::string_view text, std::string_view input) {
+  std::string whole;
+  if (key != "instruction") whole += part("instruction", "", R"(\n)") + " + ";
+  whole += part("context", "", R"(\n\n)") + " + ";
+  whole += text;
+  if (key != "input") whole += " + " + part("input", input, "");
+  return whole;
 }
 
-/// The question with its context before it, or its input behind it.
-std::string question_in_jq(const Pair& pair, std::string_view addition) {
-  std::string question = fmt::format(".{}", pair.question);
-  if (addition.empty()) return question;
-  if (addition == "context") {
-    return fmt::format("{} + {}", if_given(addition, ".context + \"\\n\\n\""), question);
-  }
-  return fmt::format("{} + {}", question,
-                     if_given(addition, fmt::format("\"\\n\" + .{}", addition)));
-}
-
-/// Alpaca's own text around an instruction.
-std::string alpaca_prompt(std::string_view addition) {
-  const std::string input =
-      addition.empty()
-          ? ""
-          : if_given(addition, fmt::format("\"\\n\\n### Input:\\n\" + .{}", addition)) + " + ";
-  return fmt::format("\"### Instruction:\\n\" + .instruction + {}\"\\n\\n### Response:\\n\"",
-                     input);
-}
-
-std::string without(std::string_view program, std::vector<std::string> keys) {
-  std::erase_if(keys, [](const std::string& key) { return key == "."; });
-  if (keys.empty()) return std::string(program);
-  return fmt::format("{} | del({})", program, fmt::join(keys, ", "));
+std::string without(std::string_view program, const std::vector<std::string>& keys) {
+  return keys.empty() ? std::string(program)
+                      : fmt::format("{} | del({})", program, fmt::join(keys, ", "));
 }
 
 std::string dotted(std::string_view key) {
   return fmt::format(".{}", key);
 }
 
+/// Whether something stands beside prompt and completion that belongs to the prompt.
+bool has_parts(const json& record) {
+  return std::ranges::any_of(question_parts, [&](std::string_view key) {
+    const auto field = record.find(key);
+    return field != record.end() && !field->empty() && *field != "";
+  });
+}
+
 /// Prompt and completion, or a conversation if there is a system message or earlier turns.
 Program pair_program(const json& record, const Pair& pair) {
-  const std::string_view addition = addition_to(record, pair);
-  const bool both = record.contains("context") && record.contains("input");
-  if (both && pair.question != "input") return std::nullopt;
+  const bool is_ours = pair.question == "prompt" && pair.answer == "completion";
+  // Both would be the prompt.
+  if (pair.question != "prompt" && !says_nothing(record.value("prompt", json()))) {
+    return std::nullopt;
+  }
+  const std::string text = fmt::format("({})", needed(pair.question));
   const std::string_view system = system_key(record);
-  const std::string question = question_in_jq(pair, addition);
-  std::vector<std::string> used{dotted(pair.question), dotted(addition), dotted(pair.answer)};
+  std::vector<std::string> used{dotted(pair.question), dotted(pair.answer)};
+  for (const std::string_view key : question_parts) {
+    if (key != pair.question) used.push_back(dotted(key));
+  }
   if (!system.empty() || record.contains("history")) {
     const auto turns = history_in_jq(record);
     if (!turns) return std::nullopt;
-    used.insert(used.end(), {dotted(system), record.contains("history") ? ".history" : "."});
-    return without(fmt::format(". + {{messages: [{}{}{{role: \"user\", content: ({})}}, {{role: "
+    const std::string_view key = system.empty() ? "system" : system;
+    used.insert(used.end(), {dotted(key), ".history"});
+    const std::string question =
+        question_in_jq(pair.question, is_ours ? plain_prompt(record.at("prompt")) : text, R"(\n)");
+    return without(fmt::format("{}. + {{messages: [{}{}{{role: \"user\", content: ({})}}, {{role: "
                                "\"assistant\", content: .{}}}]}}",
-                               system_in_jq(system), *turns, question, pair.answer),
+                               part_in_jq, system_in_jq(key), *turns, question, pair.answer),
                    used);
   }
+  if (is_ours && !has_parts(record)) return ".";
   std::erase(used, ".prompt");
   std::erase(used, ".completion");
-  if (pair.question == "prompt" && pair.answer == "completion") return ".";
+  if (is_ours) {
+    return without(fmt::format("{}. + {{prompt: ({})}}", part_in_jq,
+                               question_in_jq(pair.question, text, R"(\n)")),
+                   used);
+  }
   const bool alpaca =
-      pair.question == "instruction" && (pair.answer != "response" || addition == "input");
-  return without(
-      fmt::format(". + {{prompt: ({}), completion: .{}}}",
-                  alpaca ? alpaca_prompt(addition) : question + " + \"\\n\"", pair.answer),
-      used);
+      pair.question == "instruction" && (pair.answer != "response" || record.contains("input"));
+  const std::string question = question_in_jq(pair.question, text, alpaca ? alpaca_input : R"(\n)");
+  const std::string prompt =
+      alpaca ? fmt::format("\"{}\" + {} + \"{}\"", alpaca_begin, question, alpaca_end)
+             : question + R"( + "\n")";
+  const std::string_view guard =
+      pair.question == "prompt"
+          ? ""
+          : "if (.prompt // \"\") != \"\" then error(\"prompt would be lost\") else . end | ";
+  return without(fmt::format("{}{}. + {{prompt: ({}), completion: .{}}}", part_in_jq, guard, prompt,
+                             pair.answer),
+                 used);
 }
 
 /// TRL's prompt with a completion or a chosen answer, as messages. The prompt's own answers are not
@@ -143,13 +188,13 @@ Program message_pair_program(const json& record) {
     }
     const json& first = record.at(std::string(answer)).front();
     if (!first.is_object()) continue;
-    if (first.value("role", json()) != "assistant") {
-      return fmt::format(". + {{messages: .{}}} | del(.prompt, .{})", answer, answer);
-    }
-    if (!has_text(record, "prompt")) continue;
+    if (first.value("role", json()) == "assistant" && !has_text(record, "prompt")) continue;
+    // A prompt that the messages repeat is no matter; another one stays, and is refused.
     return fmt::format(
-        ". + {{messages: ([{{role: \"user\", content: .prompt}}] + .{})}} | del(.prompt, .{})",
-        answer, answer);
+        ". + {{messages: ((if .{0}[0].role == \"assistant\" then [{{role: \"user\", content: "
+        ".prompt}}] else [] end) + .{0})}} | if .prompt as $p | any(.messages[]; .content == $p) "
+        "then del(.prompt, .{0}) else del(.{0}) end",
+        answer);
   }
   return std::nullopt;
 }
@@ -243,13 +288,21 @@ Program program_for(const json& record) {
   if (has_text(record, "instruction") && has_list(record, "instances")) {  // Self-Instruct
     const Program each = pair_program({{"instruction", ""}, {"input", ""}, {"output", ""}},
                                       {"instruction", "output"});
-    return "({instruction} + .instances[]) | " + each.value();
+    return "(del(.instances) + .instances[]) | " + each.value();
   }
   if (const auto pair = find_pair(record)) return pair_program(record, *pair);
-  if (has_text(record, "chosen")) return "{text: .chosen}";
+  if (has_text(record, "chosen")) return ". + {text: .chosen} | del(.chosen)";
   if (is_document(record)) return ". + {text: .content} | del(.content)";
   if (Program rows = columns_program(record)) return rows;
   return list_program(record);
+}
+
+/// For a list of turns that stands alone; none: it is none.
+Program turns_of(const json& list) {
+  if (!list.is_array() || list.empty() || !list.front().is_object()) return std::nullopt;
+  const Program program = turns_program(json{{"messages", list}});
+  if (!program) return std::nullopt;
+  return *program == "." ? "{messages: .}" : "{messages: .} | " + *program;
 }
 
 /// The object or array that `text` begins with; none: it is not whole, or not JSON.
@@ -288,6 +341,24 @@ std::string roles_of(std::span<const Message> messages) {
   return fmt::format("{}", fmt::join(roles, ", "));
 }
 
+/// What roles that nobody else has may stand for: who speaks first asks, and the next one answers.
+std::vector<RoleName> guess_roles(std::span<const Message> messages) {
+  std::vector<RoleName> guessed;
+  const auto has = [&](std::string_view role) {
+    return std::ranges::any_of(
+               messages,
+               [&](const Message& message) { return role_in_ours(message.role) == role; }) ||
+           std::ranges::find(guessed, role, &RoleName::role) != guessed.end();
+  };
+  for (const Message& message : messages) {
+    const bool known = is_known_role(message.role) || is_foreign_role(message.role) ||
+                       std::ranges::find(guessed, message.role, &RoleName::name) != guessed.end();
+    if (known) continue;
+    guessed.push_back({message.role, has("user") && !has("assistant") ? "assistant" : "user"});
+  }
+  return guessed;
+}
+
 }  // namespace
 
 std::string record_conversion(const json& record, const std::string& file) {
@@ -302,8 +373,8 @@ std::string document_conversion(std::string_view document, const std::string& fi
   if (is_array && text.starts_with('"')) return jq_command(".[] | {text: .}", file);
   if (is_array && text.starts_with('[')) {
     const std::optional<json> inner = first_value(text);
-    const bool turns = inner && inner->is_array() && !inner->empty() && inner->front().is_object();
-    return jq_command(turns ? ".[] | {messages: .}" : ".[]", file);
+    const Program turns = inner ? turns_of(*inner) : std::nullopt;
+    return jq_command(turns ? ".[] | " + *turns : ".[]", file);
   }
   const std::optional<json> first = text.starts_with('{') ? first_value(text) : std::nullopt;
   Program program;
@@ -311,9 +382,38 @@ std::string document_conversion(std::string_view document, const std::string& fi
     refuse_unkept(*first, fmt::format("{}: the first record", file));
     program = program_for(*first);
   }
+  if (is_array && first && !program) {
+    // One conversation.
+    if (const Program turns = turns_of(json::array({*first}))) return jq_command(*turns, file);
+  }
   const bool as_it_is = !program || *program == ".";
   if (!is_array) return jq_command(as_it_is ? "." : *program, file);
   return jq_command(as_it_is ? ".[]" : ".[] | " + *program, file);
+}
+
+bool holds_object(std::string_view text) {
+  const std::optional<json> first = text.starts_with('{') ? first_value(text) : std::nullopt;
+  return first && first->is_object() && !first->empty();
+}
+
+bool holds_records(std::string_view text) {
+  const bool is_array = text.starts_with('[');
+  if (is_array) {
+    text.remove_prefix(1);
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  }
+  if (!text.starts_with('{') && !text.starts_with('[')) return false;
+  const std::optional<json> first = first_value(text);
+  if (!first) return false;
+  if (first->is_array()) return is_array && turns_of(*first).has_value();
+  return program_for(*first).has_value() ||
+         (is_array && turns_of(json::array({*first})).has_value());
+}
+
+bool has_answers(const json& record) {
+  const Program program = record.contains("text") ? std::nullopt : program_for(record);
+  return program && (*program == "." || program->find("{messages: ") != std::string::npos ||
+                     program->find("completion: ") != std::string::npos);
 }
 
 void refuse_unkept(const json& record, const std::string& place) {
@@ -324,18 +424,14 @@ void refuse_unkept(const json& record, const std::string& place) {
 }
 
 std::string explain_roles(std::span<const Message> messages, const std::string& file) {
-  const bool answers = std::ranges::any_of(
-      messages, [](const Message& message) { return message.role == "assistant"; });
-  return answers ? "" : explain_refused_roles(messages, file);
-}
-
-std::string explain_refused_roles(std::span<const Message> messages, const std::string& file) {
-  const bool foreign = std::ranges::any_of(
-      messages, [](const Message& message) { return is_foreign_role(message.role); });
-  if (!foreign) return {};
-  return fmt::format("the roles are {}, and those known are system, user and assistant: {}",
+  const bool ours = std::ranges::all_of(
+      messages, [](const Message& message) { return is_known_role(message.role); });
+  if (ours) return {};
+  const std::vector<RoleName> guessed = guess_roles(messages);
+  return fmt::format("the roles are {}, and those known are system, user and assistant{}: {}",
                      roles_of(messages),
-                     jq_command("(.messages[].role) |= (" + rename_in_jq() + ")", file));
+                     guessed.empty() ? "" : "; check that the command gives each the right one",
+                     jq_command("(.messages[].role) |= (" + rename_in_jq(guessed) + ")", file));
 }
 
 }  // namespace dstrain::data

@@ -20,16 +20,24 @@ std::string record_conversion(const nlohmann::json& record, const std::string& f
 /// Error{input} if the first record holds what no command keeps.
 std::string document_conversion(std::string_view document, const std::string& file);
 
+/// Whether a text begins with a record that is read or of which a conversion is known, whole or as
+/// the first of an array.
+bool holds_records(std::string_view text);
+
+/// Whether a text begins with a JSON object of any keys.
+bool holds_object(std::string_view text);
+
+/// Whether a record, ours or of another program, has answers that are learned apart from what they
+/// answer, which token files cannot tell.
+bool has_answers(const nlohmann::json& record);
+
 /// Throws Error{input} naming what a record of another program holds that no command keeps, as
 /// nothing is built for it: tools, an answer that is not to be learned. Records of which no
 /// conversion is known pass.
 void refuse_unkept(const nlohmann::json& record, const std::string& place);
 
-/// Why a conversation teaches nothing, though it would with the usual names of its roles ("human",
-/// "gpt"), with the command that gives them to `file`; empty: there are answers, or no such name.
+/// That roles of a conversation are none that are known, with the command that gives them to
+/// `file`: their turns would not be learned, or not as answers. Empty: all are known.
 std::string explain_roles(std::span<const Message> messages, const std::string& file);
-
-/// The same when the template has refused the conversation, which may have answers.
-std::string explain_refused_roles(std::span<const Message> messages, const std::string& file);
 
 }  // namespace dstrain::data

@@ -15,7 +15,7 @@ namespace {
 template <std::size_t size>
 std::filesystem::path stem_of(std::filesystem::path path,
                               const std::array<std::string_view, size>& extensions) {
-  if (std::ranges::find(extensions, path.extension().string()) != extensions.end()) {
+  if (std::ranges::find(extensions, lower_extension(path.string())) != extensions.end()) {
     path.replace_extension();
   }
   return path;
@@ -23,22 +23,35 @@ std::filesystem::path stem_of(std::filesystem::path path,
 
 }  // namespace
 
+std::string lower_extension(const std::string& file) {
+  std::string extension = std::filesystem::path(file).extension();
+  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return extension;
+}
+
 std::string converted_name(const std::string& file) {
   constexpr std::array<std::string_view, 2> compressed{".gz", ".zst"};
-  constexpr std::array<std::string_view, 5> formats{".jsonl", ".ndjson", ".json", ".parquet",
-                                                    ".arrow"};
+  constexpr std::array<std::string_view, 9> formats{
+      ".jsonl", ".jsonlines", ".jl", ".ndjson", ".json", ".parquet", ".arrow", ".csv", ".tsv"};
   return stem_of(stem_of(file, compressed), formats).string() + "-converted.jsonl";
+}
+
+std::string whole_or_none(std::string_view command, const std::string& target) {
+  const std::string part = shell_path(target + ".tmp");
+  return fmt::format("{} > {} && mv {} {}", command, part, part, shell_path(target));
 }
 
 std::string jq_command(std::string_view program, const std::string& file) {
   const std::string from = shell_path(file);
-  const std::string to = shell_path(converted_name(file));
+  // As one program over all inputs, jq stops at the first error and ends with its status. Run once
+  // for each record it would go on, and end with the status of the last.
+  const std::string jq = fmt::format("jq -cn 'inputs{}{}'", program == "." ? "" : " | ",
+                                     program == "." ? "" : program);
   for (const auto& [extension, unpack] : {std::pair{".gz", "zcat"}, std::pair{".zst", "zstdcat"}}) {
-    if (file.ends_with(extension)) {
-      return fmt::format("{} {} | jq -c '{}' > {}", unpack, from, program, to);
-    }
+    if (!file.ends_with(extension)) continue;
+    return whole_or_none(fmt::format("{} {} | {}", unpack, from, jq), converted_name(file));
   }
-  return fmt::format("jq -c '{}' {} > {}", program, from, to);
+  return whole_or_none(fmt::format("{} {}", jq, from), converted_name(file));
 }
 
 }  // namespace dstrain::data

@@ -7,8 +7,15 @@ namespace dstrain::data {
 /// What a command makes of a file stands beside it: "d/chat-converted.jsonl" for "d/chat.json.gz".
 std::string converted_name(const std::string& file);
 
-/// "jq -c 'PROGRAM' d/chat.json > d/chat-converted.jsonl", to be typed as it is. `program` has no
-/// single quotes.
+/// The last extension of a file's name in small letters: ".jsonl" of "d/DATA.JSONL".
+std::string lower_extension(const std::string& file);
+
+/// `command` with its output in `target`, which is made only if the command succeeds: part of the
+/// records would train as well as all of them.
+std::string whole_or_none(std::string_view command, const std::string& target);
+
+/// "jq -cn 'inputs | PROGRAM' d/chat.json > d/chat-converted.jsonl.tmp && mv ...", to be typed as
+/// it is. `program` has no single quotes.
 std::string jq_command(std::string_view program, const std::string& file);
 
 }  // namespace dstrain::data

@@ -119,16 +119,23 @@ std::string file_of(const std::string& place) {
   return place.substr(0, place.rfind(':'));
 }
 
-/// A system message or earlier turns beside a prompt or messages would not be seen.
+/// A system message or earlier turns beside a prompt or messages would not be seen, nor what
+/// belongs to a question beside the prompt that was made of it.
 void refuse_beside(const json& record, RecordKind kind, const std::string& place) {
-  for (const char* const key : {"system", "system_prompt", "history"}) {
+  for (const std::string_view key :
+       {"system", "system_prompt", "history", "instruction", "context", "input"}) {
     const auto field = record.find(key);
-    if (field == record.end() || says_nothing(*field)) continue;
-    if (!field->is_string() && !field->is_array()) continue;
+    if (field == record.end() || field->empty() || *field == "" || *field == "[]") continue;
+    const bool is_part = key == "instruction" || key == "context" || key == "input";
+    if (is_part && kind != RecordKind::completion) continue;
+    if (!is_part && !field->is_string() && !field->is_array()) continue;
     if (kind == RecordKind::messages && begins_with_system(record.at("messages"), *field)) continue;
     const std::string conversion = record_conversion(record, file_of(place));
     fail(ErrorCode::input, "{}: {} stands beside {} and would not be seen; {}{}", place, key,
-         name_of(kind), conversion.empty() ? "make it one of them, or leave it out" : "put it in",
+         name_of(kind),
+         conversion.empty() ? "make it one of them, or leave it out"
+         : is_part          ? "leave it out, or put it in"
+                            : "put it in",
          conversion);
   }
 }
@@ -229,6 +236,14 @@ std::string_view name_of(RecordKind kind) {
   DSTRAIN_CHECK(false, "kind {}", static_cast<int>(kind));
 }
 
+/// Throws if the prompt or completion is a number, which answers to sums often are.
+void refuse_number(const json& record, std::string_view key, const std::string& place) {
+  const auto field = record.find(key);
+  if (field == record.end() || !field->is_number()) return;
+  fail(ErrorCode::input, "{}: {} is a number, not text: {}", place, key,
+       jq_command(fmt::format("(.{} | numbers) |= tostring", key), file_of(place)));
+}
+
 /// Throws if it has no prompt and completion, or not as text.
 void check_completion(const json& record, const std::string& place) {
   const auto holds_text = [&](const char* key) {
@@ -236,6 +251,10 @@ void check_completion(const json& record, const std::string& place) {
     return field != record.end() && field->is_string();
   };
   const bool is_text = holds_text("prompt") && holds_text("completion");
+  if (record.contains("completion")) {
+    refuse_number(record, "prompt", place);
+    refuse_number(record, "completion", place);
+  }
   if (!is_text) {
     const std::string conversion = record_conversion(record, file_of(place));
     if (!conversion.empty()) refuse_unkept(record, place);
@@ -294,6 +313,12 @@ TokenPair parse_pair(std::string_view line, const std::string& place) {
 
 std::string parse_text(std::string_view line, const std::string& key, const std::string& place) {
   json object = parse_object(line, place);
+  if (!object.contains(key) && has_answers(object)) {
+    fail(ErrorCode::input,
+         "{}: {} is missing, but {}; token files cannot tell answers from what they answer: give "
+         "the records to dstrain train",
+         place, key, keys_of(object));
+  }
   if (!object.contains(key)) {
     fail(ErrorCode::input, "{}: {} is missing{}", place, key,
          object.empty() ? ""

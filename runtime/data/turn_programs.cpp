@@ -62,17 +62,20 @@ std::optional<std::string> turn_in_jq(const json& first) {
   const std::string_view content = key_of(first, content_keys);
   if (!role.empty() && !content.empty()) {
     if (role == "role" && content == "content") return ".";
-    std::string old = role == "role" ? "" : fmt::format(".{}", role);
-    if (content != "content") old += fmt::format("{}.{}", old.empty() ? "" : ", ", content);
-    return fmt::format(". + {{role: (.{} | {}), content: .{}}} | del({})", role, rename_in_jq(),
-                       content, old);
+    // Later turns may have the other usual names.
+    const std::string_view other_role = role == "role" ? "from" : "role";
+    const std::string_view other_content = content == "content" ? "value" : "content";
+    return fmt::format(". + {{role: (.{} // .{} | {}), content: (.{} // .{})}} | del(.{}, .{})",
+                       role, other_role, rename_in_jq(), content, other_content,
+                       role == "role" ? other_role : role,
+                       content == "content" ? other_content : content);
   }
   for (const auto& [question, answer] : both_keys) {
     if (!first.contains(question) || !first.contains(answer)) continue;
     return fmt::format(
         "{}{{role: \"user\", content: .{}}}, (. + {{role: \"assistant\", content: .{}}} | "
         "del(.{}, .{}, .system))",
-        first.contains("system") ? system_in_jq("system") : "", question, answer, question, answer);
+        system_in_jq("system"), question, answer, question, answer);
   }
   return std::nullopt;
 }
@@ -141,18 +144,37 @@ void refuse_messages(const json& turns, std::string_view key, const std::string&
 
 }  // namespace
 
+bool is_known_role(std::string_view role) {
+  static constexpr std::array<std::string_view, 6> known{"system", "user",      "assistant",
+                                                         "tool",   "developer", "ipython"};
+  return std::ranges::find(known, role) != known.end();
+}
+
 bool is_foreign_role(std::string_view role) {
   const std::string name = in_small_letters(role);
-  const bool ours = name == "system" || name == "user" || name == "assistant";
+  const bool ours = is_known_role(name);
   return (ours && name != role) || std::ranges::find(foreign_users, name) != foreign_users.end() ||
          std::ranges::find(foreign_assistants, name) != foreign_assistants.end();
 }
 
-std::string rename_in_jq() {
+std::string role_in_ours(std::string_view role) {
+  std::string name = in_small_letters(role);
+  if (std::ranges::find(foreign_users, name) != foreign_users.end()) return "user";
+  return is_answer(name) ? "assistant" : name;
+}
+
+std::string rename_in_jq(std::span<const RoleName> others) {
   std::string pairs;
   for (const std::string_view name : foreign_users) pairs += fmt::format("{}: \"user\", ", name);
   for (const std::string_view name : foreign_assistants) {
     pairs += fmt::format("{}: \"assistant\", ", name);
+  }
+  for (const auto& [name, role] : others) {
+    std::string key = json(in_small_letters(name)).dump();
+    for (std::size_t at = 0; (at = key.find('\'', at)) != std::string::npos;) {
+      key.replace(at, 1, "\\u0027");  // the program stands between single quotes
+    }
+    pairs += fmt::format("{}: \"{}\", ", key, role);
   }
   return "ascii_downcase | {" + pairs.substr(0, pairs.size() - 2) + "}[.] // .";
 }
@@ -173,9 +195,8 @@ std::string system_in_jq(std::string_view key) {
 
 std::optional<std::string> history_in_jq(const json& record) {
   const auto history = record.find("history");
-  if (history == record.end()) return "";
   const bool known =
-      says_nothing(*history) ||
+      history == record.end() || says_nothing(*history) ||
       (history->is_array() && history->front().is_array() && history->front().size() == 2);
   if (!known) return std::nullopt;
   return "((.history // [])[] | {role: \"user\", content: .[0]}, {role: \"assistant\", content: "

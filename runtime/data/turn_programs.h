@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,15 +18,28 @@ inline constexpr std::array<std::string_view, 6> foreign_assistants{"gpt",     "
 /// Whether a role is one of ours under another name, or in other letters.
 bool is_foreign_role(std::string_view role);
 
+/// "user" for "Human"; the role in small letters if it is nobody else's name of one.
+std::string role_in_ours(std::string_view role);
+
+/// Whether a role is one that models know: those of chats with tools are, though not all templates
+/// take them.
+bool is_known_role(std::string_view role);
+
+/// A role of nobody's custom, and the one of ours that it stands for.
+struct RoleName {
+  std::string name;
+  std::string_view role;
+};
+
 /// What makes our names of others' in jq.
-std::string rename_in_jq();
+std::string rename_in_jq(std::span<const RoleName> others = {});
 
 /// The key of a record that has its system message, even an empty one; empty: none has.
 std::string_view system_key(const nlohmann::json& record);
 
 /// The first turns of a conversation, each with a comma behind it: the system message under `key`,
-/// if it is not empty, and Alpaca's history of questions and answers. None: the history is of
-/// another form. Empty: there is none.
+/// if it is not empty, and Alpaca's history of questions and answers, which later records may have.
+/// None: the history is of another form.
 std::string system_in_jq(std::string_view key);
 std::optional<std::string> history_in_jq(const nlohmann::json& record);
 

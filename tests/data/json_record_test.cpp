@@ -1,5 +1,7 @@
 #include "runtime/data/json_record.h"
 
+#include <fmt/format.h>
+
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 
@@ -54,11 +56,16 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
       {R"({"text": null})", "d.jsonl:7: text is null, not a string"},
       {R"({"prompt": "a"})", "d.jsonl:7: completion is missing"},
       {R"({"prompt": "a", "response": "b"})",
-       "d.jsonl:7: completion is missing: jq -c '. + {prompt: (.prompt + \"\\n\"), completion: "
-       ".response} | del(.response)' d.jsonl > d-converted.jsonl"},
+       "d.jsonl:7: completion is missing: jq -cn 'inputs | def part(a; z): . // \"\" | tostring | "
+       "if . == \"\" or . == \"[]\" then \"\" else a + . + z end; . + {prompt: ((.instruction | "
+       "part(\"\"; \"\\n\")) + (.context | part(\"\"; \"\\n\\n\")) + (.prompt // error(\"prompt is "
+       "missing\")) + (.input | part(\"\\n\"; \"\")) + \"\\n\"), completion: .response} | "
+       "del(.response, .instruction, .context, .input)' d.jsonl > d-converted.jsonl.tmp && mv "
+       "d-converted.jsonl.tmp d-converted.jsonl"},
       {R"({"content": "a", "meta": {}})",
        "d.jsonl:7: has neither text, nor prompt and completion, nor messages, but content, meta: "
-       "jq -c '. + {text: .content} | del(.content)' d.jsonl > d-converted.jsonl"},
+       "jq -cn 'inputs | . + {text: .content} | del(.content)' d.jsonl > d-converted.jsonl.tmp && "
+       "mv d-converted.jsonl.tmp d-converted.jsonl"},
       {R"({"text": NaN})", "d.jsonl:7: text is null, not a string"},
       {R"({"completion": "a"})", "d.jsonl:7: prompt is missing"},
       {R"({"prompt": [{"role": "user"}], "completion": "a"})",
@@ -110,16 +117,42 @@ TEST_CASE("JsonRecord: numbers that Python writes do no harm where nobody reads 
 }
 
 TEST_CASE("JsonRecord: records of other programs are named with their conversion", "[data][json]") {
-  CHECK_THAT(error(R"({"conversations": [{"from": "human", "value": "a"}], "id": 1})"),
-             Catch::Matchers::StartsWith("d.jsonl:7: has neither text, nor prompt and completion, "
-                                         "nor messages, but conversations, id: jq -c '. + ") &&
-                 Catch::Matchers::EndsWith("' d.jsonl > d-converted.jsonl"));
+  CHECK_THAT(
+      error(R"({"conversations": [{"from": "human", "value": "a"}], "id": 1})"),
+      Catch::Matchers::StartsWith("d.jsonl:7: has neither text, nor prompt and completion, "
+                                  "nor messages, but conversations, id: jq -cn 'inputs | . + ") &&
+          Catch::Matchers::EndsWith(" && mv d-converted.jsonl.tmp d-converted.jsonl"));
   CHECK_THAT(error(R"({"messages": [{"from": "human", "value": "a"}]})"),
              Catch::Matchers::StartsWith("d.jsonl:7: messages[0] has from, value in place of "
-                                         "role and content: jq -c '. + {messages: ["));
+                                         "role and content: jq -cn 'inputs | . + {messages: ["));
   CHECK_THAT(error(R"({"role": "user", "content": "a"})"),
              Catch::Matchers::EndsWith("messages, but content, role"));
   CHECK_THAT(error(R"({"a": 1, "b": 2})"), Catch::Matchers::EndsWith("messages, but a, b"));
+}
+
+TEST_CASE("JsonRecord: what belongs to a prompt is not ignored beside it", "[data][json]") {
+  for (const std::string key : {"instruction", "context", "input"}) {
+    CAPTURE(key);
+    CHECK_THAT(error(fmt::format(R"({{"prompt": "a", "completion": "b", "{}": "c"}})", key)),
+               Catch::Matchers::StartsWith("d.jsonl:7: " + key +
+                                           " stands beside prompt and completion and would not be "
+                                           "seen; leave it out, or put it in: jq -cn "));
+    CHECK(error(fmt::format(R"({{"prompt": "a", "completion": "b", "{}": ""}})", key)) == "");
+    CHECK(error(fmt::format(R"({{"text": "a", "{}": "c"}})", key)) == "");
+  }
+}
+
+TEST_CASE("JsonRecord: answers are not for token files", "[data][json]") {
+  const auto text_error = [](const std::string& line) {
+    return error_of([&] { data::parse_text(line, "text", "d.jsonl:7"); });
+  };
+  for (const std::string line :
+       {R"({"prompt": "a", "completion": "b"})", R"({"question": "a", "answer": "b"})",
+        R"({"conversations": [{"from": "human", "value": "a"}]})"}) {
+    CHECK_THAT(text_error(line), Catch::Matchers::EndsWith("give the records to dstrain train"));
+  }
+  CHECK_THAT(text_error(R"({"content": "a"})"),
+             Catch::Matchers::ContainsSubstring("--text_column names the key to read"));
 }
 
 TEST_CASE("JsonRecord: broken JSON is named with its column", "[data][json]") {

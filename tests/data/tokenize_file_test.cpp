@@ -72,8 +72,8 @@ TEST_CASE("TokenizeJsonLines: conversations without an answer are told with thei
   };
   const std::string question = R"({"messages": [{"role": "user", "content": "ab"}]})";
   const std::string answer = R"({"messages": [{"role": "assistant", "content": "cd"}]})";
-  CHECK(error(question + "\n" + R"({"messages": [{"role": "narrator", "content": "ef"}]})") ==
-        "d.jsonl: no conversation has an answer (role assistant) to learn; the roles are narrator, "
+  CHECK(error(question + "\n" + R"({"messages": [{"role": "system", "content": "ef"}]})") ==
+        "d.jsonl: no conversation has an answer (role assistant) to learn; the roles are system, "
         "user");
   CHECK(error(question + "\n" + answer) == "");
 }
