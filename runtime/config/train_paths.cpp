@@ -10,10 +10,12 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/config/foreign_remedies.h"
 #include "runtime/config/missing_directory.h"
 #include "runtime/config/train_options.h"
 #include "runtime/config/trainer_checkpoint.h"
+#include "runtime/os/file.h"
 #include "runtime/os/shared_place.h"
 #include "runtime/rank/output_lock.h"
 
@@ -28,9 +30,19 @@ bool is_megatron_prefix(const std::string& path) {
   return fs::exists(path + ".idx", ignored) && fs::exists(path + ".bin", ignored);
 }
 
-/// Other programs write "A=0.7,B=0.3", or all words in one pair of quotes.
-std::string_view remedy(std::string_view path, bool is_pattern) {
-  if (is_pattern) return "; patterns name token files, 'data/*.bin'";
+/// Other programs write "A=0.7,B=0.3", or all words in one pair of quotes, or leave patterns to the
+/// program.
+std::string remedy(const std::string& path, bool is_pattern) {
+  if (is_pattern) {
+    const std::vector<std::string> files = any_paths_matching(path);
+    constexpr std::size_t named_max = 4;
+    if (files.size() > named_max) return "; give the pattern without quotes";
+    std::string names;
+    for (const std::string& file : files) names += " " + shell_path(file);
+    return names.empty()
+               ? "; patterns name token files, 'data/*.bin'"
+               : "; a pattern in quotes is not expanded; give the files that it matches:" + names;
+  }
   const bool looks_like_one = path.find_first_of("=, ") != std::string_view::npos;
   return looks_like_one ? "; write a mixture as separate words: 0.7 A 0.3 B" : "";
 }

@@ -1,17 +1,23 @@
 #include "runtime/data/foreign_format.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/shell_word.h"
+#include "runtime/base/utf8.h"
 #include "runtime/data/foreign_records.h"
 #include "runtime/data/jq_command.h"
 
 namespace dstrain::data {
 namespace {
+
+using std::string_view_literals::operator""sv;
 
 /// How the files of a format begin or end, and the way from there, in which {0} is the file, {1}
 /// what is made of it, and {2} how it is unpacked.
@@ -22,7 +28,9 @@ struct ForeignFormat {
   std::string_view unpack = {};
 };
 
-constexpr std::array<ForeignFormat, 5> unread_formats{
+constexpr std::string_view archive = "is an archive; {2}, and give the files that were in it";
+
+constexpr std::array<ForeignFormat, 15> unread_formats{
     {{".parquet", "PAR1",
       "Parquet is not supported; convert it to JSON lines: python3 -c \"import sys, pandas as p; "
       "p.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient='records', lines=True)\" {0} {1}"},
@@ -30,47 +38,199 @@ constexpr std::array<ForeignFormat, 5> unread_formats{
       "Arrow is not supported; convert it to JSON lines: python3 -c \"import sys, datasets as d; "
       "d.Dataset.from_file(sys.argv[1]).to_json(sys.argv[2])\" {0} {1}"},
      {".npy", "\x93NUMPY", "NumPy arrays are not supported; write the ids to an llm.c .bin"},
+     {".tar.gz", "", archive, "tar -xzf"},
+     {".tgz", "", archive, "tar -xzf"},
+     {".tar.zst", "", archive, "tar --zstd -xf"},
+     {".tar.xz", "", archive, "tar -xJf"},
+     {".tar.bz2", "", archive, "tar -xjf"},
+     {".tar", "", archive, "tar -xf"},
+     {".zip", "PK\x03\x04", archive, "unzip"},
+     {".7z", "7z\xbc\xaf\x27\x1c", archive, "7z x"},
+     {".rar", "Rar!\x1a\x07", archive, "unrar x"},
+     {".xlsx", "", "Excel's files are not supported; save the table as CSV"},
      {".xz",
       "\xfd"
       "7zXZ",
       "is compressed by xz; {2} first", "unxz -k"},
      {".bz2", "BZh", "is compressed by bzip2; {2} first", "bunzip2 -k"}}};
 
-constexpr std::string_view compressed =
-    "is compressed; {2} first, or make token files: dstrain tokenize";
+constexpr std::array<ForeignFormat, 2> compressed_formats{
+    {{".gz", "\x1f\x8b", "", "gunzip -k"}, {".zst", "\x28\xb5\x2f\xfd", "", "unzstd"}}};
 
-constexpr std::array<ForeignFormat, 4> formats_of_tokenize{
-    {{".csv", "", "training does not read CSV; dstrain tokenize makes token files from a column"},
-     {".tsv", "", "training does not read TSV; dstrain tokenize makes token files from a column"},
-     {".gz", "\x1f\x8b", compressed, "gunzip -k"},
-     {".zst", "\x28\xb5\x2f\xfd", compressed, "unzstd"}}};
+std::string lower_case_of(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
 
-void refuse(std::span<const ForeignFormat> formats,
-            const std::string& path,
-            std::string_view begin) {
-  for (const ForeignFormat& format : formats) {
-    const bool begins_so = !format.magic.empty() && begin.starts_with(format.magic);
-    const bool ends_so = path.ends_with(format.extension);
-    if (!ends_so && !begins_so) continue;
-    const std::string file = shell_path(path);
-    // Programs that unpack take files with their own ending only.
-    const std::string_view program = format.unpack.substr(0, format.unpack.find(' '));
-    const std::string unpack =
-        ends_so ? fmt::format("{} {}", format.unpack, file) : fmt::format("{} it", program);
-    fail(ErrorCode::input, "{}: {}", path,
-         fmt::format(fmt::runtime(format.remedy), file, shell_path(converted_name(path)), unpack));
+/// "gunzip -k d.gz"; programs that unpack take files with their own ending only.
+std::string unpack_command(const ForeignFormat& format, const std::string& path) {
+  const bool unpacks_any = format.remedy == archive;
+  const std::string_view program = format.unpack.substr(0, format.unpack.find(' '));
+  return unpacks_any || path.ends_with(format.extension)
+             ? fmt::format("{} {}", format.unpack, shell_path(path))
+             : fmt::format("{} it", program);
+}
+
+bool is_format(const ForeignFormat& format, const std::string& path, std::string_view begin) {
+  return lower_case_of(path).ends_with(format.extension) ||
+         (!format.magic.empty() && begin.starts_with(format.magic));
+}
+
+/// The columns that the first line of a table names, without their quotes.
+bool has_text_column(std::string_view begin, char separator) {
+  std::string_view line = begin.substr(0, begin.find_first_of("\r\n"));
+  if (line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
+  while (!line.empty()) {
+    const std::string_view name = line.substr(0, line.find(separator));
+    if (name == "text" || name == "\"text\"") return true;
+    line.remove_prefix(std::min(name.size() + 1, line.size()));
   }
+  return false;
+}
+
+/// What only `dstrain tokenize` reads, and of that no chats.
+void refuse_table(const std::string& path, std::string_view begin) {
+  const std::string extension = lower_extension(path);
+  if (extension != ".csv" && extension != ".tsv") return;
+  const bool tabs = extension == ".tsv";
+  const std::string read = fmt::format(
+      "python3 -c \"import csv, json, sys; csv.field_size_limit(1 << 30); [print(json.dumps(row)) "
+      "for row in csv.DictReader(open(sys.argv[1], newline='', encoding='utf-8-sig'){})]\" {}",
+      tabs ? ", delimiter='\\t'" : "", shell_path(path));
+  fail(ErrorCode::input, "{}: training does not read {}; {}convert it to JSON lines: {}", path,
+       tabs ? "TSV" : "CSV",
+       has_text_column(begin, tabs ? '\t' : ',')
+           ? "dstrain tokenize makes token files of the column text; or "
+           : "",
+       whole_or_none(read, converted_name(path)));
+}
+
+void refuse_compressed(const std::string& path, std::string_view begin) {
+  for (const ForeignFormat& format : compressed_formats) {
+    if (!is_format(format, path, begin)) continue;
+    const std::filesystem::path inner = std::filesystem::path(path).stem();
+    const bool is_text = lower_extension(inner) == ".txt" || lower_extension(inner) == ".text";
+    fail(ErrorCode::input, "{}: is compressed; {} first{}", path, unpack_command(format, path),
+         is_text ? ", or make token files: dstrain tokenize" : "");
+  }
+}
+
+/// The beginnings of files that hold no text.
+struct BinaryFormat {
+  std::string_view magic;
+  std::string_view name;
+};
+
+constexpr std::array<BinaryFormat, 11> binary_formats{
+    {{"\x7f"
+      "ELF",
+      "a program"},
+     {"%PDF-", "a PDF document; extract its text: pdftotext"},
+     {"\x89PNG", "an image"},
+     {"\xff\xd8\xff", "an image"},
+     {"GIF8", "an image"},
+     {"SQLite format 3\0"sv, "an SQLite database"},
+     {"\x89HDF", "an HDF5 file"},
+     {"GGUF", "a file of model weights (GGUF)"},
+     {"\xd0\xcf\x11\xe0", "a document of Office"},
+     {"\x80\x02", "a Python pickle"},
+     {"\x80\x04", "a Python pickle"}}};
+
+bool is_safetensors(std::string_view text) {
+  return text.size() > 9 && text[8] == '{' && text[7] == '\0' && text[6] == '\0';
+}
+
+/// "UTF-16" if it has a mark or every second byte is NUL; empty: it is not.
+std::string_view wide_encoding(std::string_view text) {
+  if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return "UTF-16";
+  constexpr std::size_t looked_at_max = 1024;
+  std::array<std::size_t, 2> nuls{};
+  const std::string_view begin = text.substr(0, looked_at_max);
+  for (std::size_t i = 0; i < begin.size(); ++i)
+    nuls.at(i % 2) += begin[i] == '\0' ? std::size_t{1} : 0;
+  const std::size_t most = begin.size() / 4;
+  if (nuls[1] > most && nuls[0] <= most / 8) return "UTF-16LE";
+  if (nuls[0] > most && nuls[1] <= most / 8) return "UTF-16BE";
+  return {};
+}
+
+/// "d/book-utf8.txt" for "d/book.txt".
+std::string utf8_name(const std::string& path) {
+  const std::filesystem::path file(path);
+  return (file.parent_path() / (file.stem().string() + "-utf8" + file.extension().string()))
+      .string();
+}
+
+void refuse_unless_text(const std::string& path, std::string_view what) {
+  fail(ErrorCode::input, "{}: is {}, not text", path, what);
 }
 
 }  // namespace
 
 void refuse_unread_format(const std::string& path, std::string_view begin) {
-  refuse(unread_formats, path, begin);
+  constexpr std::size_t tar_magic_at = 257;
+  if (begin.size() > tar_magic_at && begin.substr(tar_magic_at).starts_with("ustar")) {
+    fail(ErrorCode::input, "{}: is an archive; tar -xf {}, and give the files that were in it",
+         path, shell_path(path));
+  }
+  for (const ForeignFormat& format : unread_formats) {
+    if (!is_format(format, path, begin)) continue;
+    fail(ErrorCode::input, "{}: {}", path,
+         fmt::format(fmt::runtime(format.remedy), shell_path(path),
+                     shell_path(converted_name(path)), unpack_command(format, path)));
+  }
 }
 
 void refuse_foreign_format(const std::string& path, std::string_view begin) {
-  refuse(unread_formats, path, begin);
-  refuse(formats_of_tokenize, path, begin);
+  refuse_unread_format(path, begin);
+  refuse_compressed(path, begin);
+  refuse_table(path, begin);
+}
+
+void refuse_binary(const std::string& path, std::string_view text) {
+  if (const std::string_view encoding = wide_encoding(text); !encoding.empty()) {
+    fail(ErrorCode::input, "{}: is {}; make it UTF-8: {}", path, encoding,
+         whole_or_none(fmt::format("iconv -f {} -t UTF-8 {}", encoding, shell_path(path)),
+                       utf8_name(path)));
+  }
+  for (const auto& [magic, name] : binary_formats) {
+    if (text.starts_with(magic)) refuse_unless_text(path, name);
+  }
+  const std::size_t nul = text.find('\0');
+  if (nul == std::string_view::npos) return;
+  if (is_safetensors(text)) refuse_unless_text(path, "a file of model weights (safetensors)");
+  // A record with a NUL byte is told by its line.
+  if (is_json_name(path)) return;
+  fail(ErrorCode::input, "{}: byte {} is NUL, which texts do not have; is it a file of text?", path,
+       nul);
+}
+
+bool is_json_name(const std::string& path) {
+  constexpr std::array<std::string_view, 5> extensions{".jsonl", ".jsonlines", ".jl", ".ndjson",
+                                                       ".json"};
+  return std::ranges::find(extensions, lower_extension(path)) != extensions.end();
+}
+
+void refuse_records_as_text(const std::string& path, std::string_view begin) {
+  if (begin.starts_with(byte_order_mark)) begin.remove_prefix(byte_order_mark.size());
+  begin.remove_prefix(std::min(begin.find_first_not_of(" \t\r\n"), begin.size()));
+  if (!holds_records(begin)) return;
+  std::filesystem::path name(path);
+  while (lower_extension(name) == ".txt" || lower_extension(name) == ".text" ||
+         is_json_name(name)) {
+    name.replace_extension();
+  }
+  name += ".jsonl";
+  fail(ErrorCode::input,
+       "{}: holds JSON records, and its name says text; name it as JSON lines: mv {} {}", path,
+       shell_path(path), shell_path(name));
+}
+
+std::string note_on_json(const std::string& path, std::string_view begin) {
+  begin.remove_prefix(std::min(begin.find_first_not_of(" \t\r\n"), begin.size()));
+  if (!holds_object(begin)) return {};
+  return path + ": begins with a JSON object, and is learned as text, as its name says";
 }
 
 void refuse_json_document(const std::string& path, std::string_view begin) {
@@ -84,6 +244,38 @@ void refuse_json_document(const std::string& path, std::string_view begin) {
   fail(ErrorCode::input, "{}: {}; JSON lines are one object a line: {}", path,
        is_array ? "is a JSON array" : "has an object over several lines",
        document_conversion(begin.substr(first), path));
+}
+
+std::string directory_remedy(const std::filesystem::path& directory) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const bool parts = fs::exists(directory / "dataset_dict.json", error);
+  if (parts || fs::exists(directory / "state.json", error)) {
+    return fmt::format(
+        "; it is a data set that Hugging Face's datasets saved; convert it to JSON lines: python3 "
+        "-c "
+        "\"import sys, datasets as d; d.load_from_disk(sys.argv[1]){}.to_json(sys.argv[2])\" {} {}",
+        parts ? "['train']" : "", shell_path(directory),
+        shell_path((directory.has_filename() ? directory : directory.parent_path()).string() +
+                   "-converted.jsonl"));
+  }
+  constexpr std::array<std::string_view, 9> extensions{".txt", ".text",    ".gz",    ".zst", ".csv",
+                                                       ".tsv", ".parquet", ".arrow", ".zip"};
+  std::vector<std::string> files;
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    const bool is_data = is_json_name(path) ||
+                         std::ranges::find(extensions, lower_extension(path)) != extensions.end();
+    if (is_data) files.push_back(shell_path(path));
+  }
+  std::ranges::sort(files);
+  if (files.empty()) return {};
+  constexpr std::size_t named_max = 4;
+  const bool all = files.size() <= named_max;
+  return fmt::format("; give its files: {}{}",
+                     fmt::join(std::span(files).first(std::min(files.size(), named_max)), " "),
+                     all ? "" : fmt::format(" and {} more", files.size() - named_max));
 }
 
 }  // namespace dstrain::data

@@ -1,7 +1,6 @@
 #include "runtime/data/open_samples.h"
 
-#include <algorithm>
-#include <array>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -24,13 +23,6 @@
 namespace dstrain::data {
 namespace {
 
-constexpr std::array<std::string_view, 3> json_extensions{".jsonl", ".ndjson", ".json"};
-
-bool is_json_lines(const std::string& path) {
-  return std::ranges::find(json_extensions, std::filesystem::path(path).extension().string()) !=
-         json_extensions.end();
-}
-
 using Tokenize = void (*)(const TextFile&, const TextEncoder&, const std::filesystem::path&);
 
 TokenSet tokens_of(const TextFile& file,
@@ -40,7 +32,7 @@ TokenSet tokens_of(const TextFile& file,
   const std::filesystem::path directory = options.cache.empty() ? cache_directory() : options.cache;
   // The number grows when records are refused, or read in another way.
   const std::string method =
-      fmt::format("{} {}", tokenize == tokenize_text ? "text" : "json lines 2", encoder.identity());
+      fmt::format("{} {}", tokenize == tokenize_text ? "text" : "json lines 3", encoder.identity());
   return cached_tokens(
       directory, token_key(file.bytes, method), [&](const std::filesystem::path& target) {
         log_info(fmt::format("tokenizing {} (cached in {})", file.path, directory.string()));
@@ -88,8 +80,15 @@ std::unique_ptr<TokenStream> open_stream(const std::string& path,
                                         tokens_of(text, encoder, options, tokenize_text), false);
 }
 
+/// Whether a text begins as llm.c's token files do.
+bool begins_llmc(std::string_view text) {
+  std::int32_t magic = 0;
+  if (text.size() >= sizeof magic) std::memcpy(&magic, text.data(), sizeof magic);
+  return magic == llmc_u16.magic || magic == llmc_u32.magic;
+}
+
 std::unique_ptr<SampleSource> open_pairs(const std::string& path, const SampleOptions& options) {
-  if (!is_json_lines(path)) {
+  if (!is_json_name(path)) {
     fail(ErrorCode::input,
          "{}: an encoder-decoder is trained on pairs: JSON lines (.jsonl) with the token ids of "
          "each as {{\"input_ids\": [...], \"labels\": [...]}}",
@@ -97,6 +96,7 @@ std::unique_ptr<SampleSource> open_pairs(const std::string& path, const SampleOp
   }
   const MappedFile file(path);
   refuse_foreign_format(path, file.text());
+  refuse_binary(path, file.text());
   refuse_json_document(path, file.text());
   return std::make_unique<PairSamples>(
       PairSamples::File{path, file.text()},
@@ -119,13 +119,24 @@ std::unique_ptr<SampleSource> open_whole(const std::string& path,
   }
   const MappedFile file(path);
   refuse_foreign_format(path, file.text());
-  if (is_json_lines(path)) {
+  const bool is_llmc = begins_llmc(file.text());
+  const bool is_tokens = path.ends_with(".bin") || (encoder.is_bytes() && is_llmc);
+  if (is_llmc && !is_tokens) {
+    fail(ErrorCode::input, "{}: is a token file of llm.c; its name must end with .bin", path);
+  }
+  if (!is_tokens) refuse_binary(path, file.text());
+  if (is_json_name(path)) {
     refuse_json_document(path, file.text());
     std::unique_ptr<SampleSource> source = open_json_lines({path, file.bytes()}, encoder, options);
     source->set_packing(options.packing);
     return source;
   }
-  return std::make_unique<StreamSamples>(open_stream(path, encoder, options), options.sizes, tail);
+  if (!is_tokens) refuse_records_as_text(path, file.text());
+  auto source =
+      std::make_unique<StreamSamples>(open_stream(path, encoder, options), options.sizes, tail);
+  std::string note = is_tokens ? "" : note_on_json(path, file.text());
+  if (!note.empty()) source->add_note(std::move(note));
+  return source;
 }
 
 }  // namespace

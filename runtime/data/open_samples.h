@@ -27,7 +27,7 @@ bool holds_tokens(const std::string& path);
 
 /// Opens training data of any kind, which its name tells: shards (`token_shards.h`), an indexed
 /// Megatron set (the prefix, or
-/// either of its files), llm.c's `.bin`, JSON lines (`.jsonl`, `.ndjson`, `.json`), else UTF-8
+/// either of its files), llm.c's `.bin`, JSON lines (`is_json_name`), else UTF-8
 /// text. An encoder-decoder takes JSON lines of pairs (`pair_samples.h`) alone. Tokens of JSON
 /// lines, and of text unless its bytes are its tokens, are made once and kept in the cache
 /// (`token_cache.h`). Throws Error{input} naming the file and the place, and Error{io}.

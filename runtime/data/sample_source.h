@@ -59,11 +59,11 @@ class SampleSource {
   virtual void read(std::int64_t sample, const SampleRows& row) const = 0;
   /// What was done with the data that its owner may not expect, a line each.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  void add_note(std::string note) { notes_.push_back(std::move(note)); }
 
  protected:
   SampleSource(std::string path, const SampleSizes& sizes)
       : path_(std::move(path)), sizes_(sizes) {}
-  void add_note(std::string note) { notes_.push_back(std::move(note)); }
   void set_split_by_documents(const SampleSplit& split) {
     split_ = split;
     splits_documents_ = true;

@@ -5,6 +5,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/data/content_digest.h"
+#include "runtime/data/foreign_format.h"
 #include "runtime/data/megatron_set.h"
 #include "runtime/data/shard_manifest.h"
 #include "runtime/data/token_file.h"
@@ -25,8 +26,8 @@ std::vector<std::string> files_of_manifest(const std::string& directory) {
   const auto manifest = read_shard_manifest(directory);
   if (!manifest) {
     fail(ErrorCode::input,
-         "{}: is a directory without the manifest of token shards; dstrain tokenize writes one",
-         directory);
+         "{}: is a directory without the manifest of token shards, which dstrain tokenize writes{}",
+         directory, directory_remedy(directory));
   }
   if (!manifest->complete) {
     fail(ErrorCode::input,

@@ -22,10 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::pair<std::string_view, Layout>, 7> layouts{
+constexpr std::array<std::pair<std::string_view, Layout>, 9> layouts{
     {{".txt", Layout::text},
      {".text", Layout::text},
      {".jsonl", Layout::json_lines},
+     {".jsonlines", Layout::json_lines},
+     {".jl", Layout::json_lines},
      {".ndjson", Layout::json_lines},
      {".json", Layout::json_lines},
      {".csv", Layout::csv},
@@ -43,6 +45,7 @@ std::string lower_case(std::string text) {
 std::pair<bool, InputFile> read_name(const std::string& path) {
   InputFile file{.path = path};
   fs::path name = path;
+  data::refuse_unread_format(path, {});
   for (const auto& [extension, compression] : compressions) {
     if (lower_case(name.extension()) != extension) continue;
     file.compression = compression;
@@ -133,10 +136,11 @@ void add_directory(const std::string& directory, Inputs& inputs) {
   const std::string note = walk.note();
   if (!note.empty()) inputs.notes.push_back(fmt::format("{}: {}", directory, note));
   if (!walk.paths().empty()) return;
-  fail(ErrorCode::input,
-       "{}: none of its files is named as a text is: .txt, .text, .jsonl, .ndjson, .json, .csv, "
-       ".tsv, and these with .gz or .zst; name others one by one{}",
-       directory, note.empty() ? "" : "; " + note);
+  fail(
+      ErrorCode::input,
+      "{}: none of its files is named as a text is: .txt, .text, .jsonl, .jsonlines, .jl, .ndjson, "
+      ".json, .csv, .tsv, and these with .gz or .zst; name others one by one{}",
+      directory, note.empty() ? "" : "; " + note);
 }
 
 void add_path(const std::string& path, Inputs& inputs) {

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 #include "runtime/base/units.h"
 #include "runtime/base/utf8.h"
 #include "runtime/data/foreign_format.h"
@@ -66,6 +67,12 @@ void PieceReader::open() {
   at_end_ = false;
   fill(mebibyte);
   data::refuse_unread_format(input().path, window_);
+  data::refuse_binary(input().path, window_);
+  if (input().layout == Layout::text) {
+    data::refuse_records_as_text(input().path, window_);
+    const std::string note = data::note_on_json(input().path, window_);
+    if (!note.empty()) log_warning(note);
+  }
   seek(std::max(place_.offset, read_head()));
 }
 

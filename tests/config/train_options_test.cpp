@@ -497,8 +497,12 @@ TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
   CHECK(contains(problem({"--output_dir", in("new"), "--train_file", "a.txt=0.7,b.txt=0.3"}),
                  "no such file; write a mixture as separate words: 0.7 A 0.3 B"));
   CHECK(problem({"--output_dir", in("new"), "--train_file", in("*.bin")}) == "no error");
-  CHECK(contains(problem({"--output_dir", in("new"), "--train_file", in("*.txt")}),
+  CHECK(contains(problem({"--output_dir", in("new"), "--train_file", in("*.tex")}),
                  "no such file; patterns name token files, 'data/*.bin'"));
+  CHECK(contains(problem({"--output_dir", in("new"), "--train_file", in("*.txt")}),
+                 "no such file; a pattern in quotes is not expanded; give the files that it "
+                 "matches: " +
+                     in("text.txt")));
   for (const std::string name : {"corpus", "corpus.bin", "corpus.idx"}) {
     CHECK(problem({"--output_dir", in("new"), "--validation_file", in(name)}) == "no error");
   }

@@ -7,6 +7,7 @@
 
 #include "runtime/base/label.h"
 #include "runtime/data/batch_loader.h"
+#include "runtime/data/jq_command.h"
 #include "runtime/data/open_samples.h"
 #include "runtime/numeric/philox.h"
 #include "tests/data/token_files.h"
@@ -147,18 +148,16 @@ TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]
   CHECK(files.error("\n" + text_line("a") + pair("a", "b")) ==
         "d.jsonl:3: holds prompt and completion, and line 2 text; a file holds one kind of record");
   const std::string folder = files.directory().path().string() + "/";
+  const auto command = [&](const std::string& program, const std::string& name) {
+    return "JSON lines are one object a line: " + data::jq_command(program, folder + name);
+  };
   CHECK(files.error("[\n" + text_line("a") + "]") ==
-        "d.jsonl: is a JSON array; JSON lines are one object a line: jq -c '.[]' " + folder +
-            "d.jsonl > " + folder + "d-converted.jsonl");
-  CHECK(files.error("[\n{\"question\": \"a\", \"answer\": \"b\"}]") ==
-        "d.jsonl: is a JSON array; JSON lines are one object a line: jq -c '.[] | . + {prompt: "
-        "(.question + \"\\n\"), completion: .answer} | del(.question, .answer)' " +
-            folder + "d.jsonl > " + folder + "d-converted.jsonl");
-  CHECK_THAT(files.error("{\n\"text\": \"a\"\n}", "d.json"),
-             Catch::Matchers::EndsWith(
-                 "has an object over several lines; JSON lines are one object a line: "
-                 "jq -c '.' " +
-                 folder + "d.json > " + folder + "d-converted.jsonl"));
+        "d.jsonl: is a JSON array; " + command(".[]", "d.jsonl"));
+  CHECK(files.error("[\n{\"content\": \"a\"}]") ==
+        "d.jsonl: is a JSON array; " +
+            command(".[] | . + {text: .content} | del(.content)", "d.jsonl"));
+  CHECK(files.error("{\n\"text\": \"a\"\n}", "d.json") ==
+        "d.json: has an object over several lines; " + command(".", "d.json"));
   CHECK_THAT(
       files.error("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}"),
       Catch::Matchers::StartsWith("d.jsonl:1: messages: the byte tokenizer has no chat template"));
@@ -179,12 +178,93 @@ TEST_CASE("JsonLines: a byte-order mark and line ends of Windows are no matter",
   CHECK(shown(rows_of(*source)) == "ab|bc ");
 }
 
-TEST_CASE("JsonLines: the name decides and not the content", "[data][records]") {
+TEST_CASE("JsonLines: the name tells them", "[data][records]") {
   const JsonFiles files;
-  CHECK(shown(rows_of(*files.open("{\"text\": \"abc\"}", 3, true, "d.txt"))).starts_with("{\"t|"));
-  for (const std::string name : {"d.ndjson", "d.json"}) {
+  for (const std::string name :
+       {"d.ndjson", "d.json", "d.jsonlines", "d.jl", "D.JSONL", "d.Json"}) {
+    CAPTURE(name);
     CHECK(shown(rows_of(*files.open("{\"text\": \"abc\"}", 2, true, name))) == "ab|bc ");
   }
+}
+
+TEST_CASE("OpenSamples: records under the name of a text are not learned as text",
+          "[data][records]") {
+  const JsonFiles files;
+  const std::string folder = files.directory().path().string() + "/";
+  const auto refusal = [&](const std::string& name, const std::string& better) {
+    return name + ": holds JSON records, and its name says text; name it as JSON lines: mv " +
+           folder + name + " " + folder + better;
+  };
+  CHECK(files.error(text_line("abc"), "d.txt") == refusal("d.txt", "d.jsonl"));
+  CHECK(files.error("\n" + pair("a", "b"), "d.jsonl.txt") == refusal("d.jsonl.txt", "d.jsonl"));
+  CHECK(files.error("{\"question\": \"a\", \"answer\": \"b\"}\n", "d") == refusal("d", "d.jsonl"));
+  CHECK(files.error("[{\"conversations\": [{\"from\": \"gpt\", \"value\": \"b\"}]}]", "d.dat") ==
+        refusal("d.dat", "d.dat.jsonl"));
+  // Text that only begins as JSON does, of which an object is told.
+  const auto object = files.open("{\"t\": 1}", 3, true, "d.txt");
+  CHECK(shown(rows_of(*object)).starts_with("{\"t|"));
+  REQUIRE(object->notes().size() == 1);
+  CHECK_THAT(object->notes()[0],
+             Catch::Matchers::EndsWith("d.txt: begins with a JSON object, and is "
+                                       "learned as text, as its name says"));
+  CHECK(shown(rows_of(*files.open("[a] b\n", 3, true, "d.txt"))).starts_with("[a]|"));
+}
+
+TEST_CASE("OpenSamples: files that hold no text are named as what they are", "[data][records]") {
+  using std::string_literals::operator""s;
+  const JsonFiles files;
+  struct Row {
+    std::string name;
+    std::string bytes;
+    std::string message;
+  };
+  const std::string ustar = std::string(257, '\0') + "ustar";
+  const Row row = GENERATE_COPY(values<Row>({
+      {"d.txt",
+       "\xff\xfe"
+       "a\0b\0"s,
+       "is UTF-16; make it UTF-8: iconv -f UTF-16 -t UTF-8 "},
+      {"d.jsonl", "\xfe\xff\0{\0}"s, "is UTF-16; make it UTF-8: iconv -f UTF-16 -t UTF-8 "},
+      {"d.txt", "a\0b\0c\0d\0"s, "is UTF-16LE; make it UTF-8: iconv -f UTF-16LE -t UTF-8 "},
+      {"d.jsonl", "\0a\0b\0c\0d"s, "is UTF-16BE; make it UTF-8: iconv -f UTF-16BE -t UTF-8 "},
+      {"d",
+       "\x7f"
+       "ELF\x02",
+       "is a program, not text"},
+      {"d.txt", "%PDF-1.4", "is a PDF document"},
+      {"d", "\x20\0\0\0\0\0\0\0{\"a\":1}"s, "is a file of model weights (safetensors), not text"},
+      {"d.txt", "ab\0cdefghijk"s, "byte 2 is NUL, which texts do not have"},
+      {"d", ustar, "is an archive; tar -xf "},
+      {"d.tar", "a", "is an archive; tar -xf "},
+      {"d.tar.gz", "\x1f\x8b..", "is an archive; tar -xzf "},
+      {"d.TGZ", "\x1f\x8b..", "is an archive; tar -xzf "},
+      {"d.zip", "PK\x03\x04", "is an archive; unzip "},
+      {"d.CSV", "a,b\n1,2\n", "training does not read CSV; convert it to JSON lines: python3 -c "},
+      {"d.Parquet", "a", "Parquet is not supported"},
+  }));
+  CAPTURE(row.name, row.message);
+  CHECK_THAT(files.error(row.bytes, row.name),
+             Catch::Matchers::StartsWith(row.name + ": " + row.message));
+}
+
+TEST_CASE("OpenSamples: a directory of data is told with what to give", "[data][records]") {
+  const JsonFiles files;
+  const std::filesystem::path folder = files.directory().path() / "dd";
+  std::filesystem::create_directories(folder);
+  const auto error = [&] {
+    return error_of([&] { data::open_samples(folder, *data::make_encoder("byte"), {}); });
+  };
+  CHECK_THAT(error(), Catch::Matchers::EndsWith("which dstrain tokenize writes"));
+  write_file(folder / "b.jsonl", "{}");
+  write_file(folder / "a.txt", "a");
+  write_file(folder / "README", "a");
+  CHECK_THAT(error(), Catch::Matchers::EndsWith("; give its files: " + folder.string() + "/a.txt " +
+                                                folder.string() + "/b.jsonl"));
+  write_file(folder / "state.json", "{}");
+  CHECK_THAT(error(), Catch::Matchers::EndsWith("d.load_from_disk(sys.argv[1]).to_json("
+                                                "sys.argv[2])\" " +
+                                                folder.string() + " " + folder.string() +
+                                                "-converted.jsonl"));
 }
 
 TEST_CASE("OpenSamples: other formats are refused with the way out", "[data][records]") {
@@ -196,14 +276,16 @@ TEST_CASE("OpenSamples: other formats are refused with the way out", "[data][rec
              Catch::Matchers::ContainsSubstring("Parquet is not supported"));
   CHECK_THAT(files.error("ARROW1..", "d"),
              Catch::Matchers::ContainsSubstring("Arrow is not supported"));
-  CHECK_THAT(
-      files.error("\x1f\x8b..", "d.jsonl.gz"),
-      Catch::Matchers::ContainsSubstring("is compressed; gunzip -k " +
-                                         files.directory().path().string() + "/d.jsonl.gz first"));
+  CHECK_THAT(files.error("\x1f\x8b..", "d.jsonl.gz"),
+             Catch::Matchers::EndsWith("is compressed; gunzip -k " +
+                                       files.directory().path().string() + "/d.jsonl.gz first"));
   CHECK_THAT(files.error("\x1f\x8b..", "d.jsonl"),
              Catch::Matchers::ContainsSubstring("is compressed; gunzip it first"));
-  CHECK_THAT(files.error("text,label", "d.csv"),
-             Catch::Matchers::ContainsSubstring("training does not read CSV"));
+  CHECK_THAT(files.error("\x1f\x8b..", "d.txt.gz"),
+             Catch::Matchers::EndsWith("d.txt.gz first, or make token files: dstrain tokenize"));
+  CHECK_THAT(files.error("label,text\n", "d.csv"),
+             Catch::Matchers::ContainsSubstring("dstrain tokenize makes token files of the column "
+                                                "text; or convert it to JSON lines: python3 -c"));
 }
 
 TEST_CASE("JsonLines: each token is learnt once whatever the rows", "[data][records]") {

@@ -86,7 +86,8 @@ TEST_CASE("InputFile: what is left out of a directory is told", "[preprocess][in
 
 TEST_CASE("InputFile: what cannot be read is refused by name", "[preprocess][inputs]") {
   Files files;
-  for (const char* const name : {"a.parquet", "b.xz", "c.parquet.gz", "d/x.pdf", "t.txt"}) {
+  for (const char* const name :
+       {"a.parquet", "b.xz", "c.parquet.gz", "d.TAR.GZ", "d/x.pdf", "t.txt"}) {
     files.add(name);
   }
   CHECK_THAT(files.error({"a.parquet"}),
@@ -94,6 +95,7 @@ TEST_CASE("InputFile: what cannot be read is refused by name", "[preprocess][inp
   CHECK_THAT(files.error({"b.xz"}), Catch::Matchers::ContainsSubstring("xz; unxz -k "));
   CHECK_THAT(files.error({"c.parquet.gz"}),
              Catch::Matchers::ContainsSubstring("Parquet is not supported"));
+  CHECK_THAT(files.error({"d.TAR.GZ"}), Catch::Matchers::ContainsSubstring("tar -xzf "));
   CHECK_THAT(files.error({"d"}),
              Catch::Matchers::ContainsSubstring("none of its files is named as a text is"));
   CHECK_THAT(files.error({"missing.txt"}), Catch::Matchers::ContainsSubstring("no such file"));

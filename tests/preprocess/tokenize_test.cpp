@@ -333,6 +333,12 @@ TEST_CASE("tokenize: what is wrong in an input is told with its place", "[prepro
       {"a.csv", "id,text\n1,\xff\n", "a.csv: not UTF-8 text: byte 10 (0xff)"},
       {"a.txt", std::string(1000, 'x') + " \xff", "a.txt: not UTF-8 text: byte 1001 (0xff)"},
       {"a.txt", "PAR1", "Parquet is not supported"},
+      {"a.txt", "{\"text\": \"a\"}\n", "a.txt: holds JSON records, and its name says text"},
+      {"a.txt", "\xff\xfeo\xcc", "a.txt: is UTF-16; make it UTF-8: iconv"},
+      {"a", std::string(257, 'x') + "ustar", "is an archive; tar -xf"},
+      {"a.jl", "{\"text\": 1}\n", "a.jl:1: text is number, not a string"},
+      {"a.JSONL", "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n",
+       "a.JSONL:1: text is missing, but messages; token files cannot tell answers"},
       {"a.jsonl", "\n\n", "the inputs hold no text"},
   }));
   CAPTURE(name, bytes);
