@@ -197,7 +197,8 @@ void refuse_binary(const std::string& path, std::string_view text) {
   for (const auto& [magic, name] : binary_formats) {
     if (text.starts_with(magic)) refuse_unless_text(path, name);
   }
-  const std::size_t nul = text.find('\0');
+  constexpr std::size_t looked_at_max = std::size_t{1} << 20;  // what is no text has one early
+  const std::size_t nul = text.substr(0, looked_at_max).find('\0');
   if (nul == std::string_view::npos) return;
   if (is_safetensors(text)) refuse_unless_text(path, "a file of model weights (safetensors)");
   // A record with a NUL byte is told by its line.
