@@ -216,6 +216,7 @@ void forget_started_task() {
   };
   for (const Starter& starter : starters) {
     forget(starter.mark);
+    if (starter.kind == StarterKind::torchrun) continue;  // the rest are everybody's words
     for (const char* const name :
          {starter.rank, starter.size, starter.local_rank, starter.local_size, starter.node}) {
       forget(name);

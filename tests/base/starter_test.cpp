@@ -217,6 +217,7 @@ TEST_CASE("Starter: what a task starts is none itself", "[base][starter]") {
     const RankEnvironment environment(row.variables);
     forget_started_task();
     CHECK_FALSE(find_started_task());
+    ::unsetenv("RANK");  // torchrun's, and dstrain's own for what it starts
     check_started_alone();
   }
 }

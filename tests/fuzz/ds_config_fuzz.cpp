@@ -2,12 +2,14 @@
 #include "runtime/config/ds_config.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/schema.h"
+#include "runtime/config/train_flags.h"
 #include "tests/fuzz/target.h"
 
 using namespace dstrain;
 
-/// The schema's table is made once, and is no input's memory.
-[[maybe_unused]] const std::size_t known_keys = config::all_keys().size();
+/// The tables of keys and options are made once, and are no input's memory.
+[[maybe_unused]] const std::size_t known_names =
+    config::all_keys().size() + config::train_flags().size();
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz::refuse_or_accept([&] {
