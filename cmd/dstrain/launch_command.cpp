@@ -205,6 +205,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   if (daemon != nullptr && print_help(line.command)) return status::done;
   launcher::join_step(options);
   if (!options.no_ssh) check_started_alone();
+  if (!options.no_ssh && daemon != nullptr && daemon->name == "train") refuse_numbered_training();
   const auto device =
       daemon == nullptr ? std::nullopt : std::optional(settle_device(options, *daemon));
   const launcher::Resources resources = launcher::resolve_resources(

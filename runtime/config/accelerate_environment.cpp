@@ -44,7 +44,8 @@ void collect(std::vector<std::string>& unmet,
 void check_accelerate_environment(const TrainSettings& settings, bool has_configuration) {
   const ZeroSettings& zero = settings.zero;
   std::vector<std::string> unmet;
-  collect(unmet, "ACCELERATE_MIXED_PRECISION", "--{}",
+  const bool fp8 = asked_by("ACCELERATE_MIXED_PRECISION") == "fp8";
+  collect(unmet, "ACCELERATE_MIXED_PRECISION", fp8 ? "not implemented; use --bf16" : "--{}",
           [&](const std::string& value) { return value == precision_name(settings.dtype); });
   collect(unmet, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "--gradient_accumulation_steps {}",
           [&](const std::string& value) {

@@ -62,13 +62,23 @@ std::string lower_case_of(std::string text) {
   return text;
 }
 
-/// "gunzip -k d.gz"; programs that unpack take files with their own ending only.
+/// "d/book-utf8.txt" for "d/book.txt".
+std::string with_suffix(const std::string& path, std::string_view suffix) {
+  const std::filesystem::path file(path);
+  return (file.parent_path() /
+          (file.stem().string() + std::string(suffix) + file.extension().string()))
+      .string();
+}
+
+/// "gunzip -k d.gz"; of another ending such programs take no file, but what comes in.
 std::string unpack_command(const ForeignFormat& format, const std::string& path) {
   const bool unpacks_any = format.remedy == archive;
   const std::string_view program = format.unpack.substr(0, format.unpack.find(' '));
-  return unpacks_any || path.ends_with(format.extension)
-             ? fmt::format("{} {}", format.unpack, shell_path(path))
-             : fmt::format("{} it", program);
+  if (unpacks_any || path.ends_with(format.extension)) {
+    return fmt::format("{} {}", format.unpack, shell_path(path));
+  }
+  return fmt::format("{} < {} > {}", program, shell_path(path),
+                     shell_path(with_suffix(path, "-unpacked")));
 }
 
 bool is_format(const ForeignFormat& format, const std::string& path, std::string_view begin) {
@@ -88,14 +98,41 @@ bool has_text_column(std::string_view begin, char separator) {
   return false;
 }
 
+/// "UTF-16" if it has a mark or every second byte is NUL; empty: it is not.
+std::string_view wide_encoding(std::string_view text) {
+  if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return "UTF-16";
+  constexpr std::size_t looked_at_max = 1024;
+  std::array<std::size_t, 2> nuls{};
+  const std::string_view begin = text.substr(0, looked_at_max);
+  for (std::size_t i = 0; i < begin.size(); ++i)
+    nuls.at(i % 2) += begin[i] == '\0' ? std::size_t{1} : 0;
+  const std::size_t most = begin.size() / 4;
+  if (nuls[1] > most && nuls[0] <= most / 8) return "UTF-16LE";
+  if (nuls[0] > most && nuls[1] <= most / 8) return "UTF-16BE";
+  return {};
+}
+
+void refuse_wide(const std::string& path, std::string_view text) {
+  const std::string_view encoding = wide_encoding(text);
+  if (encoding.empty()) return;
+  fail(ErrorCode::input, "{}: is {}; make it UTF-8: {}", path, encoding,
+       whole_or_none(fmt::format("iconv -f {} -t UTF-8 {}", encoding, shell_path(path)),
+                     with_suffix(path, "-utf8")));
+}
+
 /// What only `dstrain tokenize` reads, and of that no chats.
 void refuse_table(const std::string& path, std::string_view begin) {
   const std::string extension = lower_extension(path);
   if (extension != ".csv" && extension != ".tsv") return;
   const bool tabs = extension == ".tsv";
+  refuse_wide(path, begin);
   const std::string read = fmt::format(
-      "python3 -c \"import csv, json, sys; csv.field_size_limit(1 << 30); [print(json.dumps(row)) "
-      "for row in csv.DictReader(open(sys.argv[1], newline='', encoding='utf-8-sig'){})]\" {}",
+      "python3 -c \"import csv, json, sys; csv.field_size_limit(1 << 30); r = "
+      "csv.reader(open(sys.argv[1], newline='', encoding='utf-8-sig'), strict=True{}); h = "
+      "next(r); "
+      "[print(json.dumps(dict(zip(h, v)))) if len(v) == len(set(h)) else sys.exit('line %d: %d "
+      "fields for %d names' % (r.line_num, len(v), len(set(h)))) for v in r if v]\" {}",
       tabs ? ", delimiter='\\t'" : "", shell_path(path));
   fail(ErrorCode::input, "{}: training does not read {}; {}convert it to JSON lines: {}", path,
        tabs ? "TSV" : "CSV",
@@ -140,28 +177,6 @@ bool is_safetensors(std::string_view text) {
   return text.size() > 9 && text[8] == '{' && text[7] == '\0' && text[6] == '\0';
 }
 
-/// "UTF-16" if it has a mark or every second byte is NUL; empty: it is not.
-std::string_view wide_encoding(std::string_view text) {
-  if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";
-  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return "UTF-16";
-  constexpr std::size_t looked_at_max = 1024;
-  std::array<std::size_t, 2> nuls{};
-  const std::string_view begin = text.substr(0, looked_at_max);
-  for (std::size_t i = 0; i < begin.size(); ++i)
-    nuls.at(i % 2) += begin[i] == '\0' ? std::size_t{1} : 0;
-  const std::size_t most = begin.size() / 4;
-  if (nuls[1] > most && nuls[0] <= most / 8) return "UTF-16LE";
-  if (nuls[0] > most && nuls[1] <= most / 8) return "UTF-16BE";
-  return {};
-}
-
-/// "d/book-utf8.txt" for "d/book.txt".
-std::string utf8_name(const std::string& path) {
-  const std::filesystem::path file(path);
-  return (file.parent_path() / (file.stem().string() + "-utf8" + file.extension().string()))
-      .string();
-}
-
 void refuse_unless_text(const std::string& path, std::string_view what) {
   fail(ErrorCode::input, "{}: is {}, not text", path, what);
 }
@@ -189,11 +204,7 @@ void refuse_foreign_format(const std::string& path, std::string_view begin) {
 }
 
 void refuse_binary(const std::string& path, std::string_view text) {
-  if (const std::string_view encoding = wide_encoding(text); !encoding.empty()) {
-    fail(ErrorCode::input, "{}: is {}; make it UTF-8: {}", path, encoding,
-         whole_or_none(fmt::format("iconv -f {} -t UTF-8 {}", encoding, shell_path(path)),
-                       utf8_name(path)));
-  }
+  refuse_wide(path, text);
   for (const auto& [magic, name] : binary_formats) {
     if (text.starts_with(magic)) refuse_unless_text(path, name);
   }
@@ -222,7 +233,13 @@ void refuse_records_as_text(const std::string& path, std::string_view begin) {
          is_json_name(name)) {
     name.replace_extension();
   }
+  const std::filesystem::path stem = name;
+  std::error_code ignored;
   name += ".jsonl";
+  for (int number = 2; std::filesystem::exists(name, ignored); ++number) {
+    name = stem;
+    name += fmt::format("-{}.jsonl", number);
+  }
   fail(ErrorCode::input,
        "{}: holds JSON records, and its name says text; name it as JSON lines: mv {} {}", path,
        shell_path(path), shell_path(name));
@@ -235,6 +252,7 @@ std::string note_on_json(const std::string& path, std::string_view begin) {
 }
 
 void refuse_json_document(const std::string& path, std::string_view begin) {
+  if (begin.starts_with(byte_order_mark)) begin.remove_prefix(byte_order_mark.size());
   const std::size_t first = begin.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return;
   const bool is_array = begin[first] == '[';

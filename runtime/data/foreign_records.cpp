@@ -66,9 +66,6 @@ std::optional<Pair> find_pair(const json& record) {
   return found == known.end() ? std::nullopt : std::optional(*found);
 }
 
-/// What may stand beside a question and belongs to it: before it, and behind it.
-constexpr std::array<std::string_view, 3> question_parts{"instruction", "context", "input"};
-
 /// A text that may be missing, with something before and behind it.
 constexpr std::string_view part_in_jq =
     "def part(a; z): . // \"\" | tostring | if . == \"\" or . == \"[]\" then \"\" else a + . + z "
@@ -100,15 +97,32 @@ std::string plain_prompt(const json& prompt) {
                      text.ends_with('\n') ? R"( | rtrimstr("\n"))" : "");
 }
 
+/// The parts that a command puts into the question under `key`, so that later records may have
+/// them. Others than the usual three are put in where the first record has them, and else stay.
+std::vector<std::string_view> parts_of(const json& record, std::string_view key) {
+  std::vector<std::string_view> parts;
+  for (const std::string_view part : question_parts) {
+    const bool usual = part == "instruction" || part == "context" || part == "input";
+    if (part != key && (usual || record.contains(part))) parts.push_back(part);
+  }
+  return parts;
+}
+
 /// A question with what belongs to it: its instruction and context before it, its input behind it.
 /// `text` is the question itself in jq.
-std::string question_in_jq(std::string_view key, std::string_view text, std::string_view input) {
+std::string question_in_jq(std::span<const std::string_view> parts,
+                           std::string_view text,
+                           std::string_view input) {
   std::string whole;
-  if (key != "instruction") whole += part("instruction", "", R"(\n)") + " + ";
-  whole += part("context", "", R"(\n\n)") + " + ";
-  whole += text;
-  if (key != "input") whole += " + " + part("input", input, "");
-  return whole;
+  std::string behind;
+  for (const std::string_view key : parts) {
+    if (key == "input") {
+      behind = " + " + part(key, input, "");
+    } else {
+      whole += part(key, "", key == "instruction" ? R"(\n)" : R"(\n\n)") + " + ";
+    }
+  }
+  return whole.append(text) + behind;
 }
 
 std::string without(std::string_view program, const std::vector<std::string>& keys) {
@@ -139,16 +153,15 @@ Program pair_program(const json& record, const Pair& pair) {
   const std::string text = fmt::format("({})", needed(pair.question));
   const std::string_view system = system_key(record);
   std::vector<std::string> used{dotted(pair.question), dotted(pair.answer)};
-  for (const std::string_view key : question_parts) {
-    if (key != pair.question) used.push_back(dotted(key));
-  }
+  const std::vector<std::string_view> parts = parts_of(record, pair.question);
+  for (const std::string_view key : parts) used.push_back(dotted(key));
   if (!system.empty() || record.contains("history")) {
     const auto turns = history_in_jq(record);
     if (!turns) return std::nullopt;
     const std::string_view key = system.empty() ? "system" : system;
     used.insert(used.end(), {dotted(key), ".history"});
     const std::string question =
-        question_in_jq(pair.question, is_ours ? plain_prompt(record.at("prompt")) : text, R"(\n)");
+        question_in_jq(parts, is_ours ? plain_prompt(record.at("prompt")) : text, R"(\n)");
     return without(fmt::format("{}. + {{messages: [{}{}{{role: \"user\", content: ({})}}, {{role: "
                                "\"assistant\", content: .{}}}]}}",
                                part_in_jq, system_in_jq(key), *turns, question, pair.answer),
@@ -158,13 +171,13 @@ Program pair_program(const json& record, const Pair& pair) {
   std::erase(used, ".prompt");
   std::erase(used, ".completion");
   if (is_ours) {
-    return without(fmt::format("{}. + {{prompt: ({})}}", part_in_jq,
-                               question_in_jq(pair.question, text, R"(\n)")),
-                   used);
+    return without(
+        fmt::format("{}. + {{prompt: ({})}}", part_in_jq, question_in_jq(parts, text, R"(\n)")),
+        used);
   }
   const bool alpaca =
       pair.question == "instruction" && (pair.answer != "response" || record.contains("input"));
-  const std::string question = question_in_jq(pair.question, text, alpaca ? alpaca_input : R"(\n)");
+  const std::string question = question_in_jq(parts, text, alpaca ? alpaca_input : R"(\n)");
   const std::string prompt =
       alpaca ? fmt::format("\"{}\" + {} + \"{}\"", alpaca_begin, question, alpaca_end)
              : question + R"( + "\n")";
@@ -420,6 +433,7 @@ bool has_answers(const json& record) {
 void refuse_unkept(const json& record, const std::string& place) {
   if (!program_for(record) || record.contains("text")) return;
   refuse_record_keys(record, place);
+  refuse_judgement(record, place);
   refuse_turns(record, place);
   if (const json* const list = list_of_records(record)) refuse_unkept(list->front(), place);
 }

@@ -1,13 +1,20 @@
 #pragma once
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "runtime/data/json_record.h"
 
 namespace dstrain::data {
+
+/// What may stand beside a question, or a prompt, and belongs to it.
+inline constexpr std::array<std::string_view, 8> question_parts{
+    "instruction", "context",  "contexts",  "passage",
+    "background",  "document", "documents", "input"};
 
 /// The command that makes records which are read of one as other programs have it, told by its
 /// keys: ShareGPT's conversations, Alpaca's instructions, questions with answers; or of one that

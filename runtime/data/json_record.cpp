@@ -119,23 +119,46 @@ std::string file_of(const std::string& place) {
   return place.substr(0, place.rfind(':'));
 }
 
-/// A system message or earlier turns beside a prompt or messages would not be seen, nor what
-/// belongs to a question beside the prompt that was made of it.
-void refuse_beside(const json& record, RecordKind kind, const std::string& place) {
-  for (const std::string_view key :
-       {"system", "system_prompt", "history", "instruction", "context", "input"}) {
+bool holds_nothing(const json& value) {
+  return value.empty() || value == "" || value == "[]";
+}
+
+/// What belongs to a question would not be seen beside the prompt that was made of it, nor choices,
+/// nor the thoughts before an answer.
+void refuse_beside_prompt(const json& record, const std::string& place) {
+  static constexpr std::array<std::string_view, 5> others{"choices", "options", "thinking",
+                                                          "reasoning", "reasoning_content"};
+  for (const std::string_view key : others) {
     const auto field = record.find(key);
-    if (field == record.end() || field->empty() || *field == "" || *field == "[]") continue;
-    const bool is_part = key == "instruction" || key == "context" || key == "input";
-    if (is_part && kind != RecordKind::completion) continue;
-    if (!is_part && !field->is_string() && !field->is_array()) continue;
+    if (field == record.end() || holds_nothing(*field)) continue;
+    fail(ErrorCode::input,
+         "{}: {} stands beside prompt and completion and would not be seen; write it into one of "
+         "them, or leave it out",
+         place, key);
+  }
+  for (const std::string_view key : question_parts) {
+    const auto field = record.find(key);
+    if (field == record.end() || holds_nothing(*field)) continue;
+    const std::string conversion = record_conversion(record, file_of(place));
+    fail(ErrorCode::input, "{}: {} stands beside prompt and completion and would not be seen; {}{}",
+         place, key,
+         conversion.empty() ? "write it into the prompt, or leave it out"
+                            : "leave it out, or put it in",
+         conversion);
+  }
+}
+
+/// A system message or earlier turns beside a prompt or messages would not be seen.
+void refuse_beside(const json& record, RecordKind kind, const std::string& place) {
+  if (kind == RecordKind::completion) refuse_beside_prompt(record, place);
+  for (const std::string_view key : {"system", "system_prompt", "meta_instruction", "history"}) {
+    const auto field = record.find(key);
+    if (field == record.end() || holds_nothing(*field)) continue;
+    if (!field->is_string() && !field->is_array()) continue;
     if (kind == RecordKind::messages && begins_with_system(record.at("messages"), *field)) continue;
     const std::string conversion = record_conversion(record, file_of(place));
     fail(ErrorCode::input, "{}: {} stands beside {} and would not be seen; {}{}", place, key,
-         name_of(kind),
-         conversion.empty() ? "make it one of them, or leave it out"
-         : is_part          ? "leave it out, or put it in"
-                            : "put it in",
+         name_of(kind), conversion.empty() ? "make it one of them, or leave it out" : "put it in",
          conversion);
   }
 }
@@ -276,6 +299,7 @@ Record parse_record(std::string_view line, const std::string& place) {
   if (record.kind == RecordKind::text) record.text = take_string(object, "text", prefix + "text");
   if (record.kind == RecordKind::completion) {
     check_completion(object, place);
+    refuse_judgement(object, place);
     refuse_beside(object, record.kind, place);
     record.text = take_string(object, "prompt", prefix + "prompt");
     record.completion = take_string(object, "completion", prefix + "completion");
@@ -283,6 +307,7 @@ Record parse_record(std::string_view line, const std::string& place) {
   if (record.kind == RecordKind::messages) {
     refuse_record_keys(object, place);
     refuse_conversation_keys(object, place);
+    refuse_judgement(object, place);
     refuse_beside(object, record.kind, place);
     record.messages = take_messages(object, place);
   }

@@ -98,6 +98,15 @@ std::optional<std::string_view> key_to_put_in(const json& record, const json& fi
   return std::nullopt;
 }
 
+/// As system_in_jq(), unless the first turn of the list says the same.
+std::string system_before_in_jq(std::string_view system, std::string_view list) {
+  if (system.empty()) return {};
+  return fmt::format(
+      "(select((.{0} // \"\") != \"\" and .{0} != (.{1}[0] | .value? // .content? // .text?)) | "
+      "{{role: \"system\", content: .{0}}}), ",
+      system, list);
+}
+
 /// For a list of turns under `key`, of the form of `first`.
 std::optional<std::string> program_of(const json& record, std::string_view key, const json& first) {
   if (first.is_string()) {
@@ -120,7 +129,7 @@ std::optional<std::string> program_of(const json& record, std::string_view key, 
   if (chosen) turns = fmt::format("(({} | .weight = 0), .chosen)", turns);
   if (*turn != ".") turns = fmt::format("({} | {})", turns, *turn);
   std::string program =
-      fmt::format(". + {{messages: [{}{}]}}", put_in.empty() ? "" : system_in_jq(put_in), turns);
+      fmt::format(". + {{messages: [{}{}]}}", system_before_in_jq(put_in, key), turns);
   std::string old = key == "messages" ? "" : fmt::format(".{}", key);
   if (!put_in.empty()) old += fmt::format("{}.{}", old.empty() ? "" : ", ", put_in);
   return old.empty() ? program : fmt::format("{} | del({})", program, old);
@@ -180,7 +189,7 @@ std::string rename_in_jq(std::span<const RoleName> others) {
 }
 
 std::string_view system_key(const json& record) {
-  for (const std::string_view key : {"system", "system_prompt"}) {
+  for (const std::string_view key : {"system", "system_prompt", "meta_instruction"}) {
     const auto field = record.find(key);
     if (field != record.end() && (field->is_string() || field->is_null())) return key;
   }

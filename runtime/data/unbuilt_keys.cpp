@@ -53,6 +53,21 @@ void refuse_record_keys(const json& record, const std::string& place) {
   refuse_keys(record, keys, place);
 }
 
+void refuse_judgement(const json& record, const std::string& place) {
+  const auto label = record.find("label");
+  if (label != record.end() && *label == false) {  // KTO's
+    fail(ErrorCode::input,
+         "{}: label false is not implemented: the answer would be learned as a good one; leave the "
+         "record out",
+         place);
+  }
+  const auto weight = record.find("weight");
+  if (weight == record.end() || says_nothing(*weight)) return;
+  fail(ErrorCode::input,
+       "{}: weight {} is not implemented: the record would be learned as any other; leave it out",
+       place, weight->dump());
+}
+
 void refuse_conversation_keys(const json& record, const std::string& place) {
   static constexpr std::array<std::string_view, 3> keys{"functions", "documents",
                                                         "chat_template_kwargs"};

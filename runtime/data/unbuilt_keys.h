@@ -19,6 +19,8 @@ void refuse_keys(const nlohmann::json& object,
 
 /// Tools and images of any record.
 void refuse_record_keys(const nlohmann::json& record, const std::string& place);
+/// That its answer is a bad one, or counts less than others.
+void refuse_judgement(const nlohmann::json& record, const std::string& place);
 /// What only records of messages have beside them.
 void refuse_conversation_keys(const nlohmann::json& record, const std::string& place);
 /// Of one message: tool calls, thoughts, a weight of an answer. `place` names the message too.

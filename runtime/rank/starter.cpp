@@ -112,20 +112,6 @@ struct Numbering {
 constexpr std::array<Numbering, 3> numberings{
     {{"RANK", "WORLD_SIZE"}, {"PET_NODE_RANK", "PET_NNODES"}, {"NODE_RANK", "NNODES"}}};
 
-void refuse_numbers_alone() {
-  for (const Numbering& numbering : numberings) {
-    const int size = parse_number<int>(variable(numbering.size)).value_or(0);
-    if (size <= 1 || !is_set(numbering.number)) continue;
-    fail(ErrorCode::usage,
-         "{}={} {}={}: this process is one of {}, and each would train alone. Start dstrain once, "
-         "for all hosts (dstrain -H HOSTFILE ...), or on each node with --no_ssh --num_nodes N "
-         "--node_rank R, or start dstraind, whose processes are the ranks of one job; or unset {} "
-         "and {}",
-         numbering.number, variable(numbering.number), numbering.size, size, size, numbering.number,
-         numbering.size);
-  }
-}
-
 [[noreturn]] void refuse_foreign_task(const char* name, std::string_view starter) {
   fail(ErrorCode::usage,
        "{}={}: {} has started this process as one of several tasks, and dstrain does not know how "
@@ -199,15 +185,27 @@ void refuse_unknown_tasks() {
 
 void check_started_alone() {
   const std::optional<StartedTask> task = find_started_task();
-  if (!task) {
-    refuse_unknown_tasks();
-    return refuse_numbers_alone();
-  }
+  if (!task) return refuse_unknown_tasks();
   if (task->size.value <= 1) return;
   fail(ErrorCode::usage,
        "{}={}: {} has started this process as one of {} tasks, and dstrain starts ranks itself: "
        "let {} start dstraind, whose tasks are the ranks of one job, or dstrain once, outside it",
        task->size.variable, task->size.value, task->starter, task->size.value, task->starter);
+}
+
+void refuse_numbered_training() {
+  if (find_started_task()) return;
+  for (const Numbering& numbering : numberings) {
+    const int size = parse_number<int>(variable(numbering.size)).value_or(0);
+    if (size <= 1 || !is_set(numbering.number)) continue;
+    fail(ErrorCode::usage,
+         "{}={} {}={}: this process is one of {}, and each would train alone. Start dstrain once, "
+         "for all hosts (dstrain -H HOSTFILE ...), or on each node with --no_ssh --num_nodes N "
+         "--node_rank R, or start dstraind, whose processes are the ranks of one job; or unset {} "
+         "and {}",
+         numbering.number, variable(numbering.number), numbering.size, size, size, numbering.number,
+         numbering.size);
+  }
 }
 
 void forget_started_task() {

@@ -47,6 +47,10 @@ void refuse_unknown_tasks();
 /// For a program that is to be started once: throws Error{usage} when it is one of several tasks.
 void check_started_alone();
 
+/// Likewise of a training where nobody known has started the tasks, and the environment has the
+/// number of one of several: RANK with WORLD_SIZE, or a node's.
+void refuse_numbered_training();
+
 /// Takes what tells the tasks of a starter apart out of this process's environment: what it starts
 /// is none of them. Not while other threads look at the environment.
 void forget_started_task();

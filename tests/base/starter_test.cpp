@@ -205,10 +205,11 @@ TEST_CASE("Starter: a process with a number of unknown origin does not start ran
        {{{"WORLD_SIZE", "8"}, {"NNODES", "2"}, {"MASTER_ADDR", "n1"}}, false},
        {{{"LOCAL_RANK", "1"}}, false}}));
   const RankEnvironment environment(variables);
-  if (!refused) return check_started_alone();
-  CHECK_THROWS_WITH(check_started_alone(), ContainsSubstring("this process is one of 2") &&
-                                               ContainsSubstring("--no_ssh --num_nodes N") &&
-                                               ContainsSubstring("or unset "));
+  check_started_alone();
+  if (!refused) return refuse_numbered_training();
+  CHECK_THROWS_WITH(refuse_numbered_training(), ContainsSubstring("this process is one of 2") &&
+                                                    ContainsSubstring("--no_ssh --num_nodes N") &&
+                                                    ContainsSubstring("or unset "));
 }
 
 TEST_CASE("Starter: what a task starts is none itself", "[base][starter]") {
@@ -217,7 +218,6 @@ TEST_CASE("Starter: what a task starts is none itself", "[base][starter]") {
     const RankEnvironment environment(row.variables);
     forget_started_task();
     CHECK_FALSE(find_started_task());
-    ::unsetenv("RANK");  // torchrun's, and dstrain's own for what it starts
     check_started_alone();
   }
 }

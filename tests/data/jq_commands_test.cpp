@@ -190,6 +190,18 @@ TEST_CASE("JqCommands: conversations of other programs become messages", "[data]
   CHECK(ForeignFile("d.jsonl", row.file).converted() == row.result);
 }
 
+TEST_CASE("JqCommands: a system message that a turn repeats is put in once", "[data][json]") {
+  const std::string said =
+      R"({"conversations": [{"from": "system", "value": "S"}, {"from": "human", "value": "a"}, )"
+      R"({"from": "gpt", "value": "b"}], "system": "S"}
+{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}], "system": "T"})";
+  CHECK(ForeignFile("d.jsonl", said).converted() ==
+        "system:S user:a assistant:b\nsystem:T user:a assistant:b\n");
+  const std::string moss =
+      R"({"meta_instruction": "M", "conversation": [{"human": "a", "assistant": "b"}]})";
+  CHECK(ForeignFile("d.jsonl", moss).converted() == "system:M user:a assistant:b\n");
+}
+
 TEST_CASE("JqCommands: questions with answers become prompt and completion", "[data][json]") {
   const Row row = GENERATE(values<Row>({
       {"Alpaca",
@@ -202,6 +214,28 @@ TEST_CASE("JqCommands: questions with answers become prompt and completion", "[d
        "out.jsonl:1: system stands beside prompt and completion and would not be seen; put it in\n"
        "out.jsonl:1: history stands beside prompt and completion and would not be seen; put it "
        "in\n"},
+      {"a question with a passage and with what no command keeps",
+       R"({"question": "a", "passage": "P", "answer": "b"}
+{"question": "a", "passage": "P", "answer": "b", "context": "C"}
+{"question": "a", "answer": "b"}
+{"question": "a", "answer": "b", "documents": ["D"]}
+{"question": "a", "answer": "b", "choices": ["b", "c"]}
+{"question": "a", "answer": "b", "reasoning": "R"}
+{"question": "a", "answer": "b", "label": false}
+{"question": "a", "answer": "b", "weight": 0})",
+       "P\n\na\n|b\n"
+       "C\n\nP\n\na\n|b\n"
+       "a\n|b\n"
+       "out.jsonl:1: documents stands beside prompt and completion and would not be seen; leave it "
+       "out, or put it in\n"
+       "out.jsonl:1: choices stands beside prompt and completion and would not be seen; write it "
+       "into one of them, or leave it out\n"
+       "out.jsonl:1: reasoning stands beside prompt and completion and would not be seen; write it "
+       "into one of them, or leave it out\n"
+       "out.jsonl:1: label false is not implemented: the answer would be learned as a good one; "
+       "leave the record out\n"
+       "out.jsonl:1: weight 0 is not implemented: the record would be learned as any other; leave "
+       "it out\n"},
       {"Alpaca, with an input in later records",
        R"({"instruction": "a", "output": "b"}
 {"instruction": "a", "input": "c", "output": "b"}
@@ -390,6 +424,9 @@ TEST_CASE("JqCommands: what no command keeps is named in place of one", "[data][
        R"("weight": 0}]})",
        "1: conversations[1]: weight 0 is not implemented: the answer would be learned as any "
        "other; leave the record out"},
+      {"a bad answer", R"({"prompt": "a", "response": "b", "label": false})",
+       "1: label false is not implemented: the answer would be learned as a good one; leave the "
+       "record out"},
       {"tools", R"({"conversations": [{"from": "human", "value": "a"}], "tools": "[{}]"})",
        "1: tools is not implemented; leave it out"},
       {"tools of Alpaca", R"({"instruction": "a", "output": "b", "tools": [{}]})",

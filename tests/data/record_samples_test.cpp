@@ -151,8 +151,10 @@ TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]
   const auto command = [&](const std::string& program, const std::string& name) {
     return "JSON lines are one object a line: " + data::jq_command(program, folder + name);
   };
-  CHECK(files.error("[\n" + text_line("a") + "]") ==
-        "d.jsonl: is a JSON array; " + command(".[]", "d.jsonl"));
+  for (const char* const mark : {"", "\xef\xbb\xbf"}) {
+    CHECK(files.error(mark + ("[\n" + text_line("a") + "]")) ==
+          "d.jsonl: is a JSON array; " + command(".[]", "d.jsonl"));
+  }
   CHECK(files.error("[\n{\"content\": \"a\"}]") ==
         "d.jsonl: is a JSON array; " +
             command(".[] | . + {text: .content} | del(.content)", "d.jsonl"));
@@ -200,6 +202,8 @@ TEST_CASE("OpenSamples: records under the name of a text are not learned as text
   CHECK(files.error("{\"question\": \"a\", \"answer\": \"b\"}\n", "d") == refusal("d", "d.jsonl"));
   CHECK(files.error("[{\"conversations\": [{\"from\": \"gpt\", \"value\": \"b\"}]}]", "d.dat") ==
         refusal("d.dat", "d.dat.jsonl"));
+  files.open(text_line("another"), 2, true, "d.jsonl");  // which mv would replace
+  CHECK(files.error(text_line("abc"), "d.txt") == refusal("d.txt", "d-2.jsonl"));
   // Text that only begins as JSON does, of which an object is told.
   const auto object = files.open("{\"t\": 1}", 3, true, "d.txt");
   CHECK(shown(rows_of(*object)).starts_with("{\"t|"));
@@ -280,7 +284,7 @@ TEST_CASE("OpenSamples: other formats are refused with the way out", "[data][rec
              Catch::Matchers::EndsWith("is compressed; gunzip -k " +
                                        files.directory().path().string() + "/d.jsonl.gz first"));
   CHECK_THAT(files.error("\x1f\x8b..", "d.jsonl"),
-             Catch::Matchers::ContainsSubstring("is compressed; gunzip it first"));
+             Catch::Matchers::ContainsSubstring("is compressed; gunzip < "));
   CHECK_THAT(files.error("\x1f\x8b..", "d.txt.gz"),
              Catch::Matchers::EndsWith("d.txt.gz first, or make token files: dstrain tokenize"));
   CHECK_THAT(files.error("label,text\n", "d.csv"),
