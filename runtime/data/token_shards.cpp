@@ -69,6 +69,7 @@ std::int64_t TokenShards::bytes() const {
 Checksum TokenShards::digest(std::int64_t blocks) const {
   const std::int64_t share = std::max<std::int64_t>(2, blocks / std::ssize(shards_));
   std::vector<Checksum> digests;
+  digests.reserve(shards_.size());
   for (const auto& shard : shards_) digests.push_back(shard->digest(share));
   return combined(digests);
 }
