@@ -120,7 +120,9 @@ std::string file_of(const std::string& place) {
 }
 
 bool holds_nothing(const json& value) {
-  return value.empty() || value == "" || value == "[]";
+  if (!value.is_string()) return value.empty();
+  const auto& text = value.get_ref<const std::string&>();
+  return text.empty() || text == "[]";
 }
 
 /// What belongs to a question would not be seen beside the prompt that was made of it, nor choices,
