@@ -131,8 +131,8 @@ void refuse_table(const std::string& path, std::string_view begin) {
       "python3 -c \"import csv, json, sys; csv.field_size_limit(1 << 30); r = "
       "csv.reader(open(sys.argv[1], newline='', encoding='utf-8-sig'), strict=True{}); h = "
       "next(r); "
-      "[print(json.dumps(dict(zip(h, v)))) if len(v) == len(set(h)) else sys.exit('line %d: %d "
-      "fields for %d names' % (r.line_num, len(v), len(set(h)))) for v in r if v]\" {}",
+      "assert len(set(h)) == len(h), 'two columns have one name'; [print(json.dumps(dict(zip(h, v, "
+      "strict=True)))) for v in r if v]\" {}",
       tabs ? ", delimiter='\\t'" : "", shell_path(path));
   fail(ErrorCode::input, "{}: training does not read {}; {}convert it to JSON lines: {}", path,
        tabs ? "TSV" : "CSV",

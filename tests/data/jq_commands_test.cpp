@@ -194,7 +194,8 @@ TEST_CASE("JqCommands: a system message that a turn repeats is put in once", "[d
   const std::string said =
       R"({"conversations": [{"from": "system", "value": "S"}, {"from": "human", "value": "a"}, )"
       R"({"from": "gpt", "value": "b"}], "system": "S"}
-{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}], "system": "T"})";
+{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}], )"
+      R"("system": "T"})";
   CHECK(ForeignFile("d.jsonl", said).converted() ==
         "system:S user:a assistant:b\nsystem:T user:a assistant:b\n");
   const std::string moss =
