@@ -1,23 +1,19 @@
 #include "cmd/data_setup.h"
 
 #include <algorithm>
-#include <array>
-#include <filesystem>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/printable.h"
-#include "runtime/base/shell_word.h"
 #include "runtime/data/hugging_face_encoder.h"
-#include "runtime/data/json_record.h"
-#include "runtime/data/line_reader.h"
+#include "runtime/data/jq_command.h"
 #include "runtime/data/mixture_samples.h"
 #include "runtime/data/open_samples.h"
 #include "runtime/data/shard_manifest.h"
-#include "runtime/os/mapped_file.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -201,19 +197,6 @@ void split_mixture(RunData& run,
       run.validation_samples.count, settings.data.block_size));
 }
 
-/// What the records of JSON lines hold, by the first of them, which has been read before; nothing
-/// of other files, and of pairs.
-std::optional<data::RecordKind> record_kind(const std::string& path) {
-  constexpr std::array<std::string_view, 3> extensions{".jsonl", ".ndjson", ".json"};
-  const std::string extension = std::filesystem::path(path).extension().string();
-  if (std::ranges::find(extensions, extension) == extensions.end()) return std::nullopt;
-  const MappedFile file(path);
-  const std::vector<data::Line> lines = data::LineReader(file.text()).next();
-  if (lines.empty()) return std::nullopt;
-  const std::string place = fmt::format("{}:{}", path, lines.front().number);
-  return data::parse_record(lines.front().text, place).kind;
-}
-
 }  // namespace
 
 RunData open_data(const config::TrainSettings& settings,
@@ -259,29 +242,33 @@ RunData open_data(const config::TrainSettings& settings,
   return run;
 }
 
-void refuse_unlearned(const config::TrainOptions& options) {
-  const auto& answers = options.assistant_only_loss;
-  const auto& completions = options.completion_only_loss;
+void refuse_unlearned(const RunData& run, const config::TrainOptions& options) {
   const bool pretrains = options.stage.value == "pt";
-  std::vector<std::string> problems;
-  for (const auto* const files : {&options.train_file, &options.validation_file}) {
-    for (const config::DataFile& file : files->value) {
-      const std::optional<data::RecordKind> kind = record_kind(file.path);
-      if (!kind || *kind == data::RecordKind::text) continue;
-      const bool chats = *kind == data::RecordKind::messages;
-      const config::Flag<bool>& wish = chats ? answers : completions;
+  std::set<std::string> problems;  // training and held-out data may be one file
+  for (const auto& source : {run.training_data, run.validation_data}) {
+    if (!source) continue;
+    for (const auto& [path, kind] : source->records()) {
+      if (kind == data::RecordKind::text) continue;
+      const bool chats = kind == data::RecordKind::messages;
+      const config::Flag<bool>& wish =
+          chats ? options.assistant_only_loss : options.completion_only_loss;
       if (!pretrains && (!wish.typed() || wish.value)) continue;
-      problems.push_back(fmt::format(
+      const std::string conversion =
+          chats
+              ? ""
+              : ": " + data::jq_command(
+                           ". + {text: (.prompt + .completion)} | del(.prompt, .completion)", path);
+      problems.insert(fmt::format(
           "{} {}: {} has {}, of which only the {} are learned; leave it out, or, to learn every "
           "token, give the records as {{\"text\": \"...\"}}{}",
-          pretrains ? options.stage.typed_as : wish.typed_as, pretrains ? "pt" : "false", file.path,
+          pretrains ? options.stage.typed_as : wish.typed_as, pretrains ? "pt" : "false", path,
           chats ? "conversations" : "prompts and completions", chats ? "answers" : "completions",
-          chats ? ""
-                : fmt::format(": jq -c '{{text: (.prompt + .completion)}}' {} > texts.jsonl",
-                              shell_path(file.path))));
+          conversion));
     }
   }
-  if (!problems.empty()) fail(ErrorCode::usage, "{}", printable_list(problems));
+  if (problems.empty()) return;
+  fail(ErrorCode::usage, "{}",
+       printable_list(std::vector<std::string>(problems.begin(), problems.end())));
 }
 
 std::string describe_held_out(const RunData& run) {

@@ -37,8 +37,8 @@ RunData open_data(const config::TrainSettings& settings,
                   const std::string& no_chat_template);
 
 /// Throws Error{usage} where an option wants other tokens to be learned than the records of its
-/// file say: --stage pt of conversations. The files have been opened.
-void refuse_unlearned(const config::TrainOptions& options);
+/// file say: --stage pt of conversations.
+void refuse_unlearned(const RunData& run, const config::TrainOptions& options);
 
 /// The held-out data, to know it again; empty without any.
 std::string describe_held_out(const RunData& run);

@@ -272,7 +272,7 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   settle_lengths(setup.settings.data, setup.model);
   RunData& opened = setup;
   opened = open_data(setup.settings, setup.model, no_chat_template(setup.settings, *model));
-  if (!setup.model.pairs) refuse_unlearned(options);
+  refuse_unlearned(opened, options);
   std::ranges::move(setup.data_notes, std::back_inserter(setup.notes));
   take_tokenizer(setup, setup.settings.data.tokenizer);
   settle_bytes(setup, *model);

@@ -65,6 +65,7 @@ MixtureSamples::MixtureSamples(std::vector<MixturePart> parts)
       order_(make_order(parts_)) {
   for (const MixturePart& part : parts_) {
     if (part.source->packing()) set_packing(part.source->packing());
+    for (const RecordsOf& records : part.source->records()) add_records(records);
   }
   add_notes();
 }

@@ -57,15 +57,21 @@ std::unique_ptr<SampleSource> open_json_lines(const TextFile& file,
                                               const SampleOptions& options) {
   TokenSet set = tokens_of(file, encoder, options, tokenize_json_lines);
   RecordFile origin = record_file(file, options);
-  if (options.packing && set.kind() == RecordKind::text) {
+  const RecordKind kind = set.kind();
+  std::unique_ptr<SampleSource> source;
+  if (options.packing && kind == RecordKind::text) {
     std::vector<std::int64_t> cuts = cut_records(set, options.split);
-    return std::make_unique<StreamSamples>(
+    source = std::make_unique<StreamSamples>(
         std::make_unique<RecordStream>(std::move(origin), std::move(set), true), options.sizes,
         StreamSamples::Tail::padded, std::move(cuts));
+  } else {
+    source = std::make_unique<RecordSamples>(std::move(origin), std::move(set), options.sizes,
+                                             options.packing ? RecordSamples::Packing::many_per_row
+                                                             : RecordSamples::Packing::one_per_row);
   }
-  return std::make_unique<RecordSamples>(
-      std::move(origin), std::move(set), options.sizes,
-      options.packing ? RecordSamples::Packing::many_per_row : RecordSamples::Packing::one_per_row);
+  source->set_packing(options.packing);
+  source->add_records({file.path, kind});
+  return source;
 }
 
 std::unique_ptr<TokenStream> open_stream(const std::string& path,
@@ -127,9 +133,7 @@ std::unique_ptr<SampleSource> open_whole(const std::string& path,
   if (!is_tokens) refuse_binary(path, file.text());
   if (is_json_name(path)) {
     refuse_json_document(path, file.text());
-    std::unique_ptr<SampleSource> source = open_json_lines({path, file.bytes()}, encoder, options);
-    source->set_packing(options.packing);
-    return source;
+    return open_json_lines({path, file.bytes()}, encoder, options);
   }
   if (!is_tokens) refuse_records_as_text(path, file.text());
   auto source =

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/data/json_record.h"
 #include "runtime/data/sample_order.h"
 #include "runtime/data/sample_rows.h"
 
@@ -40,6 +41,13 @@ class SampleSource {
   /// Whether several records share a sample; none where there are no records to pack.
   [[nodiscard]] std::optional<bool> packing() const { return packing_; }
   void set_packing(std::optional<bool> packing) { packing_ = packing; }
+  /// Files of records, and what theirs hold; of a mixture those of all its parts.
+  struct RecordsOf {
+    std::string path;
+    RecordKind kind;
+  };
+  [[nodiscard]] const std::vector<RecordsOf>& records() const { return records_; }
+  void add_records(RecordsOf records) { records_.push_back(std::move(records)); }
   /// Whether the tokens were made of text, rather than being the ids of a token file.
   [[nodiscard]] virtual bool is_text() const = 0;
   /// Whether as many labels count in one sample as in another, but for a tail.
@@ -76,6 +84,7 @@ class SampleSource {
   SampleSplit split_;
   bool splits_documents_ = false;
   std::optional<bool> packing_;
+  std::vector<RecordsOf> records_;
 };
 
 }  // namespace dstrain::data

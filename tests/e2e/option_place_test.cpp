@@ -94,7 +94,7 @@ TEST_CASE("Option place: the whole help is printed for --help-all too", "[e2e]")
 
 TEST_CASE("Option place: labels that the records do not have are refused", "[e2e]") {
   const test::TempDir folder;
-  const std::string pairs = (folder.path() / "pairs.jsonl").string();
+  const std::string pairs = (folder.path() / "pairs.JL").string();
   const std::string texts = (folder.path() / "texts.jsonl").string();
   std::ofstream(pairs) << R"({"prompt": "Say", "completion": " this"})"
                        << "\n";
