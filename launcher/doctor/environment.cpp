@@ -8,6 +8,7 @@
 #include "launcher/doctor/checks.h"
 #include "launcher/doctor/texts.h"
 #include "runtime/base/number.h"
+#include "runtime/base/utf8.h"
 #include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher::doctor {
@@ -23,10 +24,8 @@ constexpr std::array hidden_libraries{"libstdc++.so.6",
                                       "libspdlog.so." DSTRAIN_SPDLOG_MINOR};
 
 /// "en_US.UTF-8", "C.utf8".
-bool is_utf8(std::string name) {
-  std::ranges::transform(name, name.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+bool is_utf8(std::string_view locale) {
+  const std::string name = lower_case(locale);
   return name.find("utf-8") != name.npos || name.find("utf8") != name.npos;
 }
 

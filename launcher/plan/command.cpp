@@ -6,7 +6,7 @@
 
 #include "launcher/process/program_path.h"
 #include "runtime/base/error.h"
-#include "runtime/config/choice.h"
+#include "runtime/base/utf8.h"
 #include "runtime/config/suggest.h"
 
 namespace dstrain::launcher {
@@ -48,7 +48,7 @@ bool means_train(const std::string& name) {
   constexpr std::array<std::string_view, 12> words{
       "sft",      "train_sft", "run_sft", "finetune", "fine_tune", "fine-tune",
       "pretrain", "pt",        "run_clm", "fit",      "training",  "run_train"};
-  return std::ranges::find(words, config::lower_case(name)) != words.end();
+  return std::ranges::find(words, lower_case(name)) != words.end();
 }
 
 /// A misspelt command must not run whatever program has its name.

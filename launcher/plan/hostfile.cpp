@@ -10,7 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/units.h"
-#include "runtime/config/choice.h"
+#include "runtime/base/utf8.h"
 #include "runtime/os/file.h"
 
 namespace dstrain::launcher {
@@ -138,7 +138,7 @@ bool names_several(std::string_view name) {
                               std::string_view word,
                               const std::string& host) {
   const std::size_t equals = word.find('=');
-  const std::string name = config::lower_case(equals == word.npos ? "" : word.substr(0, equals));
+  const std::string name = lower_case(equals == word.npos ? "" : word.substr(0, equals));
   const std::string value = shown(word.substr(equals == word.npos ? 0 : equals + 1));
   const bool number = value.size() <= port_digits_max && are_digits(value);
   const auto named = [&](std::initializer_list<std::string_view> names) {

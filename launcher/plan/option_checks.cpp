@@ -15,7 +15,7 @@
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
-#include "runtime/config/choice.h"
+#include "runtime/base/utf8.h"
 #include "runtime/config/suggest.h"
 
 namespace dstrain::launcher {
@@ -188,7 +188,7 @@ Bytes parse_budget(const char* option, const std::string& text) {
 }
 
 void check_options(LaunchOptions& o, const RawOptions& raw) {
-  o.launcher = config::lower_case(o.launcher);  // DeepSpeed's help names "OpenMPI" and "SLURM"
+  o.launcher = lower_case(o.launcher);  // DeepSpeed's help names "OpenMPI" and "SLURM"
   check_launcher_and_device(o);
   check_hostfile(o);
   check_nodes(o, raw);

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
+
+#include "runtime/base/utf8.h"
 
 namespace dstrain {
 namespace {
@@ -29,22 +30,15 @@ constexpr std::array<Unit, 14> units{{{"", 1},
                                       {"tb", 1e12},
                                       {"tib", 1099511627776.0}}};
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 }  // namespace
 
 Result<Bytes> parse_bytes(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  const auto* const unit =
-      std::find_if(units.begin(), units.end(),
-                   [name = lower(rest)](const Unit& candidate) { return candidate.name == name; });
+  const auto* const unit = std::find_if(
+      units.begin(), units.end(),
+      [name = lower_case(rest)](const Unit& candidate) { return candidate.name == name; });
   if (error != std::errc{} || unit == units.end() || !(number >= 0) ||
       number * unit->bytes > 9e18) {
     return Failure{fmt::format("\"{}\" is not a size; write for example 512MiB or 2GiB", text)};

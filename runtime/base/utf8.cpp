@@ -126,6 +126,12 @@ void append_utf8(std::string& text, char32_t code) {
   }
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
 std::optional<std::size_t> find_invalid_utf8(std::string_view text) {
   const std::size_t valid = valid_size(text, 0);
   return valid == text.size() ? std::nullopt : std::optional(valid);

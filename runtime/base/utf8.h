@@ -28,6 +28,9 @@ Character last_character(std::string_view text);
 /// Appends the UTF-8 of a Unicode scalar value.
 void append_utf8(std::string& text, char32_t code);
 
+/// ASCII letters in lower case, all else as it is.
+std::string lower_case(std::string_view text);
+
 /// Offset of the first byte that begins no valid UTF-8 character (RFC 3629: no overlong forms, no
 /// surrogates, nothing above U+10FFFF), or nothing when all of it is valid.
 std::optional<std::size_t> find_invalid_utf8(std::string_view text);

@@ -1,7 +1,6 @@
 #include "runtime/config/choice.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 
@@ -43,12 +42,6 @@ bool known_to_deepspeed(const Key& key, std::string_view word) {
 }
 
 }  // namespace
-
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 std::string_view spelled_word(std::string_view word, std::span<const std::string_view> words) {
   const auto found = std::find_if(words.begin(), words.end(),

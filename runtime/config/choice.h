@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/utf8.h"
 #include "runtime/config/json_value.h"
 #include "runtime/config/schema.h"
 
@@ -12,9 +13,6 @@ namespace dstrain::config {
 // The words of a configuration are matched here and nowhere else, once, when the file is read:
 // without case, so that "CPU" and "cpu" are one choice. Whoever comes after compares with the
 // canonical word.
-
-/// ASCII letters in lower case.
-std::string lower_case(std::string_view text);
 
 /// The one of `words` that `word` spells, in any case; empty when it spells none.
 std::string_view spelled_word(std::string_view word, std::span<const std::string_view> words);

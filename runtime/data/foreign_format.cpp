@@ -57,11 +57,6 @@ constexpr std::array<ForeignFormat, 15> unread_formats{
 constexpr std::array<ForeignFormat, 2> compressed_formats{
     {{".gz", "\x1f\x8b", "", "gunzip -k"}, {".zst", "\x28\xb5\x2f\xfd", "", "unzstd"}}};
 
-std::string lower_case_of(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
 /// "d/book-utf8.txt" for "d/book.txt".
 std::string with_suffix(const std::string& path, std::string_view suffix) {
   const std::filesystem::path file(path);
@@ -82,7 +77,7 @@ std::string unpack_command(const ForeignFormat& format, const std::string& path)
 }
 
 bool is_format(const ForeignFormat& format, const std::string& path, std::string_view begin) {
-  return lower_case_of(path).ends_with(format.extension) ||
+  return lower_case(path).ends_with(format.extension) ||
          (!format.magic.empty() && begin.starts_with(format.magic));
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/shell_word.h"
+#include "runtime/base/utf8.h"
 
 namespace dstrain::data {
 namespace {
@@ -24,9 +25,7 @@ std::filesystem::path stem_of(std::filesystem::path path,
 }  // namespace
 
 std::string lower_extension(const std::string& file) {
-  std::string extension = std::filesystem::path(file).extension();
-  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return extension;
+  return lower_case(std::filesystem::path(file).extension().string());
 }
 
 std::string converted_name(const std::string& file) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/utf8.h"
 #include "runtime/data/unbuilt_keys.h"
 
 namespace dstrain::data {
@@ -22,12 +23,6 @@ constexpr std::array<std::string_view, 3> content_keys{"value", "content", "text
 /// Of a turn that is a question with its answer.
 constexpr std::array<std::array<std::string_view, 2>, 4> both_keys{
     {{"human", "assistant"}, {"user", "assistant"}, {"input", "output"}, {"prompt", "response"}}};
-
-std::string in_small_letters(std::string_view text) {
-  std::string small(text);
-  for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return small;
-}
 
 /// Null if there is no such list, or it is empty.
 const json* find_list(const json& record, std::string_view key) {
@@ -47,7 +42,7 @@ std::string role_of(const json& turn) {
   const std::string_view key = key_of(turn, role_keys);
   if (key.empty()) return {};
   const json& role = *turn.find(key);
-  return role.is_string() ? in_small_letters(role.get_ref<const std::string&>()) : "";
+  return role.is_string() ? lower_case(role.get_ref<const std::string&>()) : "";
 }
 
 bool is_answer(std::string_view role) {
@@ -160,14 +155,14 @@ bool is_known_role(std::string_view role) {
 }
 
 bool is_foreign_role(std::string_view role) {
-  const std::string name = in_small_letters(role);
+  const std::string name = lower_case(role);
   const bool ours = is_known_role(name);
   return (ours && name != role) || std::ranges::find(foreign_users, name) != foreign_users.end() ||
          std::ranges::find(foreign_assistants, name) != foreign_assistants.end();
 }
 
 std::string role_in_ours(std::string_view role) {
-  std::string name = in_small_letters(role);
+  std::string name = lower_case(role);
   if (std::ranges::find(foreign_users, name) != foreign_users.end()) return "user";
   return is_answer(name) ? "assistant" : name;
 }
@@ -179,7 +174,7 @@ std::string rename_in_jq(std::span<const RoleName> others) {
     pairs += fmt::format("{}: \"assistant\", ", name);
   }
   for (const auto& [name, role] : others) {
-    std::string key = json(in_small_letters(name)).dump();
+    std::string key = json(lower_case(name)).dump();
     for (std::size_t at = 0; (at = key.find('\'', at)) != std::string::npos;) {
       key.replace(at, 1, "\\u0027");  // the program stands between single quotes
     }

@@ -15,6 +15,7 @@
 #include "runtime/base/error.h"
 #include "runtime/data/foreign_format.h"
 #include "runtime/data/hugging_face_encoder.h"
+#include "runtime/data/jq_command.h"
 #include "runtime/os/file.h"
 
 namespace dstrain::preprocess {
@@ -36,24 +37,19 @@ constexpr std::array<std::pair<std::string_view, Layout>, 9> layouts{
 constexpr std::array<std::pair<std::string_view, Compression>, 2> compressions{
     {{".gz", Compression::gzip}, {".zst", Compression::zstd}}};
 
-std::string lower_case(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
 /// What the name says: whether it is one that texts have, and the file as far as it tells.
 std::pair<bool, InputFile> read_name(const std::string& path) {
   InputFile file{.path = path};
   fs::path name = path;
   data::refuse_unread_format(path, {});
   for (const auto& [extension, compression] : compressions) {
-    if (lower_case(name.extension()) != extension) continue;
+    if (data::lower_extension(name) != extension) continue;
     file.compression = compression;
     name.replace_extension();
     break;
   }
   data::refuse_unread_format(name.string(), {});
-  const auto* const known = std::ranges::find(layouts, lower_case(name.extension()),
+  const auto* const known = std::ranges::find(layouts, data::lower_extension(name),
                                               &std::pair<std::string_view, Layout>::first);
   if (known != layouts.end()) file.layout = known->second;
   return {known != layouts.end(), std::move(file)};
