@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 
 #include "runtime/base/error.h"
+#include "runtime/os/nvml.h"
 #include "runtime/os/plug_in.h"
 
 namespace dstrain {
@@ -14,27 +15,11 @@ namespace {
 
 constexpr PlugIn library{.file = "libnvidia-ml.so.1"};
 
-// What of NVML's interface is used, as its reference says: the toolkit need not be here.
-using Status = int;
-constexpr Status success = 0;
-using Handle = void*;
-struct Utilization {
-  unsigned gpu;
-  unsigned memory;
-};
-struct Event {
-  Handle device;
-  unsigned long long type;
-  unsigned long long data;
-  unsigned gpu_instance;
-  unsigned compute_instance;
-};
-constexpr int temperature_of_gpu = 0;
-constexpr int uncorrected = 1;
-constexpr int since_driver = 0;
-constexpr unsigned long long xid_events = 0x8;
-constexpr unsigned long long slowed_by_heat = 0x20 | 0x40;
-constexpr unsigned long long slowed_by_supply = 0x80;
+using nvml::Event;
+using nvml::Handle;
+using nvml::Status;
+using nvml::success;
+using nvml::Utilization;
 
 struct Api {
   Status (*init)();
@@ -60,8 +45,7 @@ struct Api {
 /// What stands for a function that the library lacks.
 template <class... Arguments>
 Status lacking(Arguments... /*arguments*/) {
-  constexpr Status function_not_found = 13;
-  return function_not_found;
+  return nvml::function_not_found;
 }
 
 template <class... Arguments>
@@ -107,9 +91,9 @@ const Result<Api>& api() {
   return opened;
 }
 
-std::string name_of(const Api& nvml, Handle device) {
+std::string name_of(const Api& calls, Handle device) {
   std::array<char, 128> name{};
-  const Status status = nvml.name(device, name.data(), static_cast<unsigned>(name.size() - 1));
+  const Status status = calls.name(device, name.data(), static_cast<unsigned>(name.size() - 1));
   return status == success ? name.data() : "a GPU";
 }
 
@@ -138,66 +122,67 @@ constexpr std::array known_xids{
 }  // namespace
 
 Result<std::vector<GpuSensors>> GpuSensors::all() {
-  const Result<Api>& nvml = api();
-  if (!nvml.ok()) return nvml.failure();
+  const Result<Api>& opened = api();
+  if (!opened.ok()) return opened.failure();
   unsigned count = 0;
-  Status status = nvml.value().count(&count);
+  Status status = opened.value().count(&count);
   std::vector<GpuSensors> gpus;
   for (unsigned i = 0; i < count && status == success; ++i) {
     Handle device = nullptr;
-    status = nvml.value().by_index(i, &device);
-    if (status == success) gpus.push_back({device, name_of(nvml.value(), device)});
+    status = opened.value().by_index(i, &device);
+    if (status == success) gpus.push_back({device, name_of(opened.value(), device)});
   }
   if (status == success) return gpus;
-  return Failure{fmt::format("GPU {}: {}", gpus.size(), nvml.value().error_string(status))};
+  return Failure{fmt::format("GPU {}: {}", gpus.size(), opened.value().error_string(status))};
 }
 
 Result<GpuSensors> GpuSensors::at(const std::string& bus_id) {
-  const Result<Api>& nvml = api();
-  if (!nvml.ok()) return nvml.failure();
+  const Result<Api>& opened = api();
+  if (!opened.ok()) return opened.failure();
   Handle device = nullptr;
-  const Status status = nvml.value().by_bus_id(bus_id.c_str(), &device);
+  const Status status = opened.value().by_bus_id(bus_id.c_str(), &device);
   if (status != success) {
-    return Failure{fmt::format("GPU {}: {}", bus_id, nvml.value().error_string(status))};
+    return Failure{fmt::format("GPU {}: {}", bus_id, opened.value().error_string(status))};
   }
-  return GpuSensors(device, name_of(nvml.value(), device));
+  return GpuSensors(device, name_of(opened.value(), device));
 }
 
 GpuReading GpuSensors::read() const {
-  const Api& nvml = api().value();
+  const Api& calls = api().value();
   GpuReading reading;
   unsigned long long number = 0;
   unsigned small_number = 0;
   Utilization utilization{};
-  if (nvml.energy(device_, &number) == success) {
+  if (calls.energy(device_, &number) == success) {
     reading.joules = static_cast<double>(number) / 1e3;
   }
-  if (nvml.power(device_, &small_number) == success) reading.watts = small_number / 1e3;
-  if (nvml.power_limit(device_, &small_number) == success) reading.watts_limit = small_number / 1e3;
-  if (nvml.utilization(device_, &utilization) == success) {
+  if (calls.power(device_, &small_number) == success) reading.watts = small_number / 1e3;
+  if (calls.power_limit(device_, &small_number) == success)
+    reading.watts_limit = small_number / 1e3;
+  if (calls.utilization(device_, &utilization) == success) {
     reading.busy_percent = static_cast<int>(utilization.gpu);
   }
-  if (nvml.temperature(device_, temperature_of_gpu, &small_number) == success) {
+  if (calls.temperature(device_, nvml::temperature_of_gpu, &small_number) == success) {
     reading.celsius = static_cast<int>(small_number);
   }
-  if (nvml.memory_errors(device_, uncorrected, since_driver, &number) == success) {
+  if (calls.memory_errors(device_, nvml::uncorrected, nvml::since_driver, &number) == success) {
     reading.memory_errors = static_cast<std::int64_t>(number);
   }
-  if (nvml.slowdowns(device_, &number) == success) {
-    reading.slowed_by_heat = (number & slowed_by_heat) != 0;
-    reading.slowed_by_supply = (number & slowed_by_supply) != 0;
+  if (calls.slowdowns(device_, &number) == success) {
+    reading.slowed_by_heat = (number & nvml::slowed_by_heat) != 0;
+    reading.slowed_by_supply = (number & nvml::slowed_by_supply) != 0;
   }
   return reading;
 }
 
 GpuErrorWatch::GpuErrorWatch(const GpuSensors& gpu) {
-  const Api& nvml = api().value();
-  if (nvml.make_events(&events_) != success) {
+  const Api& calls = api().value();
+  if (calls.make_events(&events_) != success) {
     events_ = nullptr;
     return;
   }
-  if (nvml.register_events(gpu.device_, xid_events, events_) == success) return;
-  nvml.free_events(events_);  // a GPU of a virtual machine may report none
+  if (calls.register_events(gpu.device_, nvml::xid_events, events_) == success) return;
+  calls.free_events(events_);  // a GPU of a virtual machine may report none
   events_ = nullptr;
 }
 

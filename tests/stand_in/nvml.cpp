@@ -1,6 +1,8 @@
 // The calls of NVML that dstrain makes. GPU k takes 100 (k + 1) W of 700, is busy for 90 - 10 k %
 // of the time, and has 40 + k degrees. DSTRAIN_STAND_IN_XID="79 31" are the errors that the driver
 // reports of each GPU from the start of a process on.
+#include "runtime/os/nvml.h"
+
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -10,25 +12,9 @@
 
 #include <cuda_runtime_api.h>
 
+using namespace dstrain::nvml;  // whose functions these are
+
 namespace {
-
-using Handle = void*;
-struct Utilization {
-  unsigned gpu;
-  unsigned memory;
-};
-struct Event {
-  Handle device;
-  unsigned long long type;
-  unsigned long long data;
-  unsigned gpu_instance;
-  unsigned compute_instance;
-};
-
-constexpr int success = 0;
-constexpr int no_such_gpu = 6;
-constexpr int not_supported = 3;
-constexpr int timed_out = 10;
 
 unsigned number_of(Handle gpu) {
   return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(gpu)) - 1;
@@ -40,8 +26,8 @@ unsigned watts_of(Handle gpu) {
 
 int find(unsigned number, Handle* gpu) {
   int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) return no_such_gpu;
-  if (number >= static_cast<unsigned>(count)) return no_such_gpu;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) return not_found;
+  if (number >= static_cast<unsigned>(count)) return not_found;
   *gpu = reinterpret_cast<Handle>(static_cast<std::uintptr_t>(number) + 1);
   return success;
 }
@@ -60,13 +46,13 @@ int nvmlInit_v2() {
   return success;
 }
 const char* nvmlErrorString(int status) {
-  return status == no_such_gpu ? "no such GPU" : "an error of the stand-in";
+  return status == not_found ? "no such GPU" : "an error of the stand-in";
 }
 int nvmlDeviceGetCount_v2(unsigned* count) {
   int gpus = 0;
   const bool known = cudaGetDeviceCount(&gpus) == cudaSuccess;
   *count = static_cast<unsigned>(gpus);
-  return known ? success : no_such_gpu;
+  return known ? success : not_found;
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle* gpu) {
   return find(index, gpu);
@@ -75,8 +61,8 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* id, Handle* gpu) {
   unsigned domain = 0;
   unsigned bus = 0;
   unsigned device = 0;
-  if (std::sscanf(id, "%8x:%2x:%2x.0", &domain, &bus, &device) != 3) return no_such_gpu;
-  return domain == 0 && device == 0 ? find(bus, gpu) : no_such_gpu;
+  if (std::sscanf(id, "%8x:%2x:%2x.0", &domain, &bus, &device) != 3) return not_found;
+  return domain == 0 && device == 0 ? find(bus, gpu) : not_found;
 }
 int nvmlDeviceGetName(Handle /*gpu*/, char* name, unsigned /*size*/) {
   std::strcpy(name, "stand-in");
@@ -102,7 +88,7 @@ int nvmlDeviceGetUtilizationRates(Handle gpu, Utilization* utilization) {
 }
 int nvmlDeviceGetTemperature(Handle gpu, int sensor, unsigned* celsius) {
   *celsius = 40 + number_of(gpu);
-  return sensor == 0 ? success : not_supported;
+  return sensor == temperature_of_gpu ? success : not_supported;
 }
 int nvmlDeviceGetTotalEccErrors(Handle /*gpu*/, int, int, unsigned long long* /*errors*/) {
   return not_supported;
@@ -112,7 +98,7 @@ int nvmlEventSetCreate(Handle* events) {
   return success;
 }
 int nvmlDeviceRegisterEvents(Handle /*gpu*/, unsigned long long types, Handle /*events*/) {
-  return types == 0x8 ? success : not_supported;
+  return types == xid_events ? success : not_supported;
 }
 int nvmlEventSetWait_v2(Handle /*events*/, Event* event, unsigned /*milliseconds*/) {
   return errors() >> event->data ? success : timed_out;
