@@ -26,6 +26,7 @@ struct ForeignFormat {
   std::string_view magic;
   std::string_view remedy;
   std::string_view unpack = {};
+  std::size_t magic_at = 0;
 };
 
 constexpr std::string_view archive = "is an archive; {2}, and give the files that were in it";
@@ -43,7 +44,7 @@ constexpr std::array<ForeignFormat, 15> unread_formats{
      {".tar.zst", "", archive, "tar --zstd -xf"},
      {".tar.xz", "", archive, "tar -xJf"},
      {".tar.bz2", "", archive, "tar -xjf"},
-     {".tar", "", archive, "tar -xf"},
+     {".tar", "ustar", archive, "tar -xf", 257},
      {".zip", "PK\x03\x04", archive, "unzip"},
      {".7z", "7z\xbc\xaf\x27\x1c", archive, "7z x"},
      {".rar", "Rar!\x1a\x07", archive, "unrar x"},
@@ -65,6 +66,12 @@ std::string with_suffix(const std::string& path, std::string_view suffix) {
       .string();
 }
 
+/// `text` behind its byte order mark, if it has one, and blanks.
+std::string_view content_of(std::string_view text) {
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+
 /// "gunzip -k d.gz"; of another ending such programs take no file, but what comes in.
 std::string unpack_command(const ForeignFormat& format, const std::string& path) {
   const bool unpacks_any = format.remedy == archive;
@@ -77,14 +84,15 @@ std::string unpack_command(const ForeignFormat& format, const std::string& path)
 }
 
 bool is_format(const ForeignFormat& format, const std::string& path, std::string_view begin) {
+  const std::size_t at = std::min(format.magic_at, begin.size());
   return lower_case(path).ends_with(format.extension) ||
-         (!format.magic.empty() && begin.starts_with(format.magic));
+         (!format.magic.empty() && begin.substr(at).starts_with(format.magic));
 }
 
 /// The columns that the first line of a table names, without their quotes.
 bool has_text_column(std::string_view begin, char separator) {
-  std::string_view line = begin.substr(0, begin.find_first_of("\r\n"));
-  if (line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
+  std::string_view line = content_of(begin);
+  line = line.substr(0, line.find_first_of("\r\n"));
   while (!line.empty()) {
     const std::string_view name = line.substr(0, line.find(separator));
     if (name == "text" || name == "\"text\"") return true;
@@ -179,11 +187,6 @@ void refuse_unless_text(const std::string& path, std::string_view what) {
 }  // namespace
 
 void refuse_unread_format(const std::string& path, std::string_view begin) {
-  constexpr std::size_t tar_magic_at = 257;
-  if (begin.size() > tar_magic_at && begin.substr(tar_magic_at).starts_with("ustar")) {
-    fail(ErrorCode::input, "{}: is an archive; tar -xf {}, and give the files that were in it",
-         path, shell_path(path));
-  }
   for (const ForeignFormat& format : unread_formats) {
     if (!is_format(format, path, begin)) continue;
     fail(ErrorCode::input, "{}: {}", path,
@@ -220,9 +223,7 @@ bool is_json_name(const std::string& path) {
 }
 
 void refuse_records_as_text(const std::string& path, std::string_view begin) {
-  if (begin.starts_with(byte_order_mark)) begin.remove_prefix(byte_order_mark.size());
-  begin.remove_prefix(std::min(begin.find_first_not_of(" \t\r\n"), begin.size()));
-  if (!holds_records(begin)) return;
+  if (!holds_records(content_of(begin))) return;
   std::filesystem::path name(path);
   while (lower_extension(name) == ".txt" || lower_extension(name) == ".text" ||
          is_json_name(name)) {
@@ -241,23 +242,20 @@ void refuse_records_as_text(const std::string& path, std::string_view begin) {
 }
 
 std::string note_on_json(const std::string& path, std::string_view begin) {
-  begin.remove_prefix(std::min(begin.find_first_not_of(" \t\r\n"), begin.size()));
-  if (!holds_object(begin)) return {};
+  if (!holds_object(content_of(begin))) return {};
   return path + ": begins with a JSON object, and is learned as text, as its name says";
 }
 
 void refuse_json_document(const std::string& path, std::string_view begin) {
-  if (begin.starts_with(byte_order_mark)) begin.remove_prefix(byte_order_mark.size());
-  const std::size_t first = begin.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return;
-  const bool is_array = begin[first] == '[';
-  const std::size_t second = begin.find_first_not_of(" \t\r", first + 1);
+  const std::string_view document = content_of(begin);
+  const std::size_t second = document.find_first_not_of(" \t\r", 1);
+  const bool is_array = document.starts_with('[');
   const bool is_spread =
-      begin[first] == '{' && second != std::string_view::npos && begin[second] == '\n';
+      document.starts_with('{') && second != std::string_view::npos && document[second] == '\n';
   if (!is_array && !is_spread) return;
   fail(ErrorCode::input, "{}: {}; JSON lines are one object a line: {}", path,
        is_array ? "is a JSON array" : "has an object over several lines",
-       document_conversion(begin.substr(first), path));
+       document_conversion(document, path));
 }
 
 std::string directory_remedy(const std::filesystem::path& directory) {

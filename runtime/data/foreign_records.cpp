@@ -138,8 +138,7 @@ std::string dotted(std::string_view key) {
 bool has_parts(const json& record) {
   return std::ranges::any_of(question_parts, [&](std::string_view key) {
     const auto field = record.find(key);
-    if (field == record.end()) return false;
-    return field->is_string() ? !field->get_ref<const std::string&>().empty() : !field->empty();
+    return field != record.end() && !holds_nothing(*field);
   });
 }
 

@@ -119,12 +119,6 @@ std::string file_of(const std::string& place) {
   return place.substr(0, place.rfind(':'));
 }
 
-bool holds_nothing(const json& value) {
-  if (!value.is_string()) return value.empty();
-  const auto& text = value.get_ref<const std::string&>();
-  return text.empty() || text == "[]";
-}
-
 /// What belongs to a question would not be seen beside the prompt that was made of it, nor choices,
 /// nor the thoughts before an answer.
 void refuse_beside_prompt(const json& record, const std::string& place) {

@@ -28,13 +28,14 @@ void refuse_weight(const json& message, const std::string& place) {
 
 }  // namespace
 
+bool holds_nothing(const json& value) {
+  if (!value.is_string()) return value.empty();
+  const auto& text = value.get_ref<const std::string&>();
+  return text.empty() || text == "[]";
+}
+
 bool says_nothing(const json& value) {
-  if (value.is_string()) {  // LLaMA-Factory writes a list of tools as one
-    const auto& text = value.get_ref<const std::string&>();
-    return text.empty() || text == "[]";
-  }
-  // Null is empty, and numbers and truths are not.
-  return value.empty() || value == true || value == 1;
+  return holds_nothing(value) || value == true || value == 1;
 }
 
 void refuse_keys(const json& object,

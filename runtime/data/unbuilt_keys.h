@@ -9,6 +9,10 @@
 /// programs have them too, so that no command converts what would be refused afterwards.
 namespace dstrain::data {
 
+/// Whether a value is null or empty, also as LLaMA-Factory writes an empty list: "[]". Numbers and
+/// truths are not.
+bool holds_nothing(const nlohmann::json& value);
+
 /// Whether the value of such a key is empty, true or 1: no tools, a weight of 1.
 bool says_nothing(const nlohmann::json& value);
 
