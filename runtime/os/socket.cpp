@@ -261,10 +261,9 @@ bool wait_until_ready(int socket, short events, Deadline& deadline) {
   constexpr double slice_seconds = 1;
   pollfd entry{socket, events, 0};
   while (true) {
-    deadline.skip_standstill();
     const int most_ms = deadline.at_most(slice_seconds).remaining_ms();
-    int ready = 0;
-    deadline.slice(slice_seconds, [&] { ready = ::poll(&entry, 1, most_ms); });
+    const int ready = ::poll(&entry, 1, most_ms);
+    deadline.skip_standstill(slice_seconds);  // also of the short work before
     if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
     if (ready == 0 && deadline.passed()) return false;
   }
