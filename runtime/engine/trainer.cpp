@@ -359,7 +359,7 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
   reported_at_seconds_ = now;
   const RankFigures own{peaks_of(parts_.memory), gpu_meter_.load()};
   if (own.gpu && parts_.timeline != nullptr) {
-    parts_.timeline->record_gpu(own.gpu->watts.value_or(0), own.gpu->busy_percent.value_or(0));
+    parts_.timeline->record_gpu(own.gpu->watts, own.gpu->busy_percent);
   }
   const std::vector<RankFigures> ranks = parts_.control_group.gather(own);
   Bytes largest = -1;

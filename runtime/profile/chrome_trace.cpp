@@ -1,6 +1,7 @@
 #include "runtime/profile/chrome_trace.h"
 
 #include <cerrno>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -104,10 +105,12 @@ void ChromeTrace::add_rank(int rank, const RankProfile& profile) {
     }
   }
   for (const GpuSample& sample : profile.gpu_samples) {
-    const std::string values = fmt::format(R"({{"watts":{:.1f},"busy_percent":{:.0f}}})",
-                                           sample.watts, sample.busy_percent);
+    nlohmann::ordered_json values;  // without what the GPU does not tell
+    if (sample.watts) values["watts"] = std::round(*sample.watts * 10) / 10;
+    if (sample.busy_percent) values["busy_percent"] = *sample.busy_percent;
+    if (values.empty()) continue;
     add_event(fmt::format(R"({{"ph":"C","name":"GPU","pid":{},"ts":{:.3f},"args":{}}})", rank,
-                          sample.at * microseconds, values));
+                          sample.at * microseconds, values.dump()));
   }
   ranks_.push_back(metadata_of(rank, profile));
 }

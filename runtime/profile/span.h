@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace dstrain::profile {
@@ -88,8 +89,8 @@ struct Span {
 /// What the sensors of a rank's GPU said, so many seconds after the timeline's origin. Plain data.
 struct GpuSample {
   double at = 0;
-  double watts = 0;
-  double busy_percent = 0;
+  std::optional<double> watts{};
+  std::optional<double> busy_percent{};
 };
 
 }  // namespace dstrain::profile

@@ -74,7 +74,7 @@ class Timeline {
   void end_step();
 
   /// What the GPU's sensors say now; for the computing thread.
-  void record_gpu(double watts, double busy_percent) {
+  void record_gpu(std::optional<double> watts, std::optional<double> busy_percent) {
     gpu_samples_.push({now(), watts, busy_percent});
   }
   [[nodiscard]] const Ring<GpuSample>& gpu_samples() const { return gpu_samples_; }

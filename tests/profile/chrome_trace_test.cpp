@@ -33,7 +33,7 @@ TEST_CASE("ChromeTrace: ranks are processes and lanes are threads", "[profile]")
   profile.lanes[5] = {{0.25, 1, 7, Activity::update}};
   profile.steps = {{3, 2, 0.5, 0.25, 0.125, 0, 0.5, 0.375, {1, 0.75, 0, 0.5}}};
   profile.total = {1, 2, 0.5, 0.25, 0.125};
-  profile.gpu_samples = {{0.5, 345.67, 98}};
+  profile.gpu_samples = {{0.5, 345.67, 98}, {0.75, {}, 50}, {1, {}, {}}};
   trace.add_rank(0, profile);
   trace.add_rank(1, profile);
   trace.finish();
@@ -55,7 +55,8 @@ TEST_CASE("ChromeTrace: ranks are processes and lanes are threads", "[profile]")
     expected.insert(expected.end(), lanes.begin(), lanes.end());
   }
   CHECK(names == expected);
-  REQUIRE(counters.size() == 1);
+  REQUIRE(counters.size() == 2);
+  CHECK(counters[1].at("args") == nlohmann::json{{"busy_percent", 50}});
   CHECK(counters[0].at("ts") == 5e5);
   CHECK(counters[0].at("args") == nlohmann::json{{"watts", 345.7}, {"busy_percent", 98}});
   REQUIRE(spans.size() == 5);
