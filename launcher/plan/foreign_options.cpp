@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/config/foreign_remedies.h"
+
 namespace dstrain::launcher {
 namespace {
 
@@ -76,11 +78,7 @@ constexpr std::array hints{
     Hint{"--gpu_ids", reply::slots},
     Hint{"--multi_gpu", "leave it out: all slots of all hosts get a rank"},
     Hint{"--cpu", "did you mean --device cpu?"},
-    Hint{"--config_file",
-         "YAML is not read; type its options: num_processes is --num_gpus, num_machines "
-         "--num_nodes, mixed_precision train --bf16, zero_stage train --zero_stage, "
-         "gradient_clipping train --max_grad_norm, and offloading is a part of train --deepspeed "
-         "FILE"},
+    Hint{"--config_file", dstrain::config::accelerate_yaml},
     Hint{"--mixed_precision", reply::precision},
     Hint{"--use_deepspeed", reply::config},
     Hint{"--deepspeed_config_file", reply::config},

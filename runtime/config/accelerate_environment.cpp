@@ -1,5 +1,3 @@
-#include "runtime/config/accelerate_environment.h"
-
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -11,6 +9,7 @@
 #include "runtime/base/function_ref.h"
 #include "runtime/base/number.h"
 #include "runtime/base/printable.h"
+#include "runtime/config/resolve.h"
 
 namespace dstrain::config {
 namespace {
@@ -59,8 +58,7 @@ void check_accelerate_environment(const TrainSettings& settings, bool has_config
           });
   collect(unmet, "ACCELERATE_DEEPSPEED_CONFIG_FILE", "--deepspeed {}",
           [&](const std::string& /*value*/) { return has_configuration; });
-  collect(unmet, "ACCELERATE_DEEPSPEED_ZERO_STAGE",
-          "zero_optimization.stage {} in the --deepspeed file",
+  collect(unmet, "ACCELERATE_DEEPSPEED_ZERO_STAGE", "--zero_stage {}",
           [&](const std::string& value) { return parse_number<int>(value) == zero.stage; });
   collect(
       unmet, "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE",
@@ -69,8 +67,7 @@ void check_accelerate_environment(const TrainSettings& settings, bool has_config
   collect(unmet, "ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE",
           "zero_optimization.offload_param.device {} in the --deepspeed file",
           [&](const std::string& value) { return value == name_of(zero.offload_param.device); });
-  collect(unmet, "ACCELERATE_USE_FSDP",
-          "full sharding is zero_optimization.stage 3 in the --deepspeed file",
+  collect(unmet, "ACCELERATE_USE_FSDP", "full sharding is --zero_stage 3",
           [&](const std::string& value) { return value != "true" || zero.stage == 3; });
   if (unmet.empty()) return;
   fail(ErrorCode::config,

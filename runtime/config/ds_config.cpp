@@ -1,6 +1,7 @@
 #include "runtime/config/ds_config.h"
 
 #include "runtime/base/error.h"
+#include "runtime/config/foreign_remedies.h"
 #include "runtime/config/json_reader.h"
 #include "runtime/config/schema_check.h"
 #include "runtime/os/file.h"
@@ -16,11 +17,8 @@ void refuse_yaml(std::string_view text, const std::string& file) {
   const std::size_t key = line.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
   const bool yaml = line.starts_with("---") || (key > 0 && key < line.size() && line[key] == ':');
   if (!yaml) return;
-  fail(ErrorCode::config,
-       "{}: is YAML; the configuration is DeepSpeed's JSON. What accelerate's files say is typed: "
-       "num_processes is dstrain --num_gpus N, mixed_precision train --bf16, zero_stage train "
-       "--zero_stage N, gradient_clipping --max_grad_norm X",
-       file);
+  fail(ErrorCode::config, "{}: is YAML; the configuration is DeepSpeed's JSON. {}", file,
+       accelerate_yaml);
 }
 
 }  // namespace

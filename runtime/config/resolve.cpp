@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/config/accelerate_environment.h"
 #include "runtime/config/choice.h"
 #include "runtime/config/schedule_json.h"
 #include "runtime/config/settings_builder.h"

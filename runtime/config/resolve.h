@@ -44,6 +44,11 @@ Resolved resolve_config(const TrainOptions& options,
 /// The same from the file the options name.
 Resolved resolve(const TrainOptions& options, const Context& context);
 
+/// `accelerate launch` tells its scripts by environment variables how to train. dstrain reads its
+/// own options alone: throws Error{config} that names each variable that asks for something else
+/// than `settings`, and what to type for it. resolve() calls it where the ranks are known.
+void check_accelerate_environment(const TrainSettings& settings, bool has_configuration);
+
 /// What a configuration amounts to, as JSON: "effective" (nested as in a ds_config.json), "origin"
 /// of each value by its path, and "warnings".
 std::string report_json(const Resolved& resolved);
