@@ -369,7 +369,9 @@ TEST_CASE("Task launch: a job is asked from outside and begins again", "[net][ta
   // What SLURM's namespace calls it is not what we do.
   CHECK(inside > 0);
   kill_rank(launch, 1);
-  REQUIRE(launch.wait_for_error("restart 1"));
+  const bool restarts = launch.wait_for_error("restart 1");
+  CAPTURE(launch.err());
+  REQUIRE(restarts);
   const auto count_steps = [&] {
     return test::read_metrics(output).size();
   };
