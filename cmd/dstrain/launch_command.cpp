@@ -18,8 +18,8 @@
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/rank/job_token_file.h"
 #include "runtime/rank/starter.h"
-#include "runtime/rank/token_file.h"
 #include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
@@ -38,15 +38,15 @@ launcher::Command resolve_command(const launcher::CommandLine& line, const Comma
 
 /// Launchers that start one job together know no common secret unless the user gives one, or srun
 /// has started them: then the first node's leaves one in a file, to be kept while the job runs.
-std::optional<TokenFile> share_token(const LaunchOptions& options,
-                                     const launcher::Resources& resources) {
+std::optional<JobTokenFile> share_token(const LaunchOptions& options,
+                                        const launcher::Resources& resources) {
   if (!resources.node_rank || resources.plan.hosts().size() == 1) return std::nullopt;
   if (std::getenv(env::token) != nullptr || options.dry_run) return std::nullopt;
   const std::optional<StartedTask> task = find_started_task();
   if (!task || task->kind != StarterKind::slurm || task->size.value <= 1) return std::nullopt;
   return *resources.node_rank == 0
-             ? TokenFile::create(task->job)
-             : TokenFile::wait_for(task->job, options.timeout_seconds.value_or(600));
+             ? JobTokenFile::create(task->job)
+             : JobTokenFile::wait_for(task->job, options.timeout_seconds.value_or(600));
 }
 
 /// Whether what the command reads and writes can be looked at from here: not from a machine that
@@ -250,7 +250,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   // Only rank 0 prints what was measured, as one table or one JSON object.
   if (ours && daemon->name == "bench") maker.speaker = Speaker::rank_0;
   // A program that is none of ours meets by means of its own.
-  const std::optional<TokenFile> token = ours ? share_token(options, resources) : std::nullopt;
+  const std::optional<JobTokenFile> token = ours ? share_token(options, resources) : std::nullopt;
   if (token) maker.token = token->token();
   if (training && !training->output_dir.value.empty()) {
     const std::filesystem::path output = training->output_dir.value;

@@ -335,8 +335,8 @@ std::function<std::string(const std::string&)> TrainingRank::tuner() {
 
 engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
   const config::TrainSettings& settings = setup_.settings;
-  const data::LoaderPlace place{settings.micro_batch_size, worker_.rank, worker_.world_size};
-  const data::BatchLoader training(*setup_.training_data, place,
+  const data::LoaderShare share{settings.micro_batch_size, worker_.rank, worker_.world_size};
+  const data::BatchLoader training(*setup_.training_data, share,
                                    {.samples = setup_.training_samples,
                                     .global_batch = settings.train_batch_size,
                                     .shuffle = settings.data.shuffle,
@@ -345,13 +345,13 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
                                     .anew_at = setup_.state.data_start.step});
   std::optional<data::EvaluationLoader> validation;
   if (setup_.validation_data) {
-    data::LoaderPlace evaluated = place;
+    data::LoaderShare evaluated = share;
     evaluated.micro_batch = settings.evaluation.batch_size;
     validation.emplace(*setup_.validation_data, evaluated, setup_.validation_samples);
   }
   if (worker_.rank == 0) {
     const std::string path = settings.output.directory + "/metrics.jsonl";
-    metrics_.emplace(path, monitor::MetricsPlace{continued_step_, setup_.state.logged_step});
+    metrics_.emplace(path, monitor::MetricsResume{continued_step_, setup_.state.logged_step});
     if (!metrics_->missing().empty()) log_warning(path + ": " + metrics_->missing());
   }
   if (timeline_) {

@@ -20,15 +20,15 @@ constexpr std::string_view suffix = ".sock";
 constexpr int backlog = 64;
 
 /// Where directories of sockets may lie, and what they are called there.
-struct Place {
+struct SocketDirectory {
   std::string directory;
   std::string name;
 };
 
 /// Best first. systemd's own is for finding jobs alone: a login that is not the user's last one, as
 /// by su or cron, does not name it, and it goes with the last of those that do.
-std::vector<Place> places(bool for_finding) {
-  std::vector<Place> all;
+std::vector<SocketDirectory> socket_directories(bool for_finding) {
+  std::vector<SocketDirectory> all;
   const char* const named = std::getenv("XDG_RUNTIME_DIR");
   const bool has_name = named != nullptr && *named == '/';
   const std::string usual = fmt::format("/run/user/{}", geteuid());
@@ -74,9 +74,9 @@ std::string socket_name(const std::string& job) {
 
 JobDirectory JobDirectory::make() {
   std::string reason;
-  for (const Place& place : places(false)) {
+  for (const SocketDirectory& candidate : socket_directories(false)) {
     try {
-      return JobDirectory(open_own_directory(own_directory(place.directory, place.name)));
+      return JobDirectory(open_own_directory(own_directory(candidate.directory, candidate.name)));
     } catch (const Error& error) {
       reason = error.what();
     }
@@ -86,8 +86,8 @@ JobDirectory JobDirectory::make() {
 
 std::vector<JobDirectory> JobDirectory::find_all() {
   std::vector<JobDirectory> found;
-  for (const Place& place : places(true)) {
-    for (const auto& path : own_directories(place.directory, place.name)) {
+  for (const SocketDirectory& candidate : socket_directories(true)) {
+    for (const auto& path : own_directories(candidate.directory, candidate.name)) {
       try {
         found.push_back(JobDirectory(open_own_directory(path)));
       } catch (const Error&) {  // it has gone meanwhile

@@ -15,8 +15,8 @@ Json hosts_json(const HostPlan& plan) {
   for (const HostSlots& host : plan.hosts()) {
     hosts.push_back({{"host", host.host}, {"slots", host.slots}, {"ranks", Json::array()}});
   }
-  for (const RankPlace& place : plan.ranks()) {
-    hosts.at(static_cast<std::size_t>(place.node_rank)).at("ranks").push_back(place.rank);
+  for (const RankAssignment& rank : plan.ranks()) {
+    hosts.at(static_cast<std::size_t>(rank.node_rank)).at("ranks").push_back(rank.rank);
   }
   return hosts;
 }

@@ -184,14 +184,14 @@ std::vector<EnvVar> job_environment(const LaunchOptions& options,
 
 std::vector<RankSpec> rank_environments(const HostPlan& plan) {
   std::vector<RankSpec> ranks;
-  for (const RankPlace& place : plan.ranks()) {
-    const std::string local_size = std::to_string(plan.local_size(place));
-    RankSpec rank{place.rank, place.local_rank, {}};
-    rank.env = {{env::rank, std::to_string(place.rank)},
-                {env::local_rank, std::to_string(place.local_rank)},
+  for (const RankAssignment& assigned : plan.ranks()) {
+    const std::string local_size = std::to_string(plan.local_size(assigned));
+    RankSpec rank{assigned.rank, assigned.local_rank, {}};
+    rank.env = {{env::rank, std::to_string(assigned.rank)},
+                {env::local_rank, std::to_string(assigned.local_rank)},
                 {env::local_world_size, local_size},
                 {env::local_size, local_size},
-                {env::cross_rank, std::to_string(place.node_rank)}};
+                {env::cross_rank, std::to_string(assigned.node_rank)}};
     ranks.push_back(std::move(rank));
   }
   return ranks;

@@ -266,12 +266,12 @@ HostPlan::HostPlan(std::vector<HostSlots> hosts) : hosts_(std::move(hosts)) {
   }
 }
 
-const HostSlots& HostPlan::host_of(const RankPlace& place) const {
-  return hosts_.at(static_cast<std::size_t>(place.node_rank));
+const HostSlots& HostPlan::host_of(const RankAssignment& rank) const {
+  return hosts_.at(static_cast<std::size_t>(rank.node_rank));
 }
 
-int HostPlan::local_size(const RankPlace& place) const {
-  return static_cast<int>(host_of(place).slots.size());
+int HostPlan::local_size(const RankAssignment& rank) const {
+  return static_cast<int>(host_of(rank).slots.size());
 }
 
 std::optional<std::filesystem::path> hostfile_path(const LaunchOptions& options) {

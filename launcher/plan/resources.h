@@ -14,7 +14,7 @@
 namespace dstrain::launcher {
 
 /// Where one rank runs.
-struct RankPlace {
+struct RankAssignment {
   int rank = 0;
   int node_rank = 0;   ///< index of its host in the plan
   int local_rank = 0;  ///< counts from 0 within its node, whatever the slots are called
@@ -30,14 +30,14 @@ class HostPlan {
 
   [[nodiscard]] int world_size() const { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] const std::vector<HostSlots>& hosts() const { return hosts_; }
-  [[nodiscard]] const std::vector<RankPlace>& ranks() const { return ranks_; }
-  [[nodiscard]] const HostSlots& host_of(const RankPlace& place) const;
-  /// How many ranks run on the node of `place`.
-  [[nodiscard]] int local_size(const RankPlace& place) const;
+  [[nodiscard]] const std::vector<RankAssignment>& ranks() const { return ranks_; }
+  [[nodiscard]] const HostSlots& host_of(const RankAssignment& rank) const;
+  /// How many ranks run on the node of `rank`.
+  [[nodiscard]] int local_size(const RankAssignment& rank) const;
 
  private:
   std::vector<HostSlots> hosts_;
-  std::vector<RankPlace> ranks_;
+  std::vector<RankAssignment> ranks_;
 };
 
 /// Where the ranks of a job run, and what the user should know about it.

@@ -54,7 +54,7 @@ struct Told {
 /// One line per rank.
 std::string host_of_each_rank(const HostPlan& plan) {
   std::string lines;
-  for (const RankPlace& place : plan.ranks()) lines += plan.host_of(place).host + "\n";
+  for (const RankAssignment& rank : plan.ranks()) lines += plan.host_of(rank).host + "\n";
   return lines;
 }
 
@@ -62,8 +62,8 @@ std::string host_of_each_rank(const HostPlan& plan) {
 std::string named_host_of_each_rank(const HostPlan& plan) {
   const std::string this_host = this_machine().host_name;
   std::string lines;
-  for (const RankPlace& place : plan.ranks()) {
-    const std::string& host = plan.host_of(place).host;
+  for (const RankAssignment& rank : plan.ranks()) {
+    const std::string& host = plan.host_of(rank).host;
     lines += (is_this_machine(host, "") ? this_host : host) + "\n";
   }
   return lines;

@@ -22,6 +22,12 @@ enum class Operation : std::uint8_t {
   barrier,
 };
 
+/// A rank of a group of `size` ranks.
+struct GroupRank {
+  int rank = 0;
+  int size = 1;
+};
+
 /// What one rank says it is doing. Equal on all ranks of a collective. Plain data; lies in shared
 /// memory. `numel` counts what a rank hands in: the shard of all_gather, the whole of the others.
 struct Call {

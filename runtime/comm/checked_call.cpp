@@ -27,23 +27,23 @@ void check_other(const Call& call, const TensorView& other) {
   DSTRAIN_CHECK(other.dense(), "{}: the rows are strided", to_string(call));
 }
 
-void check_peer(int peer, CallPlace place) {
-  DSTRAIN_CHECK(peer >= 0 && peer < place.size, "rank {} of {}", peer, place.size);
+void check_peer(int peer, GroupRank own) {
+  DSTRAIN_CHECK(peer >= 0 && peer < own.size, "rank {} of {}", peer, own.size);
 }
 
 }  // namespace
 
-Call all_gather_call(const TensorView& shard, const TensorView& whole, CallPlace place) {
+Call all_gather_call(const TensorView& shard, const TensorView& whole, GroupRank own) {
   const Call call = call_of(Operation::all_gather, shard);
   check_other(call, whole);
-  check_parts(call, whole, shard, place.size);
+  check_parts(call, whole, shard, own.size);
   return call;
 }
 
-Call reduce_scatter_call(const TensorView& whole, const TensorView& shard, CallPlace place) {
+Call reduce_scatter_call(const TensorView& whole, const TensorView& shard, GroupRank own) {
   const Call call = call_of(Operation::reduce_scatter, whole);
   check_other(call, shard);
-  check_parts(call, whole, shard, place.size);
+  check_parts(call, whole, shard, own.size);
   check_summable(call);
   return call;
 }
@@ -54,30 +54,30 @@ Call all_reduce_call(const TensorView& values) {
   return call;
 }
 
-Call all_to_all_call(const TensorView& parts, const TensorView& received, CallPlace place) {
+Call all_to_all_call(const TensorView& parts, const TensorView& received, GroupRank own) {
   const Call call = call_of(Operation::all_to_all, parts);
   check_other(call, received);
   DSTRAIN_CHECK(parts.dtype() == received.dtype(), "{}: two dtypes", to_string(call));
-  DSTRAIN_CHECK(parts.numel() == received.numel() && parts.numel() % place.size == 0,
+  DSTRAIN_CHECK(parts.numel() == received.numel() && parts.numel() % own.size == 0,
                 "{}: {} elements come back, in {} parts", to_string(call), received.numel(),
-                place.size);
+                own.size);
   return call;
 }
 
-Call broadcast_call(const TensorView& values, int root, CallPlace place) {
-  check_peer(root, place);
+Call broadcast_call(const TensorView& values, int root, GroupRank own) {
+  check_peer(root, own);
   return call_of(Operation::broadcast, values, root);
 }
 
-Call send_call(const TensorView& values, int target, CallPlace place) {
-  check_peer(target, place);
-  DSTRAIN_CHECK(target != place.rank, "rank {} sends to itself", place.rank);
+Call send_call(const TensorView& values, int target, GroupRank own) {
+  check_peer(target, own);
+  DSTRAIN_CHECK(target != own.rank, "rank {} sends to itself", own.rank);
   return call_of(Operation::send, values, target);
 }
 
-Call receive_call(const TensorView& values, int source, CallPlace place) {
-  check_peer(source, place);
-  DSTRAIN_CHECK(source != place.rank, "rank {} receives from itself", place.rank);
+Call receive_call(const TensorView& values, int source, GroupRank own) {
+  check_peer(source, own);
+  DSTRAIN_CHECK(source != own.rank, "rank {} receives from itself", own.rank);
   return call_of(Operation::receive, values, source);
 }
 

@@ -31,11 +31,7 @@ class HostCommunicator : public Communicator {
   void receive(TensorView values, int source, StreamView stream) final;
 
  protected:
-  struct Place {
-    int rank = 0;
-    int size = 1;
-  };
-  explicit HostCommunicator(Place place) : rank_(place.rank), size_(place.size) {}
+  explicit HostCommunicator(GroupRank own) : rank_(own.rank), size_(own.size) {}
 
   virtual void run_all_gather(const Call& call, HostView shard, HostView whole) = 0;
   virtual void run_reduce_scatter(const Call& call, HostView whole, HostView shard) = 0;

@@ -21,7 +21,7 @@
 #include "runtime/os/socket.h"
 #include "runtime/rank/compute_environment.h"
 #include "runtime/rank/inherited_listener.h"
-#include "runtime/rank/token_file.h"
+#include "runtime/rank/job_token_file.h"
 
 namespace dstrain::comm {
 namespace {
@@ -30,11 +30,11 @@ namespace {
 constexpr double answer_seconds_max = 0.3;
 
 /// The file that the token comes from, where it comes from one; to be kept until all have it.
-std::optional<TokenFile> share_token(WorkerEnv& worker) {
+std::optional<JobTokenFile> share_token(WorkerEnv& worker) {
   if (worker.token_file.empty()) return std::nullopt;
-  TokenFile file = worker.rank == 0
-                       ? TokenFile::create(worker.token_file)
-                       : TokenFile::wait_for(worker.token_file, worker.timeout_seconds);
+  JobTokenFile file = worker.rank == 0
+                          ? JobTokenFile::create(worker.token_file)
+                          : JobTokenFile::wait_for(worker.token_file, worker.timeout_seconds);
   worker.token = file.token();
   return file;
 }
@@ -319,7 +319,7 @@ World join_world(WorkerEnv worker, std::span<const std::string> alike, const Joi
     listener = rendezvous_over_mpi(*joining.mpi, worker);
   }
   {
-    const std::optional<TokenFile> token = share_token(worker);
+    const std::optional<JobTokenFile> token = share_token(worker);
     joining.store = rendezvous(worker, std::move(listener), news);
     agree_on_token(*joining.store, worker);
   }

@@ -74,7 +74,7 @@ void StagedCommunicator::pass(TensorView values, StreamView stream, Collective c
 }
 
 void StagedCommunicator::all_gather(TensorView shard, TensorView whole, StreamView stream) {
-  launch_observed(all_gather_call(shard, whole, place()), stream, [&] {
+  launch_observed(all_gather_call(shard, whole, group_rank()), stream, [&] {
     exchange({shard, 1}, {whole, size()}, stream,
              [](Communicator& inner, HostView from, HostView to, StreamView here) {
                inner.all_gather(from, to, here);
@@ -83,7 +83,7 @@ void StagedCommunicator::all_gather(TensorView shard, TensorView whole, StreamVi
 }
 
 void StagedCommunicator::reduce_scatter(TensorView whole, TensorView shard, StreamView stream) {
-  launch_observed(reduce_scatter_call(whole, shard, place()), stream, [&] {
+  launch_observed(reduce_scatter_call(whole, shard, group_rank()), stream, [&] {
     exchange({whole, size()}, {shard, 1}, stream,
              [](Communicator& inner, HostView from, HostView to, StreamView here) {
                inner.reduce_scatter(from, to, here);
@@ -92,7 +92,7 @@ void StagedCommunicator::reduce_scatter(TensorView whole, TensorView shard, Stre
 }
 
 void StagedCommunicator::all_to_all(TensorView parts, TensorView received, StreamView stream) {
-  launch_observed(all_to_all_call(parts, received, place()), stream, [&] {
+  launch_observed(all_to_all_call(parts, received, group_rank()), stream, [&] {
     exchange({parts, size()}, {received, size()}, stream,
              [](Communicator& inner, HostView from, HostView to, StreamView here) {
                inner.all_to_all(from, to, here);
@@ -109,7 +109,7 @@ void StagedCommunicator::all_reduce(TensorView values, StreamView stream) {
 }
 
 void StagedCommunicator::broadcast(TensorView values, int root, StreamView stream) {
-  launch_observed(broadcast_call(values, root, place()), stream, [&] {
+  launch_observed(broadcast_call(values, root, group_rank()), stream, [&] {
     pass(values, stream, [root](Communicator& inner, HostView staged, StreamView here) {
       inner.broadcast(staged, root, here);
     });
@@ -117,7 +117,7 @@ void StagedCommunicator::broadcast(TensorView values, int root, StreamView strea
 }
 
 void StagedCommunicator::send(TensorView values, int target, StreamView stream) {
-  launch_observed(send_call(values, target, place()), stream, [&] {
+  launch_observed(send_call(values, target, group_rank()), stream, [&] {
     pass(values, stream, [target](Communicator& inner, HostView staged, StreamView here) {
       inner.send(staged, target, here);
     });
@@ -125,7 +125,7 @@ void StagedCommunicator::send(TensorView values, int target, StreamView stream) 
 }
 
 void StagedCommunicator::receive(TensorView values, int source, StreamView stream) {
-  launch_observed(receive_call(values, source, place()), stream, [&] {
+  launch_observed(receive_call(values, source, group_rank()), stream, [&] {
     pass(values, stream, [source](Communicator& inner, HostView staged, StreamView here) {
       inner.receive(staged, source, here);
     });

@@ -42,7 +42,7 @@ class StagedCommunicator final : public Communicator {
 
  private:
   struct Side;
-  [[nodiscard]] CallPlace place() const { return {rank(), size()}; }
+  [[nodiscard]] GroupRank group_rank() const { return {rank(), size()}; }
   /// Moves `from`, cut into as many parts as it has, through a collective of the inner communicator
   /// into `to`, chunk by chunk.
   template <class Collective>

@@ -41,19 +41,19 @@ void fill_empty(const SampleRows& row) {
 }  // namespace
 
 BatchLoader::BatchLoader(const SampleSource& source,
-                         const LoaderPlace& place,
+                         const LoaderShare& share,
                          const OrderOptions& order)
     : source_(source),
-      place_(place),
-      micro_steps_(order.global_batch / (place.world * place.micro_batch)),
+      share_(share),
+      micro_steps_(order.global_batch / (share.world * share.micro_batch)),
       order_(with_samples(order, source.samples())) {
-  DSTRAIN_CHECK(micro_steps_ * place.world * place.micro_batch == order.global_batch,
+  DSTRAIN_CHECK(micro_steps_ * share.world * share.micro_batch == order.global_batch,
                 "global batch {} is not a multiple of {} ranks times {}", order.global_batch,
-                place.world, place.micro_batch);
+                share.world, share.micro_batch);
 }
 
 std::int64_t BatchLoader::micro_steps_of(std::int64_t samples) const {
-  const std::int64_t each = place_.world * place_.micro_batch;
+  const std::int64_t each = share_.world * share_.micro_batch;
   return (samples + each - 1) / each;
 }
 
@@ -71,13 +71,13 @@ double BatchLoader::epochs_after(std::int64_t steps) const {
 std::int64_t BatchLoader::fill(std::int64_t step,
                                std::int64_t micro_step,
                                const SampleRows& rows) const {
-  check_sizes(place_.micro_batch, source_.sizes(), rows);
+  check_sizes(share_.micro_batch, source_.sizes(), rows);
   DSTRAIN_CHECK(micro_step >= 0 && micro_step < micro_steps_, "micro step {} of {}", micro_step,
                 micro_steps_);
   if (micro_step == 0) check_mapped_files();
-  const std::int64_t first = (micro_step * place_.world + place_.rank) * place_.micro_batch;
+  const std::int64_t first = (micro_step * share_.world + share_.rank) * share_.micro_batch;
   const std::int64_t size = order_.batch_size(step);
-  for (std::int64_t i = 0; i < place_.micro_batch; ++i) {
+  for (std::int64_t i = 0; i < share_.micro_batch; ++i) {
     const SampleRows row = rows.row(i, source_.sizes());
     if (first + i < size) {
       source_.read(order_.sample(step, first + i), row);
@@ -89,20 +89,20 @@ std::int64_t BatchLoader::fill(std::int64_t step,
 }
 
 EvaluationLoader::EvaluationLoader(const SampleSource& source,
-                                   const LoaderPlace& place,
+                                   const LoaderShare& share,
                                    SampleRange range)
-    : source_(source), place_(place), range_(within(source.samples(), range)) {}
+    : source_(source), share_(share), range_(within(source.samples(), range)) {}
 
 std::int64_t EvaluationLoader::batches() const {
-  const std::int64_t each = place_.world * place_.micro_batch;
+  const std::int64_t each = share_.world * share_.micro_batch;
   return (range_.count + each - 1) / each;
 }
 
 void EvaluationLoader::fill(std::int64_t batch, const SampleRows& rows) const {
-  check_sizes(place_.micro_batch, source_.sizes(), rows);
+  check_sizes(share_.micro_batch, source_.sizes(), rows);
   DSTRAIN_CHECK(batch >= 0 && batch < batches(), "batch {} of {}", batch, batches());
-  const std::int64_t first = (batch * place_.world + place_.rank) * place_.micro_batch;
-  for (std::int64_t i = 0; i < place_.micro_batch; ++i) {
+  const std::int64_t first = (batch * share_.world + share_.rank) * share_.micro_batch;
+  for (std::int64_t i = 0; i < share_.micro_batch; ++i) {
     const SampleRows row = rows.row(i, source_.sizes());
     if (first + i < range_.count) {
       source_.read(range_.first + first + i, row);

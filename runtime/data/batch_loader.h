@@ -9,7 +9,7 @@
 namespace dstrain::data {
 
 /// Who loads, and how much at a time.
-struct LoaderPlace {
+struct LoaderShare {
   std::int64_t micro_batch = 0;  ///< B: sequences per rank and micro step
   std::int64_t rank = 0;
   std::int64_t world = 1;  ///< N
@@ -23,7 +23,7 @@ class BatchLoader {
  public:
   /// Of the first order.samples samples, or as many as there are if that is 0. Throws Error{input}
   /// as SampleOrder does.
-  BatchLoader(const SampleSource& source, const LoaderPlace& place, const OrderOptions& order);
+  BatchLoader(const SampleSource& source, const LoaderShare& share, const OrderOptions& order);
 
   [[nodiscard]] const SampleOrder& order() const { return order_; }
   /// Micro steps of optimizer step `step` (from 0): behind them no rank has a sample.
@@ -43,7 +43,7 @@ class BatchLoader {
   [[nodiscard]] std::int64_t micro_steps_of(std::int64_t samples) const;
 
   const SampleSource& source_;
-  LoaderPlace place_;
+  LoaderShare share_;
   std::int64_t micro_steps_;
   SampleOrder order_;
 };
@@ -54,17 +54,17 @@ class BatchLoader {
 class EvaluationLoader {
  public:
   /// Throws Error{input} when the range does not hold one sample.
-  EvaluationLoader(const SampleSource& source, const LoaderPlace& place, SampleRange range = {});
+  EvaluationLoader(const SampleSource& source, const LoaderShare& share, SampleRange range = {});
 
   [[nodiscard]] std::int64_t batches() const;
   void fill(std::int64_t batch, const SampleRows& rows) const;
   /// B.
-  [[nodiscard]] std::int64_t micro_batch() const { return place_.micro_batch; }
+  [[nodiscard]] std::int64_t micro_batch() const { return share_.micro_batch; }
   [[nodiscard]] const SampleSizes& sizes() const { return source_.sizes(); }
 
  private:
   const SampleSource& source_;
-  LoaderPlace place_;
+  LoaderShare share_;
   SampleRange range_;
 };
 

@@ -65,24 +65,24 @@ std::int64_t MixtureOrder::interval_of(std::int64_t position) const {
   return low;
 }
 
-MixtureOrder::Place MixtureOrder::operator()(std::int64_t position) const {
+MixtureOrder::PartSample MixtureOrder::operator()(std::int64_t position) const {
   DSTRAIN_CHECK(position >= 0 && position < samples_, "position {} of {}", position, samples_);
   const std::int64_t interval = interval_of(position);
   std::int64_t first = 0;
-  std::vector<Place> places;
+  std::vector<PartSample> samples;
   for (std::size_t part = 0; part < counts_.size(); ++part) {
     const std::int64_t sample = before(counts_[part], interval);
     first += sample;
-    if (before(counts_[part], interval + 1) > sample) places.push_back({part, sample});
+    if (before(counts_[part], interval + 1) > sample) samples.push_back({part, sample});
   }
-  const auto earlier = [&](const Place& one, const Place& two) {
+  const auto earlier = [&](const PartSample& one, const PartSample& two) {
     const auto left = static_cast<__int128_t>(2 * one.sample + 1) * counts_[two.part];
     const auto right = static_cast<__int128_t>(2 * two.sample + 1) * counts_[one.part];
     return left != right ? left < right : one.part < two.part;
   };
-  DSTRAIN_CHECK(position - first < std::ssize(places), "{} places", places.size());
-  const auto wanted = places.begin() + (position - first);
-  std::nth_element(places.begin(), wanted, places.end(), earlier);
+  DSTRAIN_CHECK(position - first < std::ssize(samples), "{} samples", samples.size());
+  const auto wanted = samples.begin() + (position - first);
+  std::nth_element(samples.begin(), wanted, samples.end(), earlier);
   return *wanted;
 }
 

@@ -33,12 +33,12 @@ class MixtureOrder {
   [[nodiscard]] std::int64_t samples() const { return samples_; }
   [[nodiscard]] const std::vector<std::int64_t>& counts() const { return counts_; }
 
-  struct Place {
+  struct PartSample {
     std::size_t part = 0;
     std::int64_t sample = 0;  ///< in [0, c)
   };
   /// The sample at `position` in [0, N).
-  [[nodiscard]] Place operator()(std::int64_t position) const;
+  [[nodiscard]] PartSample operator()(std::int64_t position) const;
 
  private:
   [[nodiscard]] std::int64_t before(std::int64_t count, std::int64_t interval) const;

@@ -124,9 +124,9 @@ bool MixtureSamples::is_text() const {
 }
 
 void MixtureSamples::read(std::int64_t sample, const SampleRows& row) const {
-  const MixtureOrder::Place place = order_(sample);
-  const auto& [source, range, weight] = parts_[place.part];
-  source->read(range.first + place.sample % range.count, row);
+  const MixtureOrder::PartSample found = order_(sample);
+  const auto& [source, range, weight] = parts_[found.part];
+  source->read(range.first + found.sample % range.count, row);
 }
 
 }  // namespace dstrain::data

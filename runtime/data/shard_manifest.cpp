@@ -30,7 +30,7 @@ ordered_json to_json(const ShardManifest::Making& making) {
 }
 
 ordered_json to_json(const ShardManifest::Shard& shard) {
-  const ShardManifest::Place& end = shard.end;
+  const ShardManifest::Position& end = shard.end;
   return {
       {"file", shard.file},
       {"tokens", shard.tokens},
@@ -77,12 +77,12 @@ void check_shards(const ShardManifest& manifest, const std::string& path) {
   // Sums of many shards stay below what an int64 holds.
   constexpr std::int64_t most = std::int64_t{1} << 40;
   for (const ShardManifest::Shard& shard : manifest.shards) {
-    const ShardManifest::Place& end = shard.end;
+    const ShardManifest::Position& end = shard.end;
     const bool counts = shard.tokens >= 0 && shard.tokens < most && shard.documents >= 0 &&
                         shard.documents <= shard.tokens;
-    const bool places = end.input >= 0 && end.input < std::ssize(manifest.making.inputs) &&
-                        end.offset >= 0 && end.line >= 1 && end.tokens >= 0;
-    if (counts && places && std::filesystem::path(shard.file).filename() == shard.file) continue;
+    const bool ends = end.input >= 0 && end.input < std::ssize(manifest.making.inputs) &&
+                      end.offset >= 0 && end.line >= 1 && end.tokens >= 0;
+    if (counts && ends && std::filesystem::path(shard.file).filename() == shard.file) continue;
     fail(ErrorCode::input, "{}: is damaged: the shard '{}' cannot be so", path, shard.file);
   }
 }

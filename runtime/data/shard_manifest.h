@@ -24,7 +24,7 @@ struct ShardManifest {
     bool operator==(const Input&) const = default;
   };
   /// Where the tokens of a shard end: `tokens` after the beginning of a piece of an input.
-  struct Place {
+  struct Position {
     std::int64_t input = 0;
     std::int64_t offset = 0;  ///< bytes of decompressed content
     std::int64_t line = 1;
@@ -34,7 +34,7 @@ struct ShardManifest {
     std::string file;  ///< in the directory of the manifest
     std::int64_t tokens = 0;
     std::int64_t documents = 0;  ///< that end in it
-    Place end{};
+    Position end{};
   };
   /// What the tokens depend on. Two manifests of the same making hold the same tokens.
   struct Making {

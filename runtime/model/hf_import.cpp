@@ -61,7 +61,7 @@ std::vector<std::string> HfWeights::tied_to(const ParameterSpec& spec) const {
   std::vector<std::string> found;
   for (const HfNames::Tied& tied : names_.tied) {
     std::string name(tied.name);
-    if (spec.name == tied.parameter && places_.contains(name)) found.push_back(std::move(name));
+    if (spec.name == tied.parameter && tensors_.contains(name)) found.push_back(std::move(name));
   }
   return found;
 }
@@ -81,7 +81,7 @@ void HfWeights::find_tensors(const std::unordered_set<std::string_view>& wanted,
         problems.push_back(fmt::format("{}: tensor '{}' is no parameter of this model",
                                        files_[file].name(), printable(entries[i].name)));
       }
-      if (known && !places_.emplace(name, Place{file, i}).second) {
+      if (known && !tensors_.emplace(name, TensorIndex{file, i}).second) {
         problems.push_back(fmt::format("{}: tensor '{}' is there twice, with and without '{}'",
                                        files_[file].name(), name, names_.prefix));
       }
@@ -92,8 +92,8 @@ void HfWeights::find_tensors(const std::unordered_set<std::string_view>& wanted,
 void HfWeights::check_stored(const std::string& name,
                              const Shape& shape,
                              std::vector<std::string>& problems) const {
-  const auto found = places_.find(name);
-  if (found == places_.end()) {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) {
     problems.push_back(
         fmt::format("{}: tensor '{}' of shape {} is missing", directory_, name, to_string(shape)));
     return;
@@ -111,8 +111,8 @@ void HfWeights::check_stored(const std::string& name,
 
 DType HfWeights::dtype() const {
   for (const DType half : {DType::bf16, DType::f16}) {
-    const bool all = std::all_of(places_.begin(), places_.end(), [&](const auto& place) {
-      return entry(place.second).dtype == safetensors::dtype_name(half);
+    const bool all = std::all_of(tensors_.begin(), tensors_.end(), [&](const auto& tensor) {
+      return entry(tensor.second).dtype == safetensors::dtype_name(half);
     });
     if (all) return half;
   }
@@ -120,8 +120,8 @@ DType HfWeights::dtype() const {
 }
 
 void HfWeights::read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const {
-  const auto found = places_.find(spec.name);
-  DSTRAIN_CHECK(found != places_.end(), "{} was not among the parameters", spec.name);
+  const auto found = tensors_.find(spec.name);
+  DSTRAIN_CHECK(found != tensors_.end(), "{} was not among the parameters", spec.name);
   const safetensors::File& file = files_[found->second.file];
   file.read(entry(found->second), begin, values);
   if (const std::int64_t bad = find_not_finite(begin, values); bad >= 0) {
@@ -136,18 +136,18 @@ void HfWeights::read(const ParameterSpec& spec, std::int64_t begin, std::span<fl
 void HfWeights::check_tied(const HfNames::Tied& tied,
                            std::int64_t begin,
                            std::span<const float> expected) const {
-  const Place place = places_.at(std::string(tied.name));
+  const TensorIndex index = tensors_.at(std::string(tied.name));
   std::array<float, 4096> piece{};
   for (std::size_t done = 0; done < expected.size(); done += piece.size()) {
     const auto found = std::span(piece).first(std::min(piece.size(), expected.size() - done));
     const auto wanted = expected.subspan(done, found.size());
     const std::int64_t first = begin + static_cast<std::int64_t>(done);
-    files_[place.file].read(entry(place), first, found);
+    files_[index.file].read(entry(index), first, found);
     const auto differs = std::ranges::mismatch(found, wanted, same_bits);
     if (differs.in1 == found.end()) continue;
     fail(ErrorCode::input,
          "{}: {} differs from {} (element {}: {} and {}), but the model ties them",
-         files_[place.file].name(), tied.name, tied.parameter,
+         files_[index.file].name(), tied.name, tied.parameter,
          first + (differs.in1 - found.begin()), *differs.in1, *differs.in2);
   }
 }

@@ -32,13 +32,13 @@ class HfWeights final : public ParameterSource {
   void read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const override;
 
  private:
-  struct Place {
+  struct TensorIndex {
     std::size_t file = 0;
     std::size_t entry = 0;
   };
 
-  [[nodiscard]] const safetensors::Entry& entry(Place place) const {
-    return files_[place.file].entries()[place.entry];
+  [[nodiscard]] const safetensors::Entry& entry(TensorIndex index) const {
+    return files_[index.file].entries()[index.entry];
   }
 
   void find_tensors(const std::unordered_set<std::string_view>& wanted,
@@ -56,7 +56,7 @@ class HfWeights final : public ParameterSource {
   std::string directory_;
   HfNames names_;
   std::vector<safetensors::File> files_;
-  std::unordered_map<std::string, Place> places_;  ///< by name without prefix
+  std::unordered_map<std::string, TensorIndex> tensors_;  ///< by name without prefix
 };
 
 }  // namespace dstrain::model

@@ -46,9 +46,10 @@ std::string gap_line(std::int64_t after_step, std::int64_t step) {
 
 }  // namespace
 
-MetricsFile::MetricsFile(std::filesystem::path path, MetricsPlace place) : path_(std::move(path)) {
-  const bool goes_on = place.last_step > 0;
-  if (goes_on) go_on(place);
+MetricsFile::MetricsFile(std::filesystem::path path, MetricsResume resume)
+    : path_(std::move(path)) {
+  const bool goes_on = resume.last_step > 0;
+  if (goes_on) go_on(resume);
   fd_ = open_to_append(path_, goes_on ? Content::keep : Content::drop);
   flush();
 }
@@ -60,17 +61,17 @@ MetricsFile::~MetricsFile() {
       fmt::format("{}; the lines from step {} on are lost", failure_, waiting_.front().first_step));
 }
 
-void MetricsFile::go_on(MetricsPlace place) {
+void MetricsFile::go_on(MetricsResume resume) {
   KeptLines kept;
-  if (std::filesystem::exists(path_)) kept = keep_lines_until(path_, place.last_step);
+  if (std::filesystem::exists(path_)) kept = keep_lines_until(path_, resume.last_step);
   if (kept.unreadable > 0) {
     missing_ = fmt::format("{} lines that cannot be read are left out", kept.unreadable);
   }
-  if (kept.step >= place.logged_step) return;
+  if (kept.step >= resume.logged_step) return;
   missing_ += fmt::format(
       "{}the lines of steps {} to {} are missing: they were not written before the checkpoint was",
-      missing_.empty() ? "" : "; ", kept.step + 1, place.logged_step);
-  keep_line(place.logged_step, gap_line(kept.step, place.logged_step));
+      missing_.empty() ? "" : "; ", kept.step + 1, resume.logged_step);
+  keep_line(resume.logged_step, gap_line(kept.step, resume.logged_step));
 }
 
 void MetricsFile::write(const StepMetrics& metrics) {

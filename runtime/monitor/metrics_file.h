@@ -38,8 +38,8 @@ struct EvalMetrics {
   double loss = 0;  ///< mean per token, natural log
 };
 
-/// Where a run goes on.
-struct MetricsPlace {
+/// Where a resumed run continues.
+struct MetricsResume {
   std::int64_t last_step = 0;    ///< lines of later ones go; 0: all do
   std::int64_t logged_step = 0;  ///< the last one that a line was made of; 0: not known
 };
@@ -49,8 +49,8 @@ struct MetricsPlace {
 /// those of the steps after R up to S, {"step": S, "unreadable_lines": N} for N after those of S.
 class MetricsFile {
  public:
-  /// Keeps what a file that is there has up to the place. Throws Error{io}.
-  explicit MetricsFile(std::filesystem::path path, MetricsPlace place = {});
+  /// Keeps what a file that is there has up to where the run resumes. Throws Error{io}.
+  explicit MetricsFile(std::filesystem::path path, MetricsResume resume = {});
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
   MetricsFile(MetricsFile&&) = delete;
@@ -77,7 +77,7 @@ class MetricsFile {
     std::int64_t step;
     std::string text;
   };
-  void go_on(MetricsPlace place);
+  void go_on(MetricsResume resume);
   void write_line(std::int64_t step, std::string line);
   void keep_line(std::int64_t step, std::string line);
   void drop_oldest();

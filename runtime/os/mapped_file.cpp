@@ -29,12 +29,12 @@ struct stat status_of(int fd, const std::string& name) {
 }
 
 /// What the handler of SIGBUS, which may neither lock nor allocate, finds a file by.
-struct Place {
+struct MappingEntry {
   std::atomic<const MappedFile::Mapping*> mapping = nullptr;
 };
 /// Files beyond these are not named by it.
-std::array<Place, 256>& places() {
-  static std::array<Place, 256> all;
+std::array<MappingEntry, 256>& mapping_entries() {
+  static std::array<MappingEntry, 256> all;
   return all;
 }
 
@@ -57,9 +57,9 @@ struct MappedFile::Mapping {
         bytes(static_cast<std::size_t>(size)),
         address(::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0)) {
     if (address == MAP_FAILED) fail_errno(errno, "map " + path);
-    for (Place& place : places()) {
+    for (MappingEntry& entry : mapping_entries()) {
       const Mapping* nobody = nullptr;
-      if (place.mapping.compare_exchange_strong(nobody, this)) break;
+      if (entry.mapping.compare_exchange_strong(nobody, this)) break;
     }
     const std::lock_guard lock(mappings().mutex);
     mappings().all.push_back(this);
@@ -69,9 +69,9 @@ struct MappedFile::Mapping {
   Mapping(Mapping&&) = delete;
   Mapping& operator=(Mapping&&) = delete;
   ~Mapping() {
-    for (Place& place : places()) {
+    for (MappingEntry& entry : mapping_entries()) {
       const Mapping* own = this;
-      place.mapping.compare_exchange_strong(own, nullptr);
+      entry.mapping.compare_exchange_strong(own, nullptr);
     }
     {
       const std::lock_guard lock(mappings().mutex);
@@ -118,8 +118,8 @@ void write_to_stderr(const char* text) {
 }
 
 void end_by_shortened_file(int signal, siginfo_t* info, void* /*context*/) {
-  for (const Place& place : places()) {
-    const MappedFile::Mapping* const mapping = place.mapping.load();
+  for (const MappingEntry& entry : mapping_entries()) {
+    const MappedFile::Mapping* const mapping = entry.mapping.load();
     if (mapping == nullptr || !mapping->holds(info->si_addr)) continue;
     write_to_stderr("dstrain: error: ");
     write_to_stderr(mapping->path.c_str());

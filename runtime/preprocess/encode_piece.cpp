@@ -31,7 +31,7 @@ void for_each_json_text(const Piece& piece,
                         const std::string& key,
                         FunctionRef<void(std::string_view text)> take) {
   std::string_view rest = piece.bytes;
-  for (std::int64_t line = piece.place.line; !rest.empty(); ++line) {
+  for (std::int64_t line = piece.position.line; !rest.empty(); ++line) {
     const std::string_view text = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(text.size() + 1, rest.size()));
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
@@ -48,7 +48,7 @@ EncodedPiece encode_text(const Piece& piece,
                          const data::TextEncoder& encoder,
                          const std::optional<std::int32_t>& end) {
   EncodedPiece encoded;
-  if (piece.place.offset == 0) {
+  if (piece.position.offset == 0) {
     encoded.ids = encoder.beginning();
     append(encoded.ids, encoder.encode(piece.bytes));
   } else {
@@ -70,9 +70,9 @@ void for_each_text(const Piece& piece,
     for_each_json_text(piece, file, text_column, take);
     return;
   }
-  check_text(piece.bytes, file.path, piece.place.offset);
+  check_text(piece.bytes, file.path, piece.position.offset);
   if (file.layout == Layout::text) return take(piece.bytes);
-  for_each_csv_text(piece.bytes, piece.column, file.path, piece.place.line, take);
+  for_each_csv_text(piece.bytes, piece.column, file.path, piece.position.line, take);
 }
 
 EncodedPiece encode_piece(const Piece& piece,
@@ -81,7 +81,7 @@ EncodedPiece encode_piece(const Piece& piece,
                           const DocumentOptions& options) {
   const auto end = options.end_of_text ? encoder.end_of_text() : std::nullopt;
   if (file.layout == Layout::text) {
-    check_text(piece.bytes, file.path, piece.place.offset);
+    check_text(piece.bytes, file.path, piece.position.offset);
     return encode_text(piece, encoder, end);
   }
   EncodedPiece encoded;

@@ -23,7 +23,7 @@ void add_documents(const std::vector<InputFile>& inputs,
   };
   std::atomic<bool> has_text = false;
   const auto count = [&](Piece& piece) {
-    for_each_text(piece, inputs[static_cast<std::size_t>(piece.place.input)], text_column,
+    for_each_text(piece, inputs[static_cast<std::size_t>(piece.position.input)], text_column,
                   [&](std::string_view text) {
                     if (!text.empty()) has_text = true;
                     trainer.add(text);

@@ -32,14 +32,14 @@ std::size_t find_column(const std::vector<std::string>& names,
 }  // namespace
 
 PieceReader::PieceReader(const std::vector<InputFile>& inputs, CutText cut_text, Options options)
-    : inputs_(inputs), cut_text_(cut_text), options_(std::move(options)), place_(options_.from) {
-  for (std::int64_t i = 0; i < place_.input; ++i) {
+    : inputs_(inputs), cut_text_(cut_text), options_(std::move(options)), position_(options_.from) {
+  for (std::int64_t i = 0; i < position_.input; ++i) {
     consumed_before_ += inputs_[static_cast<std::size_t>(i)].bytes;
   }
 }
 
 std::optional<Piece> PieceReader::next() {
-  for (; place_.input < std::ssize(inputs_); close()) {
+  for (; position_.input < std::ssize(inputs_); close()) {
     if (!source_) open();
     for (auto wanted = static_cast<std::size_t>(options_.piece_bytes);; wanted *= 2) {
       fill(wanted);
@@ -48,7 +48,7 @@ std::optional<Piece> PieceReader::next() {
       const std::size_t bytes = is_rest ? window_.size() : cut(std::min(wanted, window_.size()));
       if (bytes > 0) return take(bytes);
       if (wanted < piece_bytes_max) continue;
-      fail(ErrorCode::input, "{}:{}: {}", input().path, place_.line,
+      fail(ErrorCode::input, "{}:{}: {}", input().path, position_.line,
            input().layout == Layout::text
                ? "more than a gibibyte of text without a place where it could be cut"
                : "a record is larger than a gibibyte");
@@ -58,7 +58,7 @@ std::optional<Piece> PieceReader::next() {
 }
 
 const InputFile& PieceReader::input() const {
-  return inputs_[static_cast<std::size_t>(place_.input)];
+  return inputs_[static_cast<std::size_t>(position_.input)];
 }
 
 void PieceReader::open() {
@@ -73,14 +73,14 @@ void PieceReader::open() {
     const std::string note = data::note_on_json(input().path, window_);
     if (!note.empty()) log_warning(note);
   }
-  seek(std::max(place_.offset, read_head()));
+  seek(std::max(position_.offset, read_head()));
 }
 
 void PieceReader::close() {
   refuse_changed(input());
   consumed_before_ += input().bytes;
   source_.reset();
-  place_ = {.input = place_.input + 1};
+  position_ = {.input = position_.input + 1};
 }
 
 std::int64_t PieceReader::read_head() {
@@ -100,8 +100,8 @@ std::int64_t PieceReader::read_head() {
 
 void PieceReader::seek(std::int64_t offset) {
   const auto passed = static_cast<std::size_t>(std::min(offset, std::ssize(window_)));
-  if (place_.offset == 0) place_.line += std::ranges::count(window_.substr(0, passed), '\n');
-  place_.offset = offset;
+  if (position_.offset == 0) position_.line += std::ranges::count(window_.substr(0, passed), '\n');
+  position_.offset = offset;
   window_.erase(0, passed);
   if (offset > static_cast<std::int64_t>(passed)) {
     source_->skip(offset - static_cast<std::int64_t>(passed));
@@ -132,14 +132,14 @@ std::size_t PieceReader::cut(std::size_t bytes) const {
 }
 
 Piece PieceReader::take(std::size_t bytes) {
-  Piece piece{.place = place_,
+  Piece piece{.position = position_,
               .bytes = window_.substr(0, bytes),
               .ends_file = at_end_ && bytes == window_.size(),
               .column = column_,
               .consumed = consumed_before_ + source_->consumed()};
   window_.erase(0, bytes);
-  place_.offset += static_cast<std::int64_t>(bytes);
-  place_.line += std::ranges::count(piece.bytes, '\n');
+  position_.offset += static_cast<std::int64_t>(bytes);
+  position_.line += std::ranges::count(piece.bytes, '\n');
   return piece;
 }
 

@@ -16,16 +16,16 @@
 namespace dstrain::preprocess {
 
 /// Where a piece begins: all that is needed to read on from there.
-struct Place {
+struct InputPosition {
   std::int64_t input = 0;   ///< index of the file
   std::int64_t offset = 0;  ///< bytes of its decompressed content before the piece
   std::int64_t line = 1;    ///< of the piece's first byte
-  bool operator==(const Place&) const = default;
+  bool operator==(const InputPosition&) const = default;
 };
 
 /// Some of a file: of a text, up to a place where it can be cut; else whole records.
 struct Piece {
-  Place place;
+  InputPosition position;
   std::string bytes;
   bool ends_file = false;
   CsvColumn column{};         ///< of CSV and TSV
@@ -41,7 +41,7 @@ class PieceReader {
  public:
   struct Options {
     std::string text_column = "text";
-    Place from{};
+    InputPosition from{};
     Bytes piece_bytes = mebibyte;  ///< about, where the text can be cut there
   };
 
@@ -68,8 +68,8 @@ class PieceReader {
   const std::vector<InputFile>& inputs_;
   CutText cut_text_;
   Options options_;
-  Place place_;
-  std::unique_ptr<ByteSource> source_;  ///< of the file at `place_`, once it is open
+  InputPosition position_;
+  std::unique_ptr<ByteSource> source_;  ///< of the file at `position_`, once it is open
   CsvColumn column_{};
   std::string window_;  ///< what was read and not taken
   bool at_end_ = false;

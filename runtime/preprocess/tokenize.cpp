@@ -131,23 +131,25 @@ class ShardSink {
       : directory_(std::move(directory)),
         manifest_(std::move(manifest)),
         limit_(manifest_.making.shard_tokens) {
-    if (!manifest_.shards.empty()) place_ = manifest_.shards.back().end;
-    resumed_tokens_ = place_.tokens;
+    if (!manifest_.shards.empty()) position_ = manifest_.shards.back().end;
+    resumed_tokens_ = position_.tokens;
     written_.tokens = manifest_.tokens();
     written_.documents = manifest_.documents();
     written_.shards = std::ssize(manifest_.shards);
   }
 
   /// Where the first piece begins.
-  [[nodiscard]] Place first_place() const { return {place_.input, place_.offset, place_.line}; }
+  [[nodiscard]] InputPosition first_position() const {
+    return {position_.input, position_.offset, position_.line};
+  }
 
   void take(const Piece& piece, const EncodedPiece& encoded) {
     const std::span<const std::int32_t> ids(encoded.ids);
-    place_ = {piece.place.input, piece.place.offset, piece.place.line,
-              std::min(resumed_tokens_, std::ssize(ids))};
-    resumed_tokens_ -= place_.tokens;
+    position_ = {piece.position.input, piece.position.offset, piece.position.line,
+                 std::min(resumed_tokens_, std::ssize(ids))};
+    resumed_tokens_ -= position_.tokens;
     written_.consumed = piece.consumed;
-    std::int64_t& at = place_.tokens;
+    std::int64_t& at = position_.tokens;
     auto end = at == 0 ? encoded.document_ends.begin()
                        : std::ranges::upper_bound(encoded.document_ends, at);
     while (at < std::ssize(ids) || end != encoded.document_ends.end()) {
@@ -207,7 +209,7 @@ class ShardSink {
   void close_shard() {
     shard_->finish();
     shard_.reset();
-    shard_info_.end = place_;
+    shard_info_.end = position_;
     manifest_.shards.push_back(std::move(shard_info_));
     shard_info_ = {};
     ++written_.shards;
@@ -219,7 +221,7 @@ class ShardSink {
   std::int64_t limit_;
   std::unique_ptr<ShardWriter> shard_;  ///< the one that is being written, once it has a token
   ShardManifest::Shard shard_info_;     ///< of it
-  ShardManifest::Place place_{};        ///< up to where tokens are in shards
+  ShardManifest::Position position_{};  ///< up to where tokens are in shards
   std::int64_t resumed_tokens_ = 0;     ///< of the first piece, in shards already
   bool inside_document_ = false;
   TokenizeProgress written_;
@@ -240,13 +242,14 @@ ShardManifest tokenize(const std::vector<InputFile>& inputs,
   const auto cut = [&](std::string_view text) {
     return encoder.safe_cut(text);
   };
-  PieceReader reader(inputs, cut, {options.text_column, sink.first_place(), options.piece_bytes});
+  PieceReader reader(inputs, cut,
+                     {options.text_column, sink.first_position(), options.piece_bytes});
   const DocumentOptions document{options.text_column, options.end_of_text};
   const auto next = [&] {
     return reader.next();
   };
   const auto encode = [&](Piece& piece) {
-    return encode_piece(piece, inputs[static_cast<std::size_t>(piece.place.input)], encoder,
+    return encode_piece(piece, inputs[static_cast<std::size_t>(piece.position.input)], encoder,
                         document);
   };
   const auto take = [&](Piece& piece, EncodedPiece& encoded) {

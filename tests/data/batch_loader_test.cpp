@@ -44,7 +44,7 @@ struct Counting {
   std::unique_ptr<data::SampleSource> samples;
 };
 
-/// First token of every sequence of one step, by its place in the global batch.
+/// First token of every sequence of one step, by its share in the global batch.
 std::map<std::int64_t, std::int32_t> global_batch(const data::SampleSource& samples,
                                                   std::int64_t world,
                                                   std::int64_t micro_batch,
@@ -104,14 +104,14 @@ TEST_CASE("BatchLoader: a step is the same for every split", "[data][loader]") {
 }
 
 TEST_CASE("BatchLoader: too little data is refused", "[data][loader]") {
-  const data::LoaderPlace place{.micro_batch = 2};
+  const data::LoaderShare share{.micro_batch = 2};
   CHECK_THAT(error_of([] { const Counting three(3); }),
              Catch::Matchers::EndsWith(
                  "t.bin: 3 tokens are too few for one sample of block_size 3, which takes 4"));
   const Counting four(4);
   CHECK(four.samples->samples() == 1);
   CHECK_THAT(error_of([&] {
-               data::BatchLoader(*four.samples, place, {.global_batch = 2, .drop_last = true});
+               data::BatchLoader(*four.samples, share, {.global_batch = 2, .drop_last = true});
              }),
              Catch::Matchers::StartsWith(
                  "the training data holds 1 samples, fewer than the 2 of one step"));
@@ -189,9 +189,9 @@ TEST_CASE("EvaluationLoader: a range of the samples", "[data][loader]") {
 
 TEST_CASE("BatchLoader: fewer samples make a shorter epoch", "[data][loader]") {
   const Counting counting(3 * 40 + 1);
-  const data::LoaderPlace place{.micro_batch = 4};
-  const data::BatchLoader all(*counting.samples, place, {.global_batch = 4, .seed = 5});
-  const data::BatchLoader some(*counting.samples, place,
+  const data::LoaderShare share{.micro_batch = 4};
+  const data::BatchLoader all(*counting.samples, share, {.global_batch = 4, .seed = 5});
+  const data::BatchLoader some(*counting.samples, share,
                                {.samples = 13, .global_batch = 4, .seed = 5});
   CHECK(all.order().steps_per_epoch() == 10);
   REQUIRE(some.order().steps_per_epoch() == 4);

@@ -132,7 +132,7 @@ TEST_CASE("MetricsFile: a run that goes on tells which lines are missing", "[mon
   const auto path = folder.path() / "metrics.jsonl";
   struct Row {
     std::string before;
-    monitor::MetricsPlace place;
+    monitor::MetricsResume resume;
     Lines after;
     std::string missing;
   };
@@ -159,14 +159,14 @@ TEST_CASE("MetricsFile: a run that goes on tells which lines are missing", "[mon
   }));
   std::ofstream(path) << row.before;
   {
-    const monitor::MetricsFile file(path, row.place);
-    CAPTURE(row.before, row.place.last_step);
+    const monitor::MetricsFile file(path, row.resume);
+    CAPTURE(row.before, row.resume.last_step);
     CHECK(lines_of(path) == row.after);
     CHECK_THAT(file.missing(), Catch::Matchers::ContainsSubstring(row.missing));
     CHECK(file.missing().empty() == row.missing.empty());
   }
   // What was told once is not told again.
-  const monitor::MetricsFile again(path, row.place);
+  const monitor::MetricsFile again(path, row.resume);
   CHECK(lines_of(path) == row.after);
   CHECK(again.missing().empty());
 }
@@ -190,14 +190,14 @@ TEST_CASE("MetricsFile: what others have written into it takes no memory", "[mon
 TEST_CASE("MetricsFile: what is no file is no place for lines", "[monitor]") {
   const test::TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
-  const monitor::MetricsPlace place{GENERATE(0, 3), 0};
+  const monitor::MetricsResume resume{GENERATE(0, 3), 0};
   std::ofstream(folder.path() / "victim") << "precious";
   std::filesystem::create_symlink("victim", path);
-  CHECK_THROWS_WITH(monitor::MetricsFile(path, place),
+  CHECK_THROWS_WITH(monitor::MetricsFile(path, resume),
                     Catch::Matchers::ContainsSubstring("a symbolic link"));
   std::filesystem::remove(path);
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(monitor::MetricsFile(path, place),
+  CHECK_THROWS_WITH(monitor::MetricsFile(path, resume),
                     Catch::Matchers::ContainsSubstring("regular"));
   CHECK(lines_of(folder.path() / "victim") == Lines{"precious"});
 }

@@ -2,7 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "runtime/backend/cuda/gpu_places.h"
+#include "runtime/backend/cuda/gpu_identity.h"
 #include "runtime/base/log.h"
 #include "runtime/comm/nccl/connect_nccl.h"
 #include "runtime/comm/self/device_self_communicator.h"
@@ -132,8 +132,8 @@ std::unique_ptr<comm::Communicator> CudaBackend::connect(HostSide host) {
     return comm::make_device_self_communicator(std::move(host.communicator));
   }
   const comm::NcclPresence nccl = comm::find_nccl();
-  const GpuPlace own = place_of_gpu(ordinal_, nccl.obstacle);
-  const std::string obstacle = obstacle_to_nccl(gather_places(own, control));
+  const GpuIdentity own = identity_of_gpu(ordinal_, nccl.obstacle);
+  const std::string obstacle = obstacle_to_nccl(gather_identities(own, control));
   if (control.rank() == 0) {
     if (obstacle.empty()) {
       log_info(fmt::format("collectives go through NCCL {}", nccl.version));

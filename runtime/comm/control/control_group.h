@@ -79,11 +79,7 @@ class ControlGroup {
   virtual std::optional<GroupFailure> failure() = 0;
 
  protected:
-  struct Place {
-    int rank = 0;
-    int size = 1;
-  };
-  explicit ControlGroup(Place place) : rank_(place.rank), size_(place.size) {}
+  explicit ControlGroup(GroupRank own) : rank_(own.rank), size_(own.size) {}
 
  private:
   int rank_;

@@ -21,16 +21,16 @@ constexpr double release_seconds = 0.5;
 /// others and then sleeps for some microseconds at a time.
 class MpiTransport final : public Transport {
  public:
-  struct Place {
+  struct Group {
     std::vector<int> members;  ///< ranks in MPI_COMM_WORLD, in the order of this group
     int rank = 0;
     std::int64_t group = 0;  ///< decides the tags
     Bytes piece_bytes = gibibyte;
   };
-  MpiTransport(std::shared_ptr<MpiLibrary> library, Place place);
+  MpiTransport(std::shared_ptr<MpiLibrary> library, Group group);
 
-  [[nodiscard]] int rank() const override { return place_.rank; }
-  [[nodiscard]] int size() const override { return static_cast<int>(place_.members.size()); }
+  [[nodiscard]] int rank() const override { return group_.rank; }
+  [[nodiscard]] int size() const override { return static_cast<int>(group_.members.size()); }
   void connect(const std::vector<int>& /*peers*/) override {}
   void connect_pair(int /*peer*/, FunctionRef<void()> /*look*/) override {}
   Message send(int peer, const void* from, Bytes bytes) override;
@@ -50,7 +50,7 @@ class MpiTransport final : public Transport {
   void release(Request& request, Direction direction) noexcept;
 
   std::shared_ptr<MpiLibrary> library_;  // shared by all groups of the process
-  Place place_;
+  Group group_;
   std::string reason_;
 };
 
@@ -88,12 +88,12 @@ class MpiTransport::MpiMessage final : public PendingMessage {
   std::vector<Request> requests_;
 };
 
-MpiTransport::MpiTransport(std::shared_ptr<MpiLibrary> library, Place place)
-    : library_(std::move(library)), place_(std::move(place)) {
-  library_->next_group = place_.group + 1;
-  if (place_.group > library_->api().tag_max) {
+MpiTransport::MpiTransport(std::shared_ptr<MpiLibrary> library, Group group)
+    : library_(std::move(library)), group_(std::move(group)) {
+  library_->next_group = group_.group + 1;
+  if (group_.group > library_->api().tag_max) {
     fail(ErrorCode::comm, "MPI: {} groups of ranks are more than this MPI has tags for",
-         place_.group);
+         group_.group);
   }
 }
 
@@ -103,8 +103,8 @@ MpiTransport::Request MpiTransport::start(Direction direction,
                                           Bytes bytes) {
   const DstrainMpiApi& api = library_->api();
   const auto count = static_cast<std::int32_t>(bytes);
-  const int other = place_.members[static_cast<std::size_t>(peer)];
-  const auto tag = static_cast<std::int32_t>(place_.group);
+  const int other = group_.members[static_cast<std::size_t>(peer)];
+  const auto tag = static_cast<std::int32_t>(group_.group);
   Request request = nullptr;
   const std::lock_guard lock(library_->lock());
   if (direction == Direction::send) {
@@ -117,8 +117,8 @@ MpiTransport::Request MpiTransport::start(Direction direction,
 
 Message MpiTransport::start_all(Direction direction, int peer, std::byte* memory, Bytes bytes) {
   auto message = std::make_unique<MpiMessage>(*this, direction);
-  for (Bytes at = 0; at < bytes; at += place_.piece_bytes) {
-    message->add(start(direction, peer, memory + at, std::min(place_.piece_bytes, bytes - at)));
+  for (Bytes at = 0; at < bytes; at += group_.piece_bytes) {
+    message->add(start(direction, peer, memory + at, std::min(group_.piece_bytes, bytes - at)));
   }
   return message;
 }
@@ -161,11 +161,11 @@ void MpiTransport::release(Request& request, Direction direction) noexcept {
 }
 
 std::unique_ptr<Transport> MpiTransport::split(const Subgroup& subgroup) {
-  Place place{{}, subgroup.rank, subgroup.group, place_.piece_bytes};
+  Group group{{}, subgroup.rank, subgroup.group, group_.piece_bytes};
   for (const int member : subgroup.members) {
-    place.members.push_back(place_.members[static_cast<std::size_t>(member)]);
+    group.members.push_back(group_.members[static_cast<std::size_t>(member)]);
   }
-  return std::make_unique<MpiTransport>(library_, std::move(place));
+  return std::make_unique<MpiTransport>(library_, std::move(group));
 }
 
 std::unique_ptr<Transport> make_mpi_transport(std::shared_ptr<MpiLibrary> library,
@@ -178,20 +178,20 @@ std::unique_ptr<Transport> make_mpi_transport(std::shared_ptr<MpiLibrary> librar
          library->api().size, options.size);
   }
   struct Own {
-    std::int64_t place;
+    std::int64_t mpi_rank;
     std::int64_t group;
   };
   Own own{library->api().rank, library->next_group};
-  MpiTransport::Place place{{}, options.rank, 0, options.piece_bytes};
+  MpiTransport::Group group{{}, options.rank, 0, options.piece_bytes};
   for (const std::string& text :
        store.gather("mpi/" + options.name, {options.rank, options.size},
                     {reinterpret_cast<const char*>(&own), sizeof(own)}, options.timeout_seconds)) {
-    DSTRAIN_CHECK(text.size() == sizeof(own), "{} bytes of a rank's place in MPI", text.size());
+    DSTRAIN_CHECK(text.size() == sizeof(own), "{} bytes of a rank's number in MPI", text.size());
     std::memcpy(&own, text.data(), sizeof(own));
-    place.members.push_back(static_cast<int>(own.place));
-    place.group = std::max(place.group, own.group);
+    group.members.push_back(static_cast<int>(own.mpi_rank));
+    group.group = std::max(group.group, own.group);
   }
-  return std::make_unique<MpiTransport>(std::move(library), std::move(place));
+  return std::make_unique<MpiTransport>(std::move(library), std::move(group));
 }
 
 }  // namespace dstrain::comm

@@ -69,16 +69,16 @@ std::unique_ptr<Communicator> make_nccl_communicator(NcclMember member) {
 
 NcclCommunicator::NcclCommunicator(NcclMember member)
     : member_(std::move(member)),
-      place_{member_.control->rank(), member_.control->size()},
+      own_{member_.control->rank(), member_.control->size()},
       connection_(member_.gpu),
-      watch_(member_.control->split({.color = 0, .key = place_.rank}),
+      watch_(member_.control->split({.color = 0, .key = own_.rank}),
              connection_,
              member_.timeout_seconds) {
   try {
     connect();
   } catch (const Error& error) {
     if (watch_.failure()->get() || member_.control->failure()) throw;  // found out, and spread
-    const std::string why = fmt::format("connecting rank {}: {}", place_.rank, error.what());
+    const std::string why = fmt::format("connecting rank {}: {}", own_.rank, error.what());
     watch_.fail_with({error.code(), why});
     member_.control->spread({error.code(), why});
     throw Error(error.code(), why);
@@ -88,11 +88,11 @@ NcclCommunicator::NcclCommunicator(NcclMember member)
 void NcclCommunicator::connect() {
   const ncclUniqueId id = agree_on_id(*member_.control);
   watch_.begin({Operation::join, DType::u8, 0, 0});
-  connection_.connect(id, place_);
+  connection_.connect(id, own_);
   watch_.end();
   if (const std::exception_ptr failed = watch_.failure()->get()) std::rethrow_exception(failed);
   void* words = nullptr;
-  DSTRAIN_CUDA_CHECK(cudaMalloc(&words, static_cast<std::size_t>(place_.size) * 8), "GPU {}",
+  DSTRAIN_CUDA_CHECK(cudaMalloc(&words, static_cast<std::size_t>(own_.size) * 8), "GPU {}",
                      member_.gpu);
   tail_ = UniqueHandle<DeviceWordsTraits>(static_cast<std::byte*>(words));
 }
@@ -107,7 +107,7 @@ NcclCommunicator::~NcclCommunicator() {
     watch_.leave();
     connection_.close();
   } catch (const Error& error) {
-    log_warning(fmt::format("rank {} leaves NCCL: {}", place_.rank, error.what()));
+    log_warning(fmt::format("rank {} leaves NCCL: {}", own_.rank, error.what()));
   }
 }
 
@@ -140,7 +140,7 @@ void NcclCommunicator::run(const Call& call, StreamView view, const Launch& laun
   } catch (const Error& error) {
     if (watch_.failure()->get()) return;  // which comes out of the stream
     const std::string why =
-        fmt::format("{} on rank {}: {}", to_string(call), place_.rank, error.what());
+        fmt::format("{} on rank {}: {}", to_string(call), own_.rank, error.what());
     watch_.fail_with({error.code(), why});
     throw Error(error.code(), why);
   }
@@ -194,13 +194,13 @@ void NcclCommunicator::sum_tail(const TensorView& tail, cudaStream_t stream) {
 }
 
 void NcclCommunicator::all_gather(TensorView shard, TensorView whole, StreamView stream) {
-  run(all_gather_call(shard, whole, place_), stream, [&](cudaStream_t handle) {
+  run(all_gather_call(shard, whole, own_), stream, [&](cudaStream_t handle) {
     gather_bytes({device_access(shard), device_access(whole)}, shard.bytes(), handle);
   });
 }
 
 void NcclCommunicator::reduce_scatter(TensorView whole, TensorView shard, StreamView stream) {
-  run(reduce_scatter_call(whole, shard, place_), stream, [&](cudaStream_t handle) {
+  run(reduce_scatter_call(whole, shard, own_), stream, [&](cudaStream_t handle) {
     sum({device_access(shard), device_access(whole)}, shard.numel(), whole.dtype(), handle);
   });
 }
@@ -216,7 +216,7 @@ void NcclCommunicator::all_reduce(TensorView values, StreamView stream) {
 }
 
 void NcclCommunicator::all_to_all(TensorView parts, TensorView received, StreamView stream) {
-  run(all_to_all_call(parts, received, place_), stream, [&](cudaStream_t handle) {
+  run(all_to_all_call(parts, received, own_), stream, [&](cudaStream_t handle) {
     const Bytes bytes = parts.bytes() / size();
     const auto count = static_cast<std::size_t>(bytes);
     connection_.call([&](const NcclCalls& calls) {
@@ -242,7 +242,7 @@ void NcclCommunicator::all_to_all(TensorView parts, TensorView received, StreamV
 }
 
 void NcclCommunicator::broadcast(TensorView values, int root, StreamView stream) {
-  run(broadcast_call(values, root, place_), stream, [&](cudaStream_t handle) {
+  run(broadcast_call(values, root, own_), stream, [&](cudaStream_t handle) {
     connection_.call([&](const NcclCalls& calls) {
       DSTRAIN_NCCL_CHECK(calls, ncclBroadcast, device_access(values), device_access(values),
                          bytes_of(values), ncclUint8, root, calls.comm, handle);
@@ -251,7 +251,7 @@ void NcclCommunicator::broadcast(TensorView values, int root, StreamView stream)
 }
 
 void NcclCommunicator::send(TensorView values, int target, StreamView stream) {
-  run(send_call(values, target, place_), stream, [&](cudaStream_t handle) {
+  run(send_call(values, target, own_), stream, [&](cudaStream_t handle) {
     connection_.call([&](const NcclCalls& calls) {
       DSTRAIN_NCCL_CHECK(calls, ncclSend, device_access(values), bytes_of(values), ncclUint8,
                          target, calls.comm, handle);
@@ -260,7 +260,7 @@ void NcclCommunicator::send(TensorView values, int target, StreamView stream) {
 }
 
 void NcclCommunicator::receive(TensorView values, int source, StreamView stream) {
-  run(receive_call(values, source, place_), stream, [&](cudaStream_t handle) {
+  run(receive_call(values, source, own_), stream, [&](cudaStream_t handle) {
     connection_.call([&](const NcclCalls& calls) {
       DSTRAIN_NCCL_CHECK(calls, ncclRecv, device_access(values), bytes_of(values), ncclUint8,
                          source, calls.comm, handle);

@@ -30,8 +30,8 @@ class NcclCommunicator final : public Communicator {
   /// Leaves the group; while an exception passes it aborts instead, for this rank alone.
   ~NcclCommunicator() override;
 
-  [[nodiscard]] int rank() const override { return place_.rank; }
-  [[nodiscard]] int size() const override { return place_.size; }
+  [[nodiscard]] int rank() const override { return own_.rank; }
+  [[nodiscard]] int size() const override { return own_.size; }
   [[nodiscard]] SumOrder sum_order() const override { return SumOrder::library; }
   void all_gather(TensorView shard, TensorView whole, StreamView stream) override;
   void reduce_scatter(TensorView whole, TensorView shard, StreamView stream) override;
@@ -65,7 +65,7 @@ class NcclCommunicator final : public Communicator {
   void sum_tail(const TensorView& tail, cudaStream_t stream);
 
   NcclMember member_;
-  CallPlace place_;
+  GroupRank own_;
   NcclConnection connection_;
   NcclWatch watch_;
   UniqueHandle<DeviceWordsTraits> tail_;             ///< an element of any type for each rank

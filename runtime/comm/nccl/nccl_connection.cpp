@@ -46,7 +46,7 @@ NcclConnection::~NcclConnection() {
   abort();
 }
 
-void NcclConnection::connect(const ncclUniqueId& id, CallPlace place) {
+void NcclConnection::connect(const ncclUniqueId& id, GroupRank own) {
   cuda::use_gpu(gpu_);
   {
     const std::lock_guard lock(mutex_);
@@ -54,8 +54,7 @@ void NcclConnection::connect(const ncclUniqueId& id, CallPlace place) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     const NcclApi& api = nccl().value();
-    const ncclResult_t result =
-        api.ncclCommInitRankConfig(&comm_, place.size, id, place.rank, &config);
+    const ncclResult_t result = api.ncclCommInitRankConfig(&comm_, own.size, id, own.rank, &config);
     NcclCalls{api, comm_}.require(result, "ncclCommInitRankConfig");
   }
   settle("ncclCommInitRankConfig", Deadline::after(no_limit_seconds));

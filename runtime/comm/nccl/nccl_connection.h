@@ -29,7 +29,7 @@ class NcclConnection {
   ~NcclConnection();
 
   /// Returns once all ranks are connected, or abort() has been called. Throws Error{comm}.
-  void connect(const ncclUniqueId& id, CallPlace place);
+  void connect(const ncclUniqueId& id, GroupRank own);
   /// Gives NcclCalls to `launch` and returns once what that has called lies on its streams; does
   /// nothing, or no more, after abort(). Throws Error{comm}.
   template <class Launch>

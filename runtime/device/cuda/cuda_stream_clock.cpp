@@ -82,25 +82,25 @@ double CudaStreamClock::error_seconds() const {
   return error_seconds_;
 }
 
-void CudaStreamClock::record(Place& place, StreamView stream) {
+void CudaStreamClock::record(StampedEvent& stamped, StreamView stream) {
   use_gpu(ordinal_);
-  if (!place.event) place.event = make_event();
-  place.anchor = anchor_;
-  DSTRAIN_CUDA_CHECK(cudaEventRecord(place.event.get(), cuda_stream(stream).handle()), timed,
+  if (!stamped.event) stamped.event = make_event();
+  stamped.anchor = anchor_;
+  DSTRAIN_CUDA_CHECK(cudaEventRecord(stamped.event.get(), cuda_stream(stream).handle()), timed,
                      ordinal_);
 }
 
 StreamClock::Stamp CudaStreamClock::stamp(StreamView stream) noexcept {
   const std::lock_guard lock(mutex_);
-  Stamp stamp = places_.size();
+  Stamp stamp = stamped_.size();
   try {
     if (free_.empty()) {
-      places_.emplace_back();
+      stamped_.emplace_back();
     } else {
       stamp = free_.back();
       free_.pop_back();
     }
-    record(places_[stamp], stream);
+    record(stamped_[stamp], stream);
   } catch (...) {
     if (!failure_) failure_ = std::current_exception();
   }
@@ -110,7 +110,7 @@ StreamClock::Stamp CudaStreamClock::stamp(StreamView stream) noexcept {
 /// Under the lock. After a failure a stamp may have no event.
 cudaEvent_t CudaStreamClock::event_of(Stamp stamp) const {
   if (failure_) std::rethrow_exception(failure_);
-  return places_[stamp].event.get();
+  return stamped_[stamp].event.get();
 }
 
 std::optional<double> CudaStreamClock::seconds(Stamp stamp) {
@@ -121,10 +121,10 @@ std::optional<double> CudaStreamClock::seconds(Stamp stamp) {
   if (reached != cudaSuccess) {
     fail_call(reached, "cudaEventQuery", fmt::format(timed, ordinal_));
   }
-  Place& place = places_[stamp];
-  const double since = seconds_between(place.anchor->event, place.event);
-  const double seconds = place.anchor->seconds + since;
-  place.anchor = nullptr;
+  StampedEvent& stamped = stamped_[stamp];
+  const double since = seconds_between(stamped.anchor->event, stamped.event);
+  const double seconds = stamped.anchor->seconds + since;
+  stamped.anchor = nullptr;
   free_.push_back(stamp);
   return seconds;
 }

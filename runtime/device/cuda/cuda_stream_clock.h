@@ -32,7 +32,7 @@ class CudaStreamClock final : public StreamClock {
     double seconds = 0;        ///< by the host's clock
     double error_seconds = 0;  ///< of that, at most
   };
-  struct Place {
+  struct StampedEvent {
     EventHandle event;
     std::shared_ptr<const Anchor> anchor;  ///< the last one before the event was recorded
   };
@@ -40,7 +40,7 @@ class CudaStreamClock final : public StreamClock {
   std::shared_ptr<Anchor> unused_anchor();
   void measure(Anchor& anchor) const;
   [[nodiscard]] double seconds_between(const EventHandle& first, const EventHandle& second) const;
-  void record(Place& place, StreamView stream);
+  void record(StampedEvent& stamped, StreamView stream);
   cudaEvent_t event_of(Stamp stamp) const;
 
   int ordinal_;
@@ -50,7 +50,7 @@ class CudaStreamClock final : public StreamClock {
   std::vector<std::shared_ptr<Anchor>> anchors_;
   std::shared_ptr<const Anchor> anchor_;  ///< the last one
   double error_seconds_ = 0;
-  std::vector<Place> places_;
+  std::vector<StampedEvent> stamped_;
   std::vector<Stamp> free_;
   std::exception_ptr failure_;  ///< the first of stamp()
 };

@@ -7,7 +7,7 @@
 namespace dstrain::cuda {
 
 /// What a rank tells the others before they connect their GPUs.
-struct GpuPlace {
+struct GpuIdentity {
   int ordinal = 0;       ///< by which CUDA knows the GPU in the rank's process
   std::string gpu;       ///< its UUID
   std::string slot;      ///< its machine, and where it sits there on the bus
@@ -15,13 +15,13 @@ struct GpuPlace {
 };
 
 /// Of the GPU that a process computes on.
-GpuPlace place_of_gpu(int ordinal, std::string obstacle);
+GpuIdentity identity_of_gpu(int ordinal, std::string obstacle);
 
 /// Those of all ranks, by rank. Collective.
-std::vector<GpuPlace> gather_places(const GpuPlace& own, comm::ControlGroup& control);
+std::vector<GpuIdentity> gather_identities(const GpuIdentity& own, comm::ControlGroup& control);
 
 /// Why NCCL cannot connect these ranks, the same on each of them; empty: it can. Each needs NCCL,
 /// and a GPU of its own: instances of one GPU (MIG) are no two.
-std::string obstacle_to_nccl(const std::vector<GpuPlace>& places);
+std::string obstacle_to_nccl(const std::vector<GpuIdentity>& gpus);
 
 }  // namespace dstrain::cuda

@@ -10,25 +10,25 @@ namespace dstrain {
 /// makes it, and the file is gone with that process's object; the others wait for it.
 /// DSTRAIN_TOKEN_DIRECTORY names another directory. Of @p job letters, digits, "-" and "." stay,
 /// all else becomes "_".
-class TokenFile {
+class JobTokenFile {
  public:
   /// Makes a random token, in place of one that is there. Throws Error{usage} where no directory is
   /// to be had, Error{io}, Error{input} when others may read or write the directory.
-  static TokenFile create(const std::string& job);
+  static JobTokenFile create(const std::string& job);
   /// Reads it as soon as it is there. Throws Error{timeout} that names the file, Error{input} for
   /// one that somebody else owns, writes or reads.
-  static TokenFile wait_for(const std::string& job, double timeout_seconds);
-  TokenFile(const TokenFile&) = delete;
-  TokenFile& operator=(const TokenFile&) = delete;
-  TokenFile(TokenFile&& other) noexcept
+  static JobTokenFile wait_for(const std::string& job, double timeout_seconds);
+  JobTokenFile(const JobTokenFile&) = delete;
+  JobTokenFile& operator=(const JobTokenFile&) = delete;
+  JobTokenFile(JobTokenFile&& other) noexcept
       : path_(std::exchange(other.path_, {})), token_(std::move(other.token_)) {}
-  TokenFile& operator=(TokenFile&&) = delete;
-  ~TokenFile();
+  JobTokenFile& operator=(JobTokenFile&&) = delete;
+  ~JobTokenFile();
 
   [[nodiscard]] const std::string& token() const { return token_; }
 
  private:
-  TokenFile(std::filesystem::path path, std::string token)
+  JobTokenFile(std::filesystem::path path, std::string token)
       : path_(std::move(path)), token_(std::move(token)) {}
 
   std::filesystem::path path_;  ///< to be removed; empty: somebody else's

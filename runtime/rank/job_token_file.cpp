@@ -1,4 +1,4 @@
-#include "runtime/rank/token_file.h"
+#include "runtime/rank/job_token_file.h"
 
 #include <array>
 #include <cctype>
@@ -87,7 +87,7 @@ fs::path token_path(const std::string& job) {
   return token_directory() / file_name(job);
 }
 
-TokenFile TokenFile::create(const std::string& job) {
+JobTokenFile JobTokenFile::create(const std::string& job) {
   const fs::path path = token_path(job);
   make_directory(path.parent_path());
   std::string token = to_hex(random_bytes<token_bytes>());
@@ -105,7 +105,7 @@ TokenFile TokenFile::create(const std::string& job) {
   fail_errno(code, fmt::format("write {}", path.string()));
 }
 
-TokenFile TokenFile::wait_for(const std::string& job, double timeout_seconds) {
+JobTokenFile JobTokenFile::wait_for(const std::string& job, double timeout_seconds) {
   const fs::path path = token_path(job);
   make_directory(path.parent_path());
   Deadline deadline = Deadline::after(timeout_seconds);
@@ -121,7 +121,7 @@ TokenFile TokenFile::wait_for(const std::string& job, double timeout_seconds) {
        path.string(), timeout_seconds, env::token);
 }
 
-TokenFile::~TokenFile() {
+JobTokenFile::~JobTokenFile() {
   if (!path_.empty()) ::unlink(path_.c_str());
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/rank/token_file.h"
+#include "runtime/rank/job_token_file.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -33,50 +33,51 @@ fs::perms permissions(const fs::path& path) {
   return fs::status(path).permissions();
 }
 
-TEST_CASE("TokenFile: one makes it and the others find it", "[base]") {
+TEST_CASE("JobTokenFile: one makes it and the others find it", "[base]") {
   const TokenDirectory directory;
   const std::string job = "cluster-17.0-";
   const fs::path path = token_path(job);
   auto waiting =
-      std::async(std::launch::async, [&] { return TokenFile::wait_for(job, 240).token(); });
+      std::async(std::launch::async, [&] { return JobTokenFile::wait_for(job, 240).token(); });
   {
-    const TokenFile file = TokenFile::create(job);
+    const JobTokenFile file = JobTokenFile::create(job);
     CHECK(file.token().size() == 32);
     CHECK(waiting.get() == file.token());
     CHECK(permissions(path) == (fs::perms::owner_read | fs::perms::owner_write));
     CHECK(permissions(path.parent_path()) == fs::perms::owner_all);
-    CHECK(TokenFile::create(job).token() != file.token());
+    CHECK(JobTokenFile::create(job).token() != file.token());
   }
   CHECK(fs::is_empty(path.parent_path()));
 }
 
-TEST_CASE("TokenFile: what others could have written or read is refused", "[base]") {
+TEST_CASE("JobTokenFile: what others could have written or read is refused", "[base]") {
   const TokenDirectory directory;
   const fs::path path = token_path("a/b");
   CHECK(path.filename() == "a_b.token");
-  const TokenFile file = TokenFile::create("a/b");
+  const JobTokenFile file = JobTokenFile::create("a/b");
   const fs::path subject = GENERATE(true, false) ? path : path.parent_path();
   fs::permissions(subject, fs::perms::group_read, fs::perm_options::add);
-  CHECK_THROWS_WITH(TokenFile::wait_for("a/b", 240),
+  CHECK_THROWS_WITH(JobTokenFile::wait_for("a/b", 240),
                     ContainsSubstring("chmod go= " + subject.string()));
   if (subject != path) {
-    CHECK_THROWS_WITH(TokenFile::create("a/b"), ContainsSubstring("chmod go= " + subject.string()));
+    CHECK_THROWS_WITH(JobTokenFile::create("a/b"),
+                      ContainsSubstring("chmod go= " + subject.string()));
   }
 }
 
-TEST_CASE("TokenFile: a link is not followed and half a token is none", "[base]") {
+TEST_CASE("JobTokenFile: a link is not followed and half a token is none", "[base]") {
   const TokenDirectory directory;
   const fs::path path = token_path("job");
   fs::create_directory(path.parent_path());
   fs::permissions(path.parent_path(), fs::perms::owner_all);
   SECTION("link") {
     fs::create_symlink("/etc/hostname", path);
-    CHECK_THROWS_WITH(TokenFile::wait_for("job", 240), ContainsSubstring(path.string()));
+    CHECK_THROWS_WITH(JobTokenFile::wait_for("job", 240), ContainsSubstring(path.string()));
   }
   SECTION("half") {
     std::ofstream(path) << "half";
     fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
-    CHECK_THROWS_WITH(TokenFile::wait_for("job", 0.1),
+    CHECK_THROWS_WITH(JobTokenFile::wait_for("job", 0.1),
                       ContainsSubstring("did not appear") && ContainsSubstring("DSTRAIN_TOKEN"));
   }
 }
