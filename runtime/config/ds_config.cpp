@@ -1,6 +1,9 @@
 #include "runtime/config/ds_config.h"
 
+#include <algorithm>
+
 #include "runtime/base/error.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/config/foreign_remedies.h"
 #include "runtime/config/json_reader.h"
 #include "runtime/config/schema_check.h"
@@ -21,13 +24,44 @@ void refuse_yaml(std::string_view text, const std::string& file) {
        accelerate_yaml);
 }
 
+/// PowerShell writes its output so.
+void refuse_wide(std::string_view text, const std::string& file) {
+  if (!text.starts_with("\xff\xfe") && !text.starts_with("\xfe\xff")) return;
+  const std::filesystem::path path(file);
+  fail(ErrorCode::config, "{}: is UTF-16; make it UTF-8: iconv -f UTF-16 -t UTF-8 {} > {}", file,
+       shell_path(file), shell_path((path.parent_path() / path.stem()).string() + "-utf8.json"));
+}
+
+/// Other programs' files in JSON, of which no key is DeepSpeed's.
+void refuse_other_programs(const JsonValue& root, const std::string& file) {
+  const auto has = [&](std::string_view key) {
+    return std::ranges::find(root.members, key, &JsonMember::key) != root.members.end();
+  };
+  if (has("compute_environment") || has("distributed_type")) {
+    fail(ErrorCode::config, "{}: is accelerate's configuration, not DeepSpeed's; {}", file,
+         accelerate_options);
+  }
+  if (has("model_type") && has("architectures")) {
+    fail(ErrorCode::config,
+         "{}: is the configuration of a model, not DeepSpeed's; give its directory as train "
+         "--config_name, or with its weights as --model_name_or_path",
+         file);
+  }
+  if (has("peft_type")) {
+    fail(ErrorCode::config,
+         "{}: is the configuration of an adapter, not DeepSpeed's; LoRA is not implemented", file);
+  }
+}
+
 }  // namespace
 
 DsConfig DsConfig::parse(std::string text, const std::string& file) {
   DsConfig config;
   config.problems_ = Problems(file);
+  refuse_wide(text, file);
   refuse_yaml(text, file);
   const JsonValue root = read_json(text, config.problems_);
+  refuse_other_programs(root, file);
   CheckedConfig checked = check_against_schema(root, config.problems_);
   config.values_ = std::move(checked.values);
   config.faulty_ = std::move(checked.faulty);

@@ -22,7 +22,13 @@ std::string tell_scheduler_kwargs(const std::string& value, const TrainOptions& 
 /// --finetuning_type lora
 std::string tell_finetuning_type(const std::string& value, const TrainOptions& options);
 
-/// What accelerate's YAML says, as it is typed here.
+/// What accelerate's configuration says, as it is typed here; accelerate_yaml: that in YAML.
+inline constexpr std::string_view accelerate_options =
+    "type its options: num_processes is --num_gpus, num_machines --num_nodes, mixed_precision "
+    "train "
+    "--bf16, zero_stage train --zero_stage, gradient_clipping train --max_grad_norm, and "
+    "offloading "
+    "is a part of train --deepspeed FILE";
 inline constexpr std::string_view accelerate_yaml =
     "YAML is not read; type its options: num_processes is --num_gpus, num_machines --num_nodes, "
     "mixed_precision train --bf16, zero_stage train --zero_stage, gradient_clipping train "

@@ -24,6 +24,9 @@ class Reader {
       if (!scanner_.at_end()) scanner_.unexpected("nothing after the closing }");
       return root;
     }
+    if (c == '[' && scanner_.peek(1) == '{') {
+      scanner_.stop(scanner_.position(), "expected an object, got a list; without the brackets");
+    }
     if (c != '"' && !begins_word(c)) scanner_.unexpected("{ and a JSON object");
     JsonValue root;
     root.kind = JsonValue::Kind::object;

@@ -9,6 +9,7 @@
 #include "runtime/config/schedule_settings.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/suggest.h"
+#include "runtime/config/train_flags.h"
 #include "runtime/rules/registry.h"
 
 namespace dstrain::config {
@@ -126,6 +127,18 @@ std::string why_not(const Family& family, const std::string& name) {
   if (lower_case(name).find("cpu") != std::string::npos) {
     return fmt::format("unknown type \"{}\"; use {}, where it runs is chosen elsewhere", name,
                        built_names(family));
+  }
+  // "torch.optim.AdamW", and the Trainer's names for AdamW.
+  const std::string tail = name.substr(name.rfind('.') + 1);
+  const auto named = [&](const NativeType& native) {
+    return native.built && lower_case(native.name) == lower_case(tail);
+  };
+  const auto other = std::ranges::find_if(family.natives, named);
+  const bool trainers = family.section == "optimizer" &&
+                        !spelled_word(name, split_choices(find_flag("optim")->choices)).empty();
+  if (trainers || other != family.natives.end()) {
+    return fmt::format("unknown type \"{}\"; did you mean \"{}\"?", name,
+                       trainers ? "AdamW" : other->name);
   }
   std::vector<std::string_view> names(family.from_torch.begin(), family.from_torch.end());
   for (const NativeType& native : family.natives) names.insert(names.begin(), native.name);
@@ -250,6 +263,34 @@ bool names_unbuilt_type(std::string_view section, const JsonValue& object) {
   const auto native = std::ranges::find_if(family->natives, named, &NativeType::name);
   return native != family->natives.end() ? !native->built
                                          : std::ranges::any_of(family->from_torch, named);
+}
+
+std::string instead_of_type(std::string_view section, const std::string& word) {
+  const Family& family = *std::ranges::find(families(), section, &Family::section);
+  const bool schedules = section == "scheduler";
+  const std::vector<std::string_view> options =
+      split_choices(find_flag(schedules ? "lr_scheduler_type" : "optim")->choices);
+  if (lower_case(word) == "auto") {
+    return fmt::format("; leave it out: --{} chooses it",
+                       schedules ? "lr_scheduler_type" : "optim");
+  }
+  const std::string_view known = canonical_word(*find_key(fmt::format("{}.type", section)), word);
+  const NativeType* const type = find_type(family, std::string(known.empty() ? word : known));
+  if (type != nullptr && type->built) {
+    std::string params;
+    for (const std::string_view param : split_choices(type->required)) {
+      const bool automatic = find_key(fmt::format("{}.params.{}", section, param))->automatic;
+      params += fmt::format("{}\"{}\": {}", params.empty() ? "" : ", ", param,
+                            automatic ? "\"auto\"" : "NUMBER");
+    }
+    return fmt::format("; write {{\"type\": \"{}\"{}}}", type->name,
+                       params.empty() ? "" : fmt::format(", \"params\": {{{}}}", params));
+  }
+  if (type == nullptr && !spelled_word(word, options).empty()) {
+    return fmt::format("; leave it out and type {} {}",
+                       schedules ? "--lr_scheduler_type" : "--optim", spelled_word(word, options));
+  }
+  return fmt::format("; its \"type\" is named in an object: {}", why_not(family, word));
 }
 
 void check_types(const CheckedValues& values, Problems& problems) {

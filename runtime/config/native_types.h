@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "runtime/config/schema_check.h"
@@ -25,6 +26,10 @@ std::span<const std::string_view> torch_schedulers();
 /// Whether `section`, optimizer or scheduler, names a type that DeepSpeed or torch has and dstrain
 /// has not, so that nothing can be said of its parameters.
 bool names_unbuilt_type(std::string_view section, const JsonValue& object);
+
+/// What to write where `word` stands in place of the section, optimizer or scheduler, "; write
+/// ...".
+std::string instead_of_type(std::string_view section, const std::string& word);
 
 /// Checks optimizer and scheduler: the type is known and built, its parameters belong to it, and
 /// those with a shape of their own (betas) are right.

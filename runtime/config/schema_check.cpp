@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <functional>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/base/shell_word.h"
 #include "runtime/config/choice.h"
 #include "runtime/config/native_types.h"
 #include "runtime/config/suggest.h"
@@ -48,13 +50,30 @@ bool is_remark(const JsonMember& member) {
   return marked || (member.value.is(Kind::string) && lower_case(member.key) == "comment");
 }
 
+/// ".deepspeed", the way in jq to the object with keys of the top level that an unknown key holds,
+/// right there or in another object; empty: it holds none.
+std::string way_to_wrapped(const JsonMember& member) {
+  const bool plain = member.key.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyz"
+                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == std::string::npos;
+  if (!plain) return {};
+  for (const JsonMember& inner : member.value.members) {
+    const std::string& key = inner.key;
+    const bool known = key.find('.') == std::string::npos &&
+                       (find_key(key) != nullptr || find_alias(key) != nullptr);
+    if (known) return "." + member.key;
+    if (const std::string way = way_to_wrapped(inner); !way.empty()) return "." + member.key + way;
+  }
+  return {};
+}
+
 /// What the user may have meant by an unknown key: what to say, and the paths.
 struct Advice {
   std::string text;
   std::vector<std::string> meant;
 };
 
-/// Other libraries' names for the parameters of optimizers and schedulers.
+/// Other libraries' names for sections and for the parameters of optimizers and schedulers.
 std::string_view renamed(std::string_view section, std::string_view key) {
   struct Name {
     std::string_view section, key, own;
@@ -62,6 +81,10 @@ std::string_view renamed(std::string_view section, std::string_view key) {
   constexpr std::string_view optimizer = "optimizer.params";
   constexpr std::string_view scheduler = "scheduler.params";
   constexpr std::array names{
+      Name{"", "zero", "zero_optimization"},
+      Name{"", "zero_config", "zero_optimization"},
+      Name{"", "lr_scheduler", "scheduler"},
+      Name{"", "per_device_train_batch_size", "train_micro_batch_size_per_gpu"},
       Name{optimizer, "learning_rate", "lr"},
       Name{optimizer, "epsilon", "eps"},
       Name{optimizer, "adam_epsilon", "eps"},
@@ -161,6 +184,7 @@ class Checker {
             std::string_view spelled,
             bool open) {
     const bool unbuilt = names_unbuilt_type(section, object);
+    if (section.empty()) root_ = &object;
     for (const JsonMember& member : object.members) {
       const std::string written = joined(spelled, member.key);
       std::string path = joined(section, member.key);
@@ -222,6 +246,7 @@ class Checker {
                std::string_view section,
                const std::string& written,
                bool open) {
+    if (section.empty() && wrapped(member)) return;
     const std::string likely = suggest(member.key, names_in(section));
     if (open && likely.empty()) {
       problems_.warn(member.position, written, "is not checked: the keys of this section vary");
@@ -239,6 +264,28 @@ class Checker {
       const Alias* const alias = find_alias(path);
       faulty_.emplace(alias == nullptr ? path : alias->canonical);
     }
+  }
+
+  /// Tells of a whole configuration in one more object.
+  bool wrapped(const JsonMember& member) {
+    const std::string way = way_to_wrapped(member);
+    if (way.empty()) return false;
+    const bool alone = std::ranges::none_of(root_->members, [](const JsonMember& other) {
+      return find_key(other.key) != nullptr || find_alias(other.key) != nullptr;
+    });
+    const std::string program =
+        alone ? way : shell_quote(fmt::format("del(.{}) + {}", member.key, way));
+    const std::filesystem::path file(problems_.file());
+    const std::string target = (file.parent_path() / file.stem()).string() + "-inner.json";
+    const std::string command =
+        fmt::format(": jq {} {} > {}", program, shell_path(file.string()), shell_path(target));
+    problems_.add(member.position, member.key,
+                  fmt::format("holds {}, which belong at the top level; {}{}",
+                              alone ? "the configuration's keys" : "keys",
+                              alone ? "give that object alone" : "put them there",
+                              file.extension().empty() ? "" : command));
+    for (const Key& key : all_keys()) faulty_.emplace(key.path);
+    return true;
   }
 
   /// Why the value would be refused at this path too, so that nobody has to try; else empty.
@@ -283,6 +330,7 @@ class Checker {
   }
 
   Problems& problems_;
+  const JsonValue* root_ = nullptr;
   CheckedValues values_;
   std::set<std::string, std::less<>> faulty_;
   std::map<std::string, std::string> spellings_;  // canonical path -> as first written

@@ -10,6 +10,7 @@
 
 #include "runtime/base/number.h"
 #include "runtime/config/choice.h"
+#include "runtime/config/native_types.h"
 #include "runtime/config/suggest.h"
 
 namespace dstrain::config {
@@ -106,12 +107,38 @@ std::string instead_of_truth(const Key& key, bool truth) {
   return truth ? "" : "; leave it out";
 }
 
+/// The ZeRO stage that a number or a word stands for, 2, "2", "zero2" or "stage_2"; -1: none.
+int stage_of(const std::string& word) {
+  const std::size_t digit = word.find_last_not_of("0123");
+  const std::string name = lower_case(word.substr(0, digit == word.npos ? 0 : digit + 1));
+  constexpr std::array<std::string_view, 7> names{"",      "zero",   "zero-", "zero_",
+                                                  "stage", "stage_", "stage-"};
+  const bool named = std::ranges::find(names, name) != names.end();
+  return named && word.size() == name.size() + 1 ? word.back() - '0' : -1;
+}
+
 /// What to write instead of a word or a number in place of a section.
-std::string instead_of_section(const Key& key, const std::string& word) {
+std::string instead_of_section(const Key& key, const JsonValue& value) {
+  const std::string& word = value.text;
+  if (key.path == "zero_optimization" && stage_of(word) >= 0) {
+    return fmt::format("; write {{\"stage\": {}}}", stage_of(word));
+  }
+  if (!value.is(Kind::string)) {
+    const bool truth = value.integer == 1;
+    return truth || value.integer == 0 ? instead_of_truth(key, truth) : "";
+  }
+  if (key.path == "optimizer" || key.path == "scheduler") return instead_of_type(key.path, word);
+  const std::string small = lower_case(word);
+  if (small == "true" || small == "false") return instead_of_truth(key, small == "true");
+  const Key* const enabled = find_key(fmt::format("{}.enabled", key.path));
+  if (small == "auto") {
+    return enabled != nullptr && enabled->automatic ? R"(; write {"enabled": "auto"})"
+                                                    : "; leave it out";
+  }
   const Key* const device = find_key(fmt::format("{}.device", key.path));
   if (device == nullptr || spelled_word(word, split_choices(device->choices)).empty()) return {};
   return fmt::format("; write {{\"device\": \"{}\"{}}}", word,
-                     lower_case(word) == "nvme" ? R"(, "nvme_path": "DIR")" : "");
+                     small == "nvme" ? R"(, "nvme_path": "DIR")" : "");
 }
 
 /// What to write instead of a value of another type: of a boolean or a word in place of a section,
@@ -124,8 +151,16 @@ std::string instead(const JsonValue& value, const Key& key) {
   if (type == KeyType::section && value.is(Kind::boolean)) {
     return instead_of_truth(key, value.boolean);
   }
+  if (type == KeyType::section && (value.is(Kind::string) || value.is(Kind::number))) {
+    return instead_of_section(key, value);
+  }
+  if (type == KeyType::section && value.is(Kind::array) && value.elements.size() == 1) {
+    const JsonValue& only = value.elements.front();
+    return only.is(Kind::object) ? "; without the brackets" : instead_of_section(key, only);
+  }
   if (!value.is(Kind::string)) return {};
-  if (type == KeyType::section) return instead_of_section(key, value.text);
+  const bool numbers = value.text.find_first_not_of("0123456789.e-, ") == std::string::npos;
+  if (type == KeyType::list && numbers) return fmt::format("; write [{}]", value.text);
   if (key.path == "fp16.loss_scale" && lower_case(value.text) == "dynamic") {
     return "; write 0: the scale is then dynamic";
   }
@@ -136,11 +171,15 @@ std::string instead(const JsonValue& value, const Key& key) {
   }
   const bool numeric = number.has_value();
   const bool wants_number = type == KeyType::integer || type == KeyType::number;
-  const bool logical = value.text == "true" || value.text == "false";
+  const std::string small = lower_case(value.text);
+  const bool logical = small == "true" || small == "false";
   const bool quoted =
       (numeric && wants_number && *number >= key.minimum && *number <= key.maximum) ||
       (logical && type == KeyType::boolean);
-  return quoted ? fmt::format("; without the quotes: {}", value.text) : std::string{};
+  if (quoted) return fmt::format("; without the quotes: {}", numeric ? value.text : small);
+  const bool has_unit =
+      wants_number && !value.text.empty() && value.text[0] >= '0' && value.text[0] <= '9';
+  return has_unit ? "; write a number without a unit" : "";
 }
 
 std::string choice_list(std::string_view choices) {

@@ -135,7 +135,9 @@ TEST_CASE("Advice: what is written for a section is taken", "[config][advice]") 
   int written = 0;
   for (const Key& key : all_keys()) {
     if (key.type != KeyType::section) continue;
-    for (const std::string value : {"true", "false", "\"nvme\"", "\"cpu\"", "\"gpu\""}) {
+    for (const std::string value :
+         {"true", "false", "\"nvme\"", "\"cpu\"", "\"gpu\"", "\"auto\"", "\"true\"", "0", "1", "3",
+          "\"zero2\"", "\"AdamW\"", "\"lion\"", "\"WarmupLR\"", "\"WarmupCosineLR\""}) {
       const std::string told = outcome(nested(key.path, value));
       CAPTURE(key.path, value, told);
       const std::size_t at = told.find("; write {");
@@ -144,7 +146,8 @@ TEST_CASE("Advice: what is written for a section is taken", "[config][advice]") 
       const std::string object = told.substr(at + 8, told.rfind('}') + 1 - (at + 8));
       CHECK_FALSE(is_error(outcome(nested(key.path, object))));
       const bool stage = contains(object, "device");
-      const bool elastic = key.path == "elasticity" && value == "true";  // and decides the batch
+      // And decides the batch.
+      const bool elastic = key.path == "elasticity" && contains(object, "\"enabled\": true");
       const Arguments batch = elastic ? Arguments{} : Arguments{"--batch_size", "1"};
       const std::string then = error_of(nested(key.path, object), batch);
       if (!stage) CHECK(then == "no error");

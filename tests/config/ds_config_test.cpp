@@ -66,7 +66,80 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
        "ds.json:1:33: zero_optimization.stage: must be between 0 and 3, got 4"},
       {R"({"gradient_clipping": -1})",
        "ds.json:1:23: gradient_clipping: must be at least 0, got -1"},
-      {R"({"zero_optimization": 3})", "ds.json:1:23: zero_optimization: expected an object, got 3"},
+      {R"({"zero_optimization": 3})",
+       R"(ds.json:1:23: zero_optimization: expected an object, got 3; write {"stage": 3})"},
+      {R"({"zero_optimization": 7})", "ds.json:1:23: zero_optimization: expected an object, got 7"},
+      {R"({"zero_optimization": "stage_2"})",
+       R"(ds.json:1:23: zero_optimization: expected an object, got "stage_2"; write {"stage": 2})"},
+      {R"({"fp16": "auto"})",
+       R"(ds.json:1:10: fp16: expected an object, got "auto"; write {"enabled": "auto"})"},
+      {R"({"bf16": "true"})",
+       R"(ds.json:1:10: bf16: expected an object, got "true"; write {"enabled": true})"},
+      {R"({"bf16": 1})",
+       R"(ds.json:1:10: bf16: expected an object, got 1; write {"enabled": true})"},
+      {R"({"activation_checkpointing": "auto"})",
+       R"(ds.json:1:30: activation_checkpointing: expected an object, got "auto"; leave it out)"},
+      {R"({"optimizer": "adamw"})",
+       R"(ds.json:1:15: optimizer: expected an object, got "adamw"; write {"type": "AdamW"})"},
+      {R"({"optimizer": "auto"})",
+       R"(ds.json:1:15: optimizer: expected an object, got "auto"; leave it out: --optim chooses )"
+       "it"},
+      {R"({"optimizer": "adamw_torch"})",
+       R"(ds.json:1:15: optimizer: expected an object, got "adamw_torch"; leave it out and type )"
+       "--optim adamw_torch"},
+      {R"({"optimizer": "SGD"})",
+       R"(ds.json:1:15: optimizer: expected an object, got "SGD"; its "type" is named in an )"
+       R"(object: "SGD" is not implemented; use Adam, AdamW, Lamb or Lion)"},
+      {R"({"scheduler": "WarmupDecayLR"})",
+       R"(ds.json:1:15: scheduler: expected an object, got "WarmupDecayLR"; write {"type": )"
+       R"("WarmupDecayLR", "params": {"total_num_steps": "auto"}})"},
+      {R"({"scheduler": "cosine"})",
+       R"(ds.json:1:15: scheduler: expected an object, got "cosine"; leave it out and type )"
+       "--lr_scheduler_type cosine"},
+      {R"({"optimizer": [{"type": "AdamW"}]})",
+       "ds.json:1:15: optimizer: expected an object, got a list; without the brackets"},
+      {R"({"zero_optimization": {"stage": 3, "offload_param": ["cpu"]}})",
+       R"(ds.json:1:53: zero_optimization.offload_param: expected an object, got a list; write )"
+       R"({"device": "cpu"})"},
+      {R"([{"bf16": {"enabled": true}}])",
+       "ds.json:1:1: expected an object, got a list; without the brackets"},
+      {R"({"optimizer": {"type": "torch.optim.AdamW"}})",
+       R"(ds.json:1:24: optimizer.type: unknown type "torch.optim.AdamW"; did you mean "AdamW"?)"},
+      {R"({"optimizer": {"type": "adamw_torch"}})",
+       R"(ds.json:1:24: optimizer.type: unknown type "adamw_torch"; did you mean "AdamW"?)"},
+      {R"({"optimizer": {"type": "Adam", "params": {"betas": "0.9, 0.95"}}})",
+       R"(ds.json:1:52: optimizer.params.betas: expected a list, got "0.9, 0.95"; write [0.9, )"
+       "0.95]"},
+      {R"({"bf16": {"enabled": "True"}})",
+       R"(ds.json:1:22: bf16.enabled: expected true or false, got "True"; without the quotes: )"
+       "true"},
+      {R"({"zero_optimization": {"reduce_bucket_size": "500MB"}})",
+       R"(ds.json:1:46: zero_optimization.reduce_bucket_size: expected a whole number, got )"
+       R"("500MB"; write a number without a unit)"},
+      {R"({"zero": {"stage": 2}})",
+       R"(ds.json:1:2: zero: unknown key; did you mean "zero_optimization"?)"},
+      {R"({"per_device_train_batch_size": 2})",
+       "ds.json:1:2: per_device_train_batch_size: unknown key; did you mean "
+       R"("train_micro_batch_size_per_gpu"?)"},
+      {R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2"})",
+       "ds.json: is the configuration of a model, not DeepSpeed's; give its directory as train "
+       "--config_name, or with its weights as --model_name_or_path"},
+      {R"({"peft_type": "LORA", "r": 8})",
+       "ds.json: is the configuration of an adapter, not DeepSpeed's; LoRA is not implemented"},
+      {"\xff\xfe{",
+       "ds.json: is UTF-16; make it UTF-8: iconv -f UTF-16 -t UTF-8 ds.json > "
+       "ds-utf8.json"},
+      // A configuration in one more object.
+      {R"({"deepspeed": {"zero_optimization": {"stage": 2}}})",
+       "ds.json:1:2: deepspeed: holds the configuration's keys, which belong at the top level; "
+       "give "
+       "that object alone: jq .deepspeed ds.json > ds-inner.json"},
+      {R"({"train_batch_size": 8, "deepspeed": {"zero_optimization": {"stage": 2}}})",
+       "ds.json:1:25: deepspeed: holds keys, which belong at the top level; put them there: jq "
+       "'del(.deepspeed) + .deepspeed' ds.json > ds-inner.json"},
+      {R"({"config": {"ds_config": {"bf16": {"enabled": true}, "optimizer": 3}}})",
+       "ds.json:1:2: config: holds the configuration's keys, which belong at the top level; give "
+       "that object alone: jq .config.ds_config ds.json > ds-inner.json"},
       {R"({"fp16": true})",
        R"(ds.json:1:10: fp16: expected an object, got true; write {"enabled": true})"},
       {R"({"zero_optimization": {"offload_optimizer": "cpu"}})",
@@ -169,6 +242,12 @@ TEST_CASE("DsConfig: a YAML file is named as one", "[config][ds_config]") {
     CHECK(
         config_error(text).starts_with("ds.json: is YAML; the configuration is DeepSpeed's JSON"));
   }
+}
+
+TEST_CASE("DsConfig: accelerate's file in JSON is named as one", "[config][ds_config]") {
+  const std::string error = config_error(
+      R"({"compute_environment": "LOCAL_MACHINE", "deepspeed_config": {"zero_stage": 3}})");
+  CHECK(error.starts_with("ds.json: is accelerate's configuration, not DeepSpeed's; type its "));
 }
 
 TEST_CASE("DsConfig: all problems at once in the order of the file", "[config][ds_config]") {

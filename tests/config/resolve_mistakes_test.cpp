@@ -75,7 +75,7 @@ TEST_CASE("Resolve: a wrong value has no mistakes in its wake", "[config][resolv
        R"(ds.json:2:41: data_types.param_dtype: must be one of "fp32", "fp16", "bf16", )"
        R"(got "fp23"; did you mean "fp32"?)"},
       {R"({"train_batch_size": 2, "zero_optimization": 3})",
-       "ds.json:1:46: zero_optimization: expected an object, got 3"},
+       R"(ds.json:1:46: zero_optimization: expected an object, got 3; write {"stage": 3})"},
   }));
   CAPTURE(row.text);
   CHECK(mistakes_in(row.text) == row.message);
