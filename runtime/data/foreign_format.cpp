@@ -13,6 +13,7 @@
 #include "runtime/base/utf8.h"
 #include "runtime/data/foreign_records.h"
 #include "runtime/data/jq_command.h"
+#include "runtime/data/tokenizer.h"
 
 namespace dstrain::data {
 namespace {
@@ -58,6 +59,13 @@ constexpr std::array<ForeignFormat, 15> unread_formats{
 constexpr std::array<ForeignFormat, 2> compressed_formats{
     {{".gz", "\x1f\x8b", "", "gunzip -k"}, {".zst", "\x28\xb5\x2f\xfd", "", "unzstd"}}};
 
+/// What is left of a name without the extension of a compression.
+std::string unpacked_name(const std::string& path) {
+  const std::string extension = lower_extension(path);
+  const bool compressed = extension == ".gz" || extension == ".zst";
+  return compressed ? std::filesystem::path(path).replace_extension().string() : path;
+}
+
 /// "d/book-utf8.txt" for "d/book.txt".
 std::string with_suffix(const std::string& path, std::string_view suffix) {
   const std::filesystem::path file(path);
@@ -101,6 +109,14 @@ bool has_text_column(std::string_view begin, char separator) {
   return false;
 }
 
+/// Whether the first line of a CSV has semicolons in place of commas, as spreadsheets of some
+/// countries write it.
+bool separates_by_semicolon(std::string_view begin) {
+  const std::string_view line = content_of(begin);
+  const std::string_view names = line.substr(0, line.find_first_of("\r\n"));
+  return names.find(';') != names.npos && names.find(',') == names.npos;
+}
+
 /// "UTF-16" if it has a mark or every second byte is NUL; empty: it is not.
 std::string_view wide_encoding(std::string_view text) {
   if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";
@@ -116,12 +132,82 @@ std::string_view wide_encoding(std::string_view text) {
   return {};
 }
 
+/// Another encoding, or a UTF-8 of which bytes are damaged, in what is made of it.
+std::string to_utf8(std::string_view encoding, const std::string& path) {
+  return whole_or_none(reading(fmt::format("iconv -f {} -t UTF-8", encoding), path),
+                       with_suffix(unpacked_name(path), "-utf8"));
+}
+
+/// How bytes above 127 stand in a text.
+struct HighBytes {
+  std::size_t characters = 0;  ///< valid ones of UTF-8
+  std::size_t broken = 0;
+  std::size_t runs = 0;       ///< of bytes above 127 without others between them
+  std::size_t single = 0;     ///< of them: one byte
+  std::size_t even = 0;       ///< of them: of even length
+  std::size_t kana = 0;       ///< where Shift JIS has them, and pairs above 0xa0 have no first byte
+  std::size_t capital = 0;    ///< where Windows-1251 has capitals, and KOI8-R small letters
+  std::size_t small = 0;      ///< the other way about
+  bool outside_1252 = false;  ///< one that Windows-1252 does not have
+};
+
+HighBytes high_bytes(std::string_view text) {
+  HighBytes found;
+  std::size_t run = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 128) {
+      if (run > 0) ++found.runs;
+      if (run == 1) ++found.single;
+      if (run > 0 && run % 2 == 0) ++found.even;
+      run = 0;
+      continue;
+    }
+    ++run;
+    found.kana += byte == 0x82 || byte == 0x83 ? 1U : 0U;
+    found.capital += byte >= 0xc0 && byte < 0xe0 ? 1U : 0U;
+    found.small += byte >= 0xe0 ? 1U : 0U;
+    found.outside_1252 |=
+        byte == 0x81 || byte == 0x8d || byte == 0x8f || byte == 0x90 || byte == 0x9d;
+  }
+  for (std::string_view rest = text; !rest.empty();) {
+    const Character first = first_of_any(rest);
+    const bool broken = first.code == 0xfffd && !rest.starts_with("\xef\xbf\xbd");
+    if (broken) ++found.broken;
+    if (!broken && first.size > 1) ++found.characters;
+    rest.remove_prefix(first.size);
+  }
+  return found;
+}
+
+/// An encoding, and what speaks for it.
+struct Guess {
+  std::string_view encoding;
+  std::string_view evidence;
+};
+
+Guess guess_encoding(const HighBytes& found) {
+  if (found.kana * 4 > found.capital + found.small + found.kana) {
+    return {"SHIFT_JIS", "Japanese in Shift JIS (the bytes 0x82 and 0x83 are frequent)"};
+  }
+  if (found.single * 2 >= found.runs) {
+    return found.outside_1252
+               ? Guess{"ISO-8859-1", "Latin-1 (single bytes above 127 between letters)"}
+               : Guess{"WINDOWS-1252",
+                       "Latin-1 or Windows-1252 (single bytes above 127 between letters)"};
+  }
+  if (found.even * 10 >= found.runs * 9) {
+    return {"GB18030", "Chinese in GBK (bytes above 127 come in pairs, as also in EUC-KR)"};
+  }
+  return found.small >= found.capital
+             ? Guess{"WINDOWS-1251", "Cyrillic in Windows-1251 (whole words above 127)"}
+             : Guess{"KOI8-R", "Cyrillic in KOI8-R (whole words above 127)"};
+}
+
 void refuse_wide(const std::string& path, std::string_view text) {
   const std::string_view encoding = wide_encoding(text);
   if (encoding.empty()) return;
-  fail(ErrorCode::input, "{}: is {}; make it UTF-8: {}", path, encoding,
-       whole_or_none(fmt::format("iconv -f {} -t UTF-8 {}", encoding, shell_path(path)),
-                     with_suffix(path, "-utf8")));
+  fail(ErrorCode::input, "{}: is {}; make it UTF-8: {}", path, encoding, to_utf8(encoding, path));
 }
 
 /// What only `dstrain tokenize` reads, and of that no chats.
@@ -130,13 +216,17 @@ void refuse_table(const std::string& path, std::string_view begin) {
   if (extension != ".csv" && extension != ".tsv") return;
   const bool tabs = extension == ".tsv";
   refuse_wide(path, begin);
+  check_utf8(std::as_bytes(std::span(begin)), path);
   const std::string read = fmt::format(
       "python3 -c \"import csv, json, sys; csv.field_size_limit(1 << 30); r = "
       "csv.reader(open(sys.argv[1], newline='', encoding='utf-8-sig'), strict=True{}); h = "
       "next(r); "
       "assert len(set(h)) == len(h), 'two columns have one name'; [print(json.dumps(dict(zip(h, v, "
       "strict=True)))) for v in r if v]\" {}",
-      tabs ? ", delimiter='\\t'" : "", shell_path(path));
+      tabs                            ? ", delimiter='\\t'"
+      : separates_by_semicolon(begin) ? ", delimiter=';'"
+                                      : "",
+      shell_path(path));
   fail(ErrorCode::input, "{}: training does not read {}; {}convert it to JSON lines: {}", path,
        tabs ? "TSV" : "CSV",
        has_text_column(begin, tabs ? '\t' : ',')
@@ -216,6 +306,24 @@ void refuse_binary(const std::string& path, std::string_view text) {
        nul);
 }
 
+std::string encoding_remedy(const std::string& path, std::string_view text, std::size_t invalid) {
+  constexpr std::size_t looked_at = std::size_t{1} << 16;  // on both sides
+  const std::size_t begin = invalid - std::min(invalid, looked_at);
+  const HighBytes found = high_bytes(text.substr(begin, 2 * looked_at));
+  if (found.characters > found.broken) {
+    const std::string repair = reading(
+        "python3 -c \"import sys; sys.stdout.buffer.write(open((sys.argv + [0])[1], 'rb').read()"
+        ".decode(errors='replace').encode())\"",
+        path);
+    return fmt::format(
+        "; the characters around it are UTF-8, so it is damaged; put U+FFFD for it: {}",
+        whole_or_none(repair, with_suffix(unpacked_name(path), "-utf8")));
+  }
+  const Guess guess = guess_encoding(found);
+  return fmt::format("; it looks like {}, which is a guess: make it UTF-8, and read the result: {}",
+                     guess.evidence, to_utf8(guess.encoding, path));
+}
+
 bool is_json_name(const std::string& path) {
   constexpr std::array<std::string_view, 5> extensions{".jsonl", ".jsonlines", ".jl", ".ndjson",
                                                        ".json"};
@@ -253,6 +361,9 @@ void refuse_json_document(const std::string& path, std::string_view begin) {
   const bool is_spread =
       document.starts_with('{') && second != std::string_view::npos && document[second] == '\n';
   if (!is_array && !is_spread) return;
+  // In place of other bytes jq would put U+FFFD. The last character may be cut.
+  const auto invalid = find_invalid_utf8(begin);
+  if (invalid && *invalid + 3 < begin.size()) check_utf8(std::as_bytes(std::span(begin)), path);
   fail(ErrorCode::input, "{}: {}; JSON lines are one object a line: {}", path,
        is_array ? "is a JSON array" : "has an object over several lines",
        document_conversion(document, path));

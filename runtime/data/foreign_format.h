@@ -17,6 +17,10 @@ void refuse_foreign_format(const std::string& path, std::string_view begin);
 /// weights of a model, anything with a NUL byte. `text` is the whole file or its beginning.
 void refuse_binary(const std::string& path, std::string_view text);
 
+/// What to do with a file that is not UTF-8 from byte `invalid` of `text` on, "; it looks like
+/// ...": how bytes above 127 stand around that one is evidence of the encoding, and no proof.
+std::string encoding_remedy(const std::string& path, std::string_view text, std::size_t invalid);
+
 /// Whether a file holds JSON lines, as its name tells.
 bool is_json_name(const std::string& path);
 

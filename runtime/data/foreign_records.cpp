@@ -10,6 +10,8 @@
 #include "runtime/base/json_text.h"
 #include "runtime/base/printable.h"
 #include "runtime/data/jq_command.h"
+#include "runtime/data/json_values.h"
+#include "runtime/data/record_holders.h"
 #include "runtime/data/turn_programs.h"
 #include "runtime/data/unbuilt_keys.h"
 
@@ -21,19 +23,36 @@ using nlohmann::json;
 /// For jq; "." if the record is read as it is; none: not known.
 using Program = std::optional<std::string>;
 
-bool has_text(const json& record, std::string_view key) {
-  const auto field = record.find(key);
-  return field != record.end() && field->is_string();
+/// What becomes one text without a choice.
+bool is_word(const json& value) {
+  return value.is_string() || value.is_number() || value.is_boolean();
 }
 
-bool has_number(const json& record, std::string_view key) {
+bool has_word(const json& record, std::string_view key) {
   const auto field = record.find(key);
-  return field != record.end() && field->is_number();
+  return field != record.end() && is_word(*field);
 }
 
-bool has_list(const json& record, std::string_view key) {
+/// Whether a value holds answers of which the first is taken: a list of texts, SQuAD's and
+/// TriviaQA's objects of them, a list of such objects. Turns are none.
+bool holds_answers(const json& value) {
+  if (value.is_array()) {
+    return std::ranges::all_of(value, [](const json& one) {
+      return one.is_string() || (one.is_object() && holds_answers(one));
+    });
+  }
+  if (!value.is_object() || value.contains("role") || value.contains("from")) return false;
+  const auto holds = [&](std::string_view key) {
+    const auto field = value.find(key);
+    return field != value.end() &&
+           (field->is_string() || (field->is_array() && holds_answers(*field)));
+  };
+  return holds("text") || holds("value");
+}
+
+bool has_answers_in(const json& record, std::string_view key) {
   const auto field = record.find(key);
-  return field != record.end() && field->is_array() && !field->empty();
+  return field != record.end() && holds_answers(*field);
 }
 
 /// The keys under which a question and its answer stand.
@@ -43,7 +62,7 @@ struct Pair {
 };
 
 std::optional<Pair> find_pair(const json& record) {
-  static constexpr std::array<Pair, 28> known{
+  static constexpr std::array<Pair, 30> known{
       {{"instruction", "output"}, {"instruction", "response"},
        {"instruction", "chosen"}, {"prompt", "completion"},
        {"prompt", "response"},    {"prompt", "chosen"},
@@ -57,19 +76,33 @@ std::optional<Pair> find_pair(const json& record) {
        {"document", "summary"},   {"article", "highlights"},
        {"human", "bot"},          {"user", "assistant"},
        {"content", "summary"},    {"content", "answer"},
-       {"content", "output"},     {"content", "target"}}};
-  const auto* const found = std::ranges::find_if(known, [&](const Pair& pair) {
-    // An answer that is a number is refused afterwards, with how to make it text.
-    return has_text(record, pair.question) &&
-           (has_text(record, pair.answer) || has_number(record, pair.answer));
+       {"content", "output"},     {"content", "target"},
+       {"question", "answers"},   {"query", "answers"}}};
+  const auto* found = std::ranges::find_if(known, [&](const Pair& pair) {
+    return has_text(record, pair.question) && has_word(record, pair.answer);
+  });
+  if (found != known.end()) return *found;
+  found = std::ranges::find_if(known, [&](const Pair& pair) {
+    return has_text(record, pair.question) && has_answers_in(record, pair.answer);
   });
   return found == known.end() ? std::nullopt : std::optional(*found);
 }
 
-/// A text that may be missing, with something before and behind it.
+/// An answer as text, and a text that may be missing, with something before and behind it. jq keeps
+/// 15 digits of a number.
 constexpr std::string_view part_in_jq =
-    "def part(a; z): . // \"\" | tostring | if . == \"\" or . == \"[]\" then \"\" else a + . + z "
-    "end; ";
+    "def word: if type == \"string\" or type == \"boolean\" or (type == \"number\" and (tostring | "
+    "length) < 16) then tostring else error(\"\\(.) is not text; write it as one, in quotes\") "
+    "end; "
+    "def part(a; z): . // \"\" | if type == \"number\" then word else tostring end | if . == \"\" "
+    "or "
+    ". == \"[]\" then \"\" else a + . + z end; ";
+
+/// The first of several answers; null: there is none.
+constexpr std::string_view one_in_jq =
+    "def one: if type == \"array\" then .[0] | one elif type == \"object\" then .text // .value | "
+    "one "
+    "else . end; ";
 
 std::string part(std::string_view key, std::string_view before, std::string_view after) {
   return fmt::format("(.{} | part(\"{}\"; \"{}\"))", key, before, after);
@@ -84,7 +117,7 @@ std::string needed(std::string_view key) {
   return fmt::format(".{0} // error(\"{0} is missing\")", key);
 }
 
-/// A prompt that an earlier command made of a question, without what it put around it.
+/// A prompt, without what an earlier command put around Alpaca's question.
 std::string plain_prompt(const json& prompt) {
   const auto& text = prompt.get_ref<const std::string&>();
   const bool alpaca =
@@ -93,8 +126,7 @@ std::string plain_prompt(const json& prompt) {
     return fmt::format("({} | ltrimstr(\"{}\") | rtrimstr(\"{}\") | split(\"{}\") | join(\"\\n\"))",
                        needed("prompt"), alpaca_begin, alpaca_end, alpaca_input);
   }
-  return fmt::format("({}{})", needed("prompt"),
-                     text.ends_with('\n') ? R"( | rtrimstr("\n"))" : "");
+  return fmt::format("({})", needed("prompt"));
 }
 
 /// The parts that a command puts into the question under `key`, so that later records may have
@@ -117,12 +149,18 @@ std::string question_in_jq(std::span<const std::string_view> parts,
   std::string behind;
   for (const std::string_view key : parts) {
     if (key == "input") {
-      behind = " + " + part(key, input, "");
+      behind = part(key, input, "");
     } else {
       whole += part(key, "", key == "instruction" ? R"(\n)" : R"(\n\n)") + " + ";
     }
   }
-  return whole.append(text) + behind;
+  whole += text;
+  // A line feed that ends the question is not doubled.
+  return behind.empty() ? whole
+                        : fmt::format(
+                              "({} as $i | {} | if $i == \"\" then . else rtrimstr(\"\\n\") + "
+                              "$i end)",
+                              behind, whole);
 }
 
 std::string without(std::string_view program, const std::vector<std::string>& keys) {
@@ -151,7 +189,14 @@ Program pair_program(const json& record, const Pair& pair) {
   }
   const std::string text = fmt::format("({})", needed(pair.question));
   const std::string_view system = system_key(record);
-  std::vector<std::string> used{dotted(pair.question), dotted(pair.answer)};
+  // Of several answers the first is taken, and all are kept.
+  const bool several = !has_word(record, pair.answer);
+  const std::string answer = fmt::format("(.{}{} | word)", pair.answer, several ? " | one" : "");
+  const std::string begin = several ? fmt::format("{}{}select((.{} | one) != null) | ", part_in_jq,
+                                                  one_in_jq, pair.answer)
+                                    : std::string(part_in_jq);
+  std::vector<std::string> used{dotted(pair.question)};
+  if (!several) used.push_back(dotted(pair.answer));
   const std::vector<std::string_view> parts = parts_of(record, pair.question);
   for (const std::string_view key : parts) used.push_back(dotted(key));
   if (!system.empty() || record.contains("history")) {
@@ -162,31 +207,32 @@ Program pair_program(const json& record, const Pair& pair) {
     const std::string question =
         question_in_jq(parts, is_ours ? plain_prompt(record.at("prompt")) : text, R"(\n)");
     return without(fmt::format("{}. + {{messages: [{}{}{{role: \"user\", content: ({})}}, {{role: "
-                               "\"assistant\", content: .{}}}]}}",
-                               part_in_jq, system_in_jq(key), *turns, question, pair.answer),
+                               "\"assistant\", content: {}}}]}}",
+                               begin, system_in_jq(key), *turns, question, answer),
                    used);
+  }
+  if (is_ours && !has_text(record, "completion")) {
+    return fmt::format("{}. + {{completion: {}}}", begin, answer);
   }
   if (is_ours && !has_parts(record)) return ".";
   std::erase(used, ".prompt");
   std::erase(used, ".completion");
   if (is_ours) {
     return without(
-        fmt::format("{}. + {{prompt: ({})}}", part_in_jq, question_in_jq(parts, text, R"(\n)")),
-        used);
+        fmt::format("{}. + {{prompt: ({})}}", begin, question_in_jq(parts, text, R"(\n)")), used);
   }
   const bool alpaca =
       pair.question == "instruction" && (pair.answer != "response" || record.contains("input"));
   const std::string question = question_in_jq(parts, text, alpaca ? alpaca_input : R"(\n)");
   const std::string prompt =
       alpaca ? fmt::format("\"{}\" + {} + \"{}\"", alpaca_begin, question, alpaca_end)
-             : question + R"( + "\n")";
+             : fmt::format("({} | rtrimstr(\"\\n\")) + \"\\n\"", question);
   const std::string_view guard =
       pair.question == "prompt"
           ? ""
           : "if (.prompt // \"\") != \"\" then error(\"prompt would be lost\") else . end | ";
-  return without(fmt::format("{}{}. + {{prompt: ({}), completion: .{}}}", part_in_jq, guard, prompt,
-                             pair.answer),
-                 used);
+  return without(
+      fmt::format("{}{}. + {{prompt: ({}), completion: {}}}", begin, guard, prompt, answer), used);
 }
 
 /// TRL's prompt with a completion or a chosen answer, as messages. The prompt's own answers are not
@@ -241,58 +287,7 @@ Program choice_program(const json& record) {
   return fmt::format("del({})", fmt::join(others, ", "));
 }
 
-Program program_for(const json& record);
-
-/// Of a document that holds all records in one list, LMFlow's instances or SQuAD's data, and says
-/// nothing else of them; null: it is none.
-const json* list_of_records(const json& record) {
-  static constexpr std::array<std::string_view, 4> lists{"instances", "data", "examples", "train"};
-  static constexpr std::array<std::string_view, 7> others{"type", "version", "name", "description",
-                                                          "info", "license", "split"};
-  const json* found = nullptr;
-  for (const auto& [key, value] : record.items()) {
-    if (std::ranges::find(others, key) != others.end()) continue;
-    const bool holds = value.is_array() && !value.empty() && value.front().is_object() &&
-                       std::ranges::find(lists, key) != lists.end();
-    if (!holds || found != nullptr) return nullptr;
-    found = &value;
-  }
-  return found;
-}
-
-Program list_program(const json& record) {
-  const json* const list = list_of_records(record);
-  if (list == nullptr) return std::nullopt;
-  const auto is_list = [&](const auto& item) {
-    return &item.value() == list;
-  };
-  std::string key;
-  for (const auto& item : record.items()) key = is_list(item) ? item.key() : key;
-  // LMFlow puts nothing between the two.
-  const Program each = record.value("type", json()) == "text2text"
-                           ? ". + {prompt: .input, completion: .output} | del(.input, .output)"
-                           : program_for(list->front());
-  if (!each) return std::nullopt;
-  return fmt::format(".{}[]", key) + (*each == "." ? "" : " | " + *each);
-}
-
-/// Of a table by columns, {"prompt": ["a", "b"], "completion": ["c", "d"]}: its rows.
-Program columns_program(const json& table) {
-  json row = json::object();
-  for (const auto& [key, value] : table.items()) {
-    const bool fits = value.is_array() && !value.empty() && value.front().is_string() &&
-                      value.size() == table.front().size();
-    if (!fits) return std::nullopt;
-    row[key] = value.front();
-  }
-  const Program each = program_for(row);
-  if (!each) return std::nullopt;
-  return fmt::format(". as $t | range(.[\"{}\"] | length) as $i | $t | map_values(.[$i])",
-                     table.items().begin().key()) +
-         (*each == "." ? "" : " | " + *each);
-}
-
-Program program_for(const json& record) {
+Program plain_program(const json& record) {
   if (!record.is_object() || record.empty()) return std::nullopt;
   if (Program choice = choice_program(record)) return choice;
   if (has_text(record, "text")) return ".";
@@ -306,8 +301,13 @@ Program program_for(const json& record) {
   if (const auto pair = find_pair(record)) return pair_program(record, *pair);
   if (has_text(record, "chosen")) return ". + {text: .chosen} | del(.chosen)";
   if (is_document(record)) return ". + {text: .content} | del(.content)";
-  if (Program rows = columns_program(record)) return rows;
-  return list_program(record);
+  return std::nullopt;
+}
+
+Program program_for(const json& record) {
+  if (!record.is_object() || record.empty()) return std::nullopt;
+  if (Program program = plain_program(record)) return program;
+  return holder_program(record, program_for, plain_program);
 }
 
 /// For a list of turns that stands alone; none: it is none.
@@ -316,33 +316,6 @@ Program turns_of(const json& list) {
   const Program program = turns_program(json{{"messages", list}});
   if (!program) return std::nullopt;
   return *program == "." ? "{messages: .}" : "{messages: .} | " + *program;
-}
-
-/// The object or array that `text` begins with; none: it is not whole, or not JSON.
-std::optional<json> first_value(std::string_view text) {
-  constexpr std::size_t looked_at_max = std::size_t{64} << 20;
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t at = 0; at < std::min(text.size(), looked_at_max); ++at) {
-    const char c = text[at];
-    if (in_string) {
-      if (c == '\\') ++at;
-      if (c == '"') in_string = false;
-      continue;
-    }
-    if (c == '"') in_string = true;
-    if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') --depth;
-    if (depth > 0) continue;
-    try {
-      return parse_python_json(text.substr(0, at + 1), [](std::string_view whole) {
-        return json::parse(whole.begin(), whole.end());
-      });
-    } catch (const json::exception&) {
-      return std::nullopt;
-    }
-  }
-  return std::nullopt;
 }
 
 std::string roles_of(std::span<const Message> messages) {
@@ -374,10 +347,84 @@ std::vector<RoleName> guess_roles(std::span<const Message> messages) {
 
 }  // namespace
 
+std::string_view type_in_jq(const json& value) {
+  return is_word(value) ? word_type : value.type_name();
+}
+
+std::vector<FormKey> form_of(const json& record) {
+  const auto keys = [&](std::initializer_list<std::string_view> names) {
+    std::vector<FormKey> form;
+    for (const std::string_view name : names) {
+      if (record.contains(name)) form.push_back({name, type_in_jq(*record.find(name))});
+    }
+    return form;
+  };
+  if (has_list(record, "messages")) return keys({"messages"});
+  if (has_text(record, "text") && !record.contains("completion")) return keys({"text"});
+  for (const std::string_view answer : {"completion", "chosen"}) {
+    const bool turns = has_list(record, answer) && record.find(answer)->front().is_object();
+    if (turns) return keys({"prompt", answer});
+  }
+  if (const std::string_view key = turns_key(record); !key.empty()) return keys({key});
+  if (has_list(record, "instances")) return keys({"instruction", "instances"});
+  if (const auto pair = find_pair(record)) return keys({pair->question, pair->answer});
+  if (has_text(record, "text")) return keys({"text", "completion"});
+  if (has_text(record, "chosen")) return keys({"chosen"});
+  return is_document(record) ? keys({"content"}) : std::vector<FormKey>{};
+}
+
+bool has_form(const json& record, const std::vector<FormKey>& form) {
+  return record.is_object() && std::ranges::all_of(form, [&](const FormKey& part) {
+           const auto field = record.find(part.key);
+           return field != record.end() && type_in_jq(*field) == part.type;
+         });
+}
+
 std::string record_conversion(const json& record, const std::string& file) {
   const Program program = program_for(record);
-  return !program || *program == "." ? "" : ": " + jq_command(*program, file);
+  if (!program || *program == ".") return "";
+  return fmt::format("{}: {}",
+                     program->find(one_in_jq) == std::string::npos
+                         ? ""
+                         : " (the first of several answers becomes the completion, and records "
+                           "without one are left out)",
+                     jq_command(*program, file));
 }
+
+std::string conversion_pattern(const json& record, const std::string& file) {
+  if (record.contains("role") && record.contains("content")) {
+    return "; a line is a conversation, not a message: if the file is one: " +
+           whole_or_none(reading("jq -cn '{messages: [inputs]}'", file), converted_name(file));
+  }
+  if (record.empty()) return {};
+  return "; type which keys they are in place of QUESTION and ANSWER: " +
+         jq_command(fmt::format(". + {{prompt: (({}) + \"\\n\"), completion: ({})}}",
+                                needed("QUESTION"), needed("ANSWER")),
+                    file);
+}
+
+std::string_view number_answer(const json& record) {
+  const auto pair = find_pair(record);
+  return pair && record.find(pair->answer)->is_number() ? pair->answer : std::string_view{};
+}
+
+namespace {
+
+/// Whether the elements of an array have other forms than the first, with which `text` begins.
+bool is_mixed(std::string_view text) {
+  std::vector<FormKey> form;
+  for (std::string_view rest = text; rest.starts_with('{');) {
+    const std::size_t size = value_size(rest);
+    const std::optional<json> record = parse_value(rest.substr(0, size));
+    if (size == 0 || !record) return false;
+    if (form.empty()) form = form_of(*record);
+    if (!has_form(*record, form)) return true;
+    rest = next_value(rest.substr(size));
+  }
+  return false;
+}
+
+}  // namespace
 
 std::string document_conversion(std::string_view document, const std::string& file) {
   const bool is_array = document.starts_with('[');
@@ -399,6 +446,9 @@ std::string document_conversion(std::string_view document, const std::string& fi
     // One conversation.
     if (const Program turns = turns_of(json::array({*first}))) return jq_command(*turns, file);
   }
+  if (is_array && first && program && is_mixed(text)) program = ".";  // their lines say it
+  const bool numbers = first && program && *program == "." && first->contains("completion");
+  if (numbers) program = fmt::format("{}.completion |= word", part_in_jq);
   const bool as_it_is = !program || *program == ".";
   if (!is_array) return jq_command(as_it_is ? "." : *program, file);
   return jq_command(as_it_is ? ".[]" : ".[] | " + *program, file);
@@ -411,13 +461,10 @@ bool holds_object(std::string_view text) {
 
 bool holds_records(std::string_view text) {
   const bool is_array = text.starts_with('[');
-  if (is_array) {
-    text.remove_prefix(1);
-    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  }
+  if (is_array) text = next_value(text.substr(1));
   if (!text.starts_with('{') && !text.starts_with('[')) return false;
   const std::optional<json> first = first_value(text);
-  if (!first) return false;
+  if (!first || !goes_on_with_records(text)) return false;
   if (first->is_array()) return is_array && turns_of(*first).has_value();
   return program_for(*first).has_value() ||
          (is_array && turns_of(json::array({*first})).has_value());

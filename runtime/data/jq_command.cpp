@@ -28,11 +28,15 @@ std::string lower_extension(const std::string& file) {
   return lower_case(std::filesystem::path(file).extension().string());
 }
 
-std::string converted_name(const std::string& file) {
+std::string without_extensions(const std::string& file) {
   constexpr std::array<std::string_view, 2> compressed{".gz", ".zst"};
   constexpr std::array<std::string_view, 9> formats{
       ".jsonl", ".jsonlines", ".jl", ".ndjson", ".json", ".parquet", ".arrow", ".csv", ".tsv"};
-  return stem_of(stem_of(file, compressed), formats).string() + "-converted.jsonl";
+  return stem_of(stem_of(file, compressed), formats).string();
+}
+
+std::string converted_name(const std::string& file) {
+  return without_extensions(file) + "-converted.jsonl";
 }
 
 std::string whole_or_none(std::string_view command, const std::string& target) {
@@ -40,17 +44,30 @@ std::string whole_or_none(std::string_view command, const std::string& target) {
   return fmt::format("{} > {} && mv {} {}", command, part, part, shell_path(target));
 }
 
-std::string jq_command(std::string_view program, const std::string& file) {
+std::string reading(std::string_view command, const std::string& file) {
   const std::string from = shell_path(file);
+  for (const auto& [extension, unpack] : {std::pair{".gz", "zcat"}, std::pair{".zst", "zstdcat"}}) {
+    if (file.ends_with(extension)) return fmt::format("{} {} | {}", unpack, from, command);
+  }
+  return fmt::format("{} {}", command, from);
+}
+
+std::string jq_lines(std::string_view test) {
+  return fmt::format("jq -nrR 'inputs | select(explode | any(. > 32)) | select({})'", test);
+}
+
+constexpr std::string_view jq_begin = "jq -cn 'inputs";
+
+bool gives_jq_command(std::string_view message) {
+  return message.find(jq_begin) != std::string_view::npos;
+}
+
+std::string jq_command(std::string_view program, const std::string& file) {
   // As one program over all inputs, jq stops at the first error and ends with its status. Run once
   // for each record it would go on, and end with the status of the last.
-  const std::string jq = fmt::format("jq -cn 'inputs{}{}'", program == "." ? "" : " | ",
-                                     program == "." ? "" : program);
-  for (const auto& [extension, unpack] : {std::pair{".gz", "zcat"}, std::pair{".zst", "zstdcat"}}) {
-    if (!file.ends_with(extension)) continue;
-    return whole_or_none(fmt::format("{} {} | {}", unpack, from, jq), converted_name(file));
-  }
-  return whole_or_none(fmt::format("{} {}", jq, from), converted_name(file));
+  const std::string jq =
+      fmt::format("{}{}{}'", jq_begin, program == "." ? "" : " | ", program == "." ? "" : program);
+  return whole_or_none(reading(jq, file), converted_name(file));
 }
 
 }  // namespace dstrain::data

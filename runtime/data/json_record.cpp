@@ -12,8 +12,12 @@
 #include "runtime/base/json_text.h"
 #include "runtime/base/label.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/shell_word.h"
+#include "runtime/base/utf8.h"
+#include "runtime/data/foreign_format.h"
 #include "runtime/data/foreign_records.h"
 #include "runtime/data/jq_command.h"
+#include "runtime/data/json_values.h"
 #include "runtime/data/turn_programs.h"
 #include "runtime/data/unbuilt_keys.h"
 
@@ -74,22 +78,57 @@ std::string keys_of(const json& object) {
   return fmt::format("{}", fmt::join(keys, ", "));
 }
 
+/// Of "data.jsonl:7", which names a line.
+std::string file_of(const std::string& place) {
+  return place.substr(0, place.rfind(':'));
+}
+
+/// The command for a line that other programs write, or several on one, ": ..."; empty: none.
+std::string syntax_remedy(std::string_view line, const std::string& file) {
+  const std::string_view text = line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
+  const auto filtered = [&](std::string_view command) {
+    return ": " +
+           whole_or_none(fmt::format("{} {}", command, shell_path(file)), converted_name(file));
+  };
+  if (text.starts_with("{'")) {
+    return "; Python's quotes" +
+           filtered(
+               "python3 -c \"import ast, json, sys; [print(json.dumps(ast.literal_eval(r))) for r "
+               "in open(sys.argv[1], encoding='utf-8-sig') if r.strip()]\"");
+  }
+  if (text.starts_with("//") || text.starts_with('#')) {
+    return "; without such lines" + filtered(R"(sed -E '/^[[:space:]]*(\/\/|#)/d')");
+  }
+  if (text.starts_with('\x1e')) return "; without RS" + filtered("sed 's/^\\x1e//'");
+  if (!text.starts_with('{')) return {};
+  const std::string_view rest = behind_value(text);
+  if (rest == ",") return "; without such commas" + filtered("sed -E 's/,[[:space:]]*$//'");
+  return rest.starts_with('{') ? "; a line for each: " + jq_command(".", file) : "";
+}
+
 json parse_object(std::string_view line, const std::string& place) {
   // The parser would take a NUL for the end and not see what follows.
   if (const std::size_t nul = line.find('\0'); nul != std::string_view::npos) {
     fail(ErrorCode::input, "{}:{}: a NUL byte; is it JSON?", place, nul + 1);
+  }
+  if (const auto invalid = find_invalid_utf8(line)) {
+    fail(ErrorCode::input,
+         "{}:{}: not UTF-8 text: this byte (0x{:02x}) starts no valid character{}", place,
+         *invalid + 1, static_cast<unsigned char>(line[*invalid]),
+         encoding_remedy(file_of(place), line, *invalid));
   }
   try {
     json record = parse_python_json(line, [&](std::string_view text) {
       return json::parse(text.begin(), text.end(), KeyWatcher(place));
     });
     if (!record.is_object()) {
-      fail(ErrorCode::input, "{}: not a JSON object; each line is one", place);
+      fail(ErrorCode::input, "{}: not a JSON object; each line is one{}", place,
+           record.is_string() ? ": " + jq_command("{text: .}", file_of(place)) : "");
     }
     return record;
   } catch (const json::parse_error& error) {
-    fail(ErrorCode::input, "{}:{}: not JSON: {}; each line is one object", place, error.byte,
-         reason_of(error));
+    fail(ErrorCode::input, "{}:{}: not JSON: {}; each line is one object{}", place, error.byte,
+         reason_of(error), syntax_remedy(line, file_of(place)));
   } catch (const json::exception& error) {
     fail(ErrorCode::input, "{}: {}", place, exception_text(error));
   }
@@ -112,11 +151,6 @@ bool begins_with_system(const json& messages, const json& system) {
   return messages.is_array() && !messages.empty() && messages.front().is_object() &&
          messages.front().value("role", json()) == "system" &&
          messages.front().value("content", json()) == system;
-}
-
-/// Of "data.jsonl:7", which names a line.
-std::string file_of(const std::string& place) {
-  return place.substr(0, place.rfind(':'));
 }
 
 /// What belongs to a question would not be seen beside the prompt that was made of it, nor choices,
@@ -162,8 +196,8 @@ void refuse_beside(const json& record, RecordKind kind, const std::string& place
 std::vector<Message> take_messages(json& record, const std::string& place) {
   json& list = record.at("messages");
   if (!list.is_array()) {
-    fail(ErrorCode::input, "{}: messages is {}, not a list of role and content", place,
-         list.type_name());
+    fail(ErrorCode::input, "{}: messages is {}, not a list of role and content{}", place,
+         list.type_name(), record_conversion(record, file_of(place)));
   }
   if (list.empty()) fail(ErrorCode::input, "{}: messages is empty", place);
   std::vector<Message> messages;
@@ -218,6 +252,51 @@ std::vector<std::int32_t> take_ids(const json& object,
   return ids;
 }
 
+/// Throws if the value is a number, which answers to sums often are. jq would round it, and write
+/// 1 for 1.0.
+void refuse_number(const json& record, std::string_view key, const std::string& place) {
+  const auto field = record.find(key);
+  if (field == record.end() || !field->is_number()) return;
+  const std::string file = file_of(place);
+  fail(ErrorCode::input, "{}: {} is a number, not text: {}", place, key,
+       whole_or_none(
+           fmt::format(
+               "python3 -c \"import json, sys; [print(json.dumps({{**json.loads(r), **{{k: v "
+               "for k, v in json.loads(r, parse_int=str, parse_float=str).items() if k == "
+               "'{}'}}}})) for r in open(sys.argv[1], encoding='utf-8-sig') if "
+               "r.strip()]\" {}",
+               key, shell_path(file)),
+           converted_name(file)));
+}
+
+/// Gives the choice to leave records without a text out.
+void refuse_null(const json& record, std::string_view key, const std::string& place) {
+  const auto field = record.find(key);
+  if (field == record.end() || !field->is_null()) return;
+  const std::string file = file_of(place);
+  if (const std::string conversion = record_conversion(record, file); !conversion.empty()) {
+    fail(ErrorCode::input, "{}: {} is null{}", place, key, conversion);
+  }
+  fail(ErrorCode::input, "{}: {} is null; this leaves such records out: {}", place, key,
+       whole_or_none(reading(jq_lines(fmt::format("fromjson | .{} != null", key)), file),
+                     converted_name(file)));
+}
+
+/// What a command makes of a question would be refused for its choices; MMLU's name the answer.
+void refuse_choices(const json& record, const std::string& place) {
+  const auto choices = record.find("choices");
+  if (choices == record.end() || holds_nothing(*choices) || !record.contains("question")) return;
+  const auto answer = record.find("answer");
+  const bool numbered = choices->is_array() && choices->front().is_string() &&
+                        answer != record.end() && answer->is_number_integer();
+  fail(ErrorCode::input, "{}: choices stands beside question and would not be seen; {}", place,
+       numbered ? "put it in: " + jq_command(". + {prompt: (.question + \"\\n\" + (.choices | join("
+                                             "\"\\n\")) + \"\\n\"), completion: .choices[.answer]} "
+                                             "| del(.choices)",
+                                             file_of(place))
+                : "write it into the question, or leave it out");
+}
+
 RecordKind kind_of(const json& record, const std::string& place) {
   const bool text = record.contains("text");
   const bool completion = record.contains("prompt") || record.contains("completion");
@@ -227,7 +306,15 @@ RecordKind kind_of(const json& record, const std::string& place) {
          "{}: holds more than one of text, prompt with completion, and messages; leave one{}",
          place, record_conversion(record, file_of(place)));
   }
-  if (text) return RecordKind::text;
+  if (text) {
+    refuse_null(record, "text", place);
+    const json& texts = record.at("text");
+    if (texts.is_array() && std::ranges::all_of(texts, &json::is_string)) {
+      fail(ErrorCode::input, "{}: text is a list; one text of it, a line for each: {}", place,
+           jq_command(R"((.text | arrays) |= join("\n"))", file_of(place)));
+    }
+    return RecordKind::text;
+  }
   if (completion) return RecordKind::completion;
   if (messages) return RecordKind::messages;
   if (record.contains("input_ids") && record.contains("labels")) {
@@ -237,8 +324,14 @@ RecordKind kind_of(const json& record, const std::string& place) {
          place);
   }
   refuse_unkept(record, place);
+  refuse_choices(record, place);
+  if (const std::string_view key = number_answer(record); !key.empty()) {
+    refuse_number(record, key, place);
+  }
+  const std::string conversion = record_conversion(record, file_of(place));
   fail(ErrorCode::input, "{}: has neither text, nor prompt and completion, nor messages{}{}", place,
-       record.empty() ? "" : ", but " + keys_of(record), record_conversion(record, file_of(place)));
+       record.empty() ? "" : ", but " + keys_of(record),
+       conversion.empty() ? conversion_pattern(record, file_of(place)) : conversion);
 }
 
 }  // namespace
@@ -253,14 +346,6 @@ std::string_view name_of(RecordKind kind) {
       return "messages";
   }
   DSTRAIN_CHECK(false, "kind {}", static_cast<int>(kind));
-}
-
-/// Throws if the prompt or completion is a number, which answers to sums often are.
-void refuse_number(const json& record, std::string_view key, const std::string& place) {
-  const auto field = record.find(key);
-  if (field == record.end() || !field->is_number()) return;
-  fail(ErrorCode::input, "{}: {} is a number, not text: {}", place, key,
-       jq_command(fmt::format("(.{} | numbers) |= tostring", key), file_of(place)));
 }
 
 /// Throws if it has no prompt and completion, or not as text.
@@ -281,9 +366,13 @@ void check_completion(const json& record, const std::string& place) {
       fail(ErrorCode::input, "{}: completion is missing{}", place, conversion);
     }
     if (!conversion.empty()) {
-      fail(ErrorCode::input, "{}: prompt and completion are messages{}", place, conversion);
+      const bool messages = conversion.find("messages: ") != std::string::npos;
+      fail(ErrorCode::input, "{}: {}{}", place,
+           messages ? "prompt and completion are messages" : "completion is not text", conversion);
     }
   }
+  refuse_null(record, "prompt", place);
+  refuse_null(record, "completion", place);
   refuse_record_keys(record, place);
 }
 

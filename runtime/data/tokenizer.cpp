@@ -2,6 +2,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/utf8.h"
+#include "runtime/data/foreign_format.h"
 
 namespace dstrain::data {
 
@@ -28,8 +29,9 @@ std::string decode_bytes(std::span<const std::int32_t> tokens) {
 void check_utf8(std::span<const std::byte> text, const std::string& path, std::int64_t before) {
   const std::string_view characters(reinterpret_cast<const char*>(text.data()), text.size());
   if (const auto offset = find_invalid_utf8(characters)) {
-    fail(ErrorCode::input, "{}: not UTF-8 text: byte {} (0x{:02x}) starts no valid character", path,
-         before + static_cast<std::int64_t>(*offset), std::to_integer<unsigned>(text[*offset]));
+    fail(ErrorCode::input, "{}: not UTF-8 text: byte {} (0x{:02x}) starts no valid character{}",
+         path, before + static_cast<std::int64_t>(*offset),
+         std::to_integer<unsigned>(text[*offset]), encoding_remedy(path, characters, *offset));
   }
 }
 

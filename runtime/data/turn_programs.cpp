@@ -15,8 +15,8 @@ namespace {
 using nlohmann::json;
 
 /// Under which turns stand.
-constexpr std::array<std::string_view, 6> list_keys{"conversations", "conversation", "messages",
-                                                    "data",          "dialog",       "dialogue"};
+constexpr std::array<std::string_view, 8> list_keys{
+    "conversations", "conversation", "messages", "data", "dialog", "dialogue", "items", "chat"};
 /// Of a turn: who speaks, and what.
 constexpr std::array<std::string_view, 3> role_keys{"from", "role", "speaker"};
 constexpr std::array<std::string_view, 3> content_keys{"value", "content", "text"};
@@ -50,14 +50,24 @@ bool is_answer(std::string_view role) {
          std::ranges::find(foreign_assistants, role) != foreign_assistants.end();
 }
 
-/// What makes messages of a turn like `first`, and keeps its other keys.
-std::optional<std::string> turn_in_jq(const json& first) {
-  if (!first.is_object()) return std::nullopt;
-  const std::string_view role = key_of(first, role_keys);
-  const std::string_view content = key_of(first, content_keys);
+/// The first turn that needs another name for who speaks, or for what; else the first one.
+const json& turn_to_convert(const json& turns) {
+  const auto found = std::ranges::find_if(turns, [](const json& turn) {
+    const bool known =
+        turn.is_object() && !key_of(turn, role_keys).empty() && !key_of(turn, content_keys).empty();
+    return known && !(turn.contains("role") && turn.contains("content"));
+  });
+  return found == turns.end() ? turns.front() : *found;
+}
+
+/// What makes messages of a turn like `one`, and keeps its other keys.
+std::optional<std::string> turn_in_jq(const json& one) {
+  if (!one.is_object()) return std::nullopt;
+  const std::string_view role = key_of(one, role_keys);
+  const std::string_view content = key_of(one, content_keys);
   if (!role.empty() && !content.empty()) {
     if (role == "role" && content == "content") return ".";
-    // Later turns may have the other usual names.
+    // Other turns may have the other usual names.
     const std::string_view other_role = role == "role" ? "from" : "role";
     const std::string_view other_content = content == "content" ? "value" : "content";
     return fmt::format(". + {{role: (.{} // .{} | {}), content: (.{} // .{})}} | del(.{}, .{})",
@@ -66,7 +76,7 @@ std::optional<std::string> turn_in_jq(const json& first) {
                        content == "content" ? other_content : content);
   }
   for (const auto& [question, answer] : both_keys) {
-    if (!first.contains(question) || !first.contains(answer)) continue;
+    if (!one.contains(question) || !one.contains(answer)) continue;
     return fmt::format(
         "{}{{role: \"user\", content: .{}}}, (. + {{role: \"assistant\", content: .{}}} | "
         "del(.{}, .{}, .system))",
@@ -102,15 +112,16 @@ std::string system_before_in_jq(std::string_view system, std::string_view list) 
       system, list);
 }
 
-/// For a list of turns under `key`, of the form of `first`.
-std::optional<std::string> program_of(const json& record, std::string_view key, const json& first) {
+/// For the list of turns under `key`.
+std::optional<std::string> program_of(const json& record, std::string_view key, const json& list) {
+  const json& first = list.front();
   if (first.is_string()) {
     return fmt::format(
         ". + {{messages: [.{} | range(length) as $i | {{role: [\"user\", \"assistant\"][$i % 2], "
         "content: .[$i]}}]}} | del(.{})",
         key, key);
   }
-  const auto turn = turn_in_jq(first);
+  const auto turn = turn_in_jq(turn_to_convert(list));
   if (!turn) return std::nullopt;
   const auto system = key_to_put_in(record, first);
   if (!system || find_list(record, "history") != nullptr) return std::nullopt;
@@ -207,14 +218,21 @@ std::optional<std::string> history_in_jq(const json& record) {
          ".[1]}), ";
 }
 
-std::optional<std::string> turns_program(const json& record) {
-  for (const std::string_view key : list_keys) {
+std::string_view turns_key(const json& record) {
+  const auto* const found = std::ranges::find_if(list_keys, [&](std::string_view key) {
     const json* const turns = find_list(record, key);
+    if (turns == nullptr) return false;
     // UltraChat's data are strings; others have a list of records there.
-    if (turns == nullptr || (key == "data" && !turns->front().is_string())) continue;
-    if (auto program = program_of(record, key, turns->front())) return program;
-  }
-  return std::nullopt;
+    const bool strings = turns->front().is_string();
+    const bool other = key == "data" ? !strings : strings && (key == "items" || key == "chat");
+    return !other && program_of(record, key, *turns);
+  });
+  return found == list_keys.end() ? std::string_view{} : *found;
+}
+
+std::optional<std::string> turns_program(const json& record) {
+  const std::string_view key = turns_key(record);
+  return key.empty() ? std::nullopt : program_of(record, key, *find_list(record, key));
 }
 
 std::optional<std::string> parts_program(const json& content) {

@@ -43,6 +43,9 @@ std::string_view system_key(const nlohmann::json& record);
 std::string system_in_jq(std::string_view key);
 std::optional<std::string> history_in_jq(const nlohmann::json& record);
 
+/// Under which a record has a list of turns of a known form; empty: it has none.
+std::string_view turns_key(const nlohmann::json& record);
+
 /// For a record with a list of turns; "." if they are messages already; none: it has no such list,
 /// or of an unknown form.
 std::optional<std::string> turns_program(const nlohmann::json& record);

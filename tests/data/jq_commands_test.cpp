@@ -1,13 +1,18 @@
 // Runs the commands that messages give for records of other programs, as they are printed.
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "runtime/data/foreign_format.h"
 #include "runtime/data/jq_command.h"
 #include "runtime/data/json_record.h"
+#include "runtime/data/tokenize_file.h"
+#include "runtime/os/mapped_file.h"
 #include "tests/data/token_files.h"
+#include "tests/data/word_encoder.h"
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"
 #include "tests/support/skip.h"
@@ -43,6 +48,41 @@ class ForeignFile {
       data::refuse_json_document(path_, text);
       data::parse_record(first_line_, path_ + ":1");
     });
+  }
+  /// Of all its lines, as training reads them; the file's name in it is FILE.
+  std::string trained_error() const {
+    const MappedFile file(path_);
+    std::string message = error_of([&] {
+      data::tokenize_json_lines({path_, file.bytes()}, WordEncoder(), directory_.path() / "tokens");
+    });
+    for (std::size_t at = 0; (at = message.find(path_)) != message.npos;) {
+      message.replace(at, path_.size(), "FILE");
+    }
+    return message;
+  }
+  /// What the command in that message leaves in files beside it, each with its name.
+  std::string left_by_command() const {
+    const MappedFile file(path_);
+    const std::string message = error_of([&] {
+      data::tokenize_json_lines({path_, file.bytes()}, WordEncoder(), directory_.path() / "tokens");
+    });
+    std::size_t begin = message.npos;
+    for (const char* const program : {": jq ", ": python3 ", ": sed "}) {
+      begin = std::min(begin, message.find(program));
+    }
+    if (begin == message.npos) return "no command: " + message;
+    const std::string quiet = "{ " + message.substr(begin + 2) + "; } 2> /dev/null";
+    std::string left = std::system(quiet.c_str()) == 0 ? "" : "failed ";
+    std::set<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_.path() / folder)) {
+      if (entry.path() != path_) files.insert(entry.path());
+    }
+    for (const std::filesystem::path& made : files) {
+      std::ifstream in(made);
+      left +=
+          made.filename().string() + ":\n" + std::string{std::istreambuf_iterator<char>(in), {}};
+    }
+    return left;
   }
   /// What the command in the message makes of the file: a line for each record, and for one that
   /// is refused the reason.
@@ -174,6 +214,24 @@ TEST_CASE("JqCommands: conversations of other programs become messages", "[data]
        R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}
 {"conversations": [{"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]})",
        "user:a assistant:b\nuser:c assistant:d\n"},
+      {"turns with both pairs of names in one conversation",
+       R"({"conversations": [{"role": "user", "content": "a"}, {"from": "gpt", "value": "b"}]}
+{"conversations": [{"from": "human", "value": "c"}, {"role": "assistant", "content": "d"}]})",
+       "user:a assistant:b\nuser:c assistant:d\n"},
+      {"messages of which the second has other names",
+       R"({"messages": [{"role": "user", "content": "a"}, {"from": "gpt", "value": "b"}]})",
+       "user:a assistant:b\n"},
+      {"turns under items",
+       R"({"id": "1", "items": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]})",
+       "user:a assistant:b\n"},
+      {"messages as a string", R"({"messages": "[{\"role\": \"user\", \"content\": \"a\"}]"})",
+       "user:a\n"},
+      {"conversations as a string",
+       R"({"conversations": "[{\"from\": \"human\", \"value\": \"a\"}]"})", "user:a\n"},
+      {"a request in a body",
+       R"({"custom_id": "1", "body": {"model": "m", "messages": [{"role": "user", "content": )"
+       R"("a"}]}})",
+       "user:a\n"},
       {"a line that is a list of turns",
        R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
 [{"role": "user", "content": "c"}])",
@@ -261,11 +319,51 @@ TEST_CASE("JqCommands: questions with answers become prompt and completion", "[d
        R"({"system": "S", "question": "a", "answer": "b"}
 {"system": "", "question": "a", "answer": "b", "history": [["q", "r"]], "input": "c"})",
        "system:S user:a assistant:b\nuser:q assistant:r user:a\nc assistant:b\n"},
-      {"an answer that is a number", R"({"prompt": "a", "completion": 3}
+      {"a text in parts", R"({"text": ["a", "b"]}
+{"text": "c"})",
+       "a\nb\nc\n"},
+      {"keys with capitals", R"({"Question": "a", "Answer": "b"}
+{"Question": "c", "Answer": "d"})",
+       "a\n|b\nc\n|d\n"},
+      {"choices with the number of the answer",
+       R"({"question": "a", "choices": ["b", "c"], "answer": 1})", "a\nb\nc\n|c\n"},
+      {"answers that are true or false",
+       R"({"question": "a", "passage": "P", "answer": true}
+{"question": "a", "passage": "P", "answer": false}
+{"question": "a", "answer": "b"}
+{"question": "a", "answer": 2.5})",
+       "P\n\na\n|true\nP\n\na\n|false\na\n|b\na\n|2.5\n"},
+      {"a completion that is true", R"({"prompt": "a", "completion": true}
 {"prompt": "a", "completion": "b"})",
-       "a|3\na|b\n"},
-      {"a foreign answer that is a number", R"({"question": "a", "answer": 3})",
-       "out.jsonl:1: completion is a number, not text\n"},
+       "a|true\na|b\n"},
+      {"answers that are a list", R"({"question": "a", "answer": ["b", "c"]}
+{"question": "a", "answer": []}
+{"question": "d", "answer": ["e"]})",
+       "a\n|b\nd\n|e\n"},
+      {"SQuAD's answers",
+       R"({"id": "1", "context": "C", "question": "a", "answers": {"text": ["b", "c"], )"
+       R"("answer_start": [1, 2]}}
+{"id": "2", "context": "C", "question": "a", "answers": {"text": [], "answer_start": []}})",
+       "C\n\na\n|b\n"},
+      {"SQuAD's answers as a list of them",
+       R"({"question": "a", "answers": [{"text": "b", "answer_start": 1}]})", "a\n|b\n"},
+      {"TriviaQA's answer",
+       R"({"question": "a", "answer": {"aliases": ["b", "B"], "value": "b"}, "system": "S"})",
+       "system:S user:a assistant:b\n"},
+      {"completions that are a list", R"({"prompt": "a", "completion": ["b", "c"]})", "a|b\n"},
+      {"a later answer of which jq would round the digits", R"({"question": "a", "answer": "b"}
+{"question": "a", "answer": 1234567890123456789})",
+       "failed"},
+      {"a later answer that is null", R"({"question": "a", "answer": "b"}
+{"question": "a", "answer": null})",
+       "failed"},
+      {"questions that end with a line feed", R"({"question": "a\n", "answer": "b"}
+{"question": "a\n", "input": "i", "answer": "b"})",
+       "a\n|b\na\ni\n|b\n"},
+      {"prompts that end with a line feed and become messages",
+       R"({"prompt": "a\n", "completion": "b", "system": "S"}
+{"prompt": "a\n", "input": "i", "completion": "b"})",
+       "system:S user:a\n assistant:b\nuser:a\ni assistant:b\n"},
       {"a later prompt that is missing", R"({"prompt": "a", "completion": "b", "system": "S"}
 {"prompt": null, "completion": "b"}
 {"prompt": "a", "completion": "b"})",
@@ -296,7 +394,7 @@ TEST_CASE("JqCommands: questions with answers become prompt and completion", "[d
        "system:S user:a\nc assistant:b\nuser:a assistant:b\n"},
       {"what an earlier command made of a question",
        R"({"prompt": "a\n", "completion": "b", "history": [["q", "r"]]})",
-       "user:q assistant:r user:a assistant:b\n"},
+       "user:q assistant:r user:a\n assistant:b\n"},
       {"Self-Instruct with tools",
        R"({"instruction": "a", "instances": [{"input": "", "output": "d"}]}
 {"instruction": "a", "instances": [{"input": "", "output": "d"}], "tools": [1]})",
@@ -403,6 +501,10 @@ TEST_CASE("JqCommands: whole documents become a record a line", "[data][json]") 
        R"({"type": "conversation", "instances": [{"conversation_id": 1, "system": "S", )"
        R"("tools": [], "messages": [{"role": "user", "content": "a"}]}]})",
        "system:S user:a\n"},
+      {"an array with a completion of which jq would round the digits",
+       R"([{"prompt": "a", "completion": "b"}, {"prompt": "a", "completion": )"
+       R"(1234567890123456789}])",
+       "failed"},
       {"a list of pairs",
        R"({"data": [{"input": "a", "output": "b"}, {"input": "c", "output": "d"}]})",
        "a\n|b\nc\n|d\n"},
@@ -411,6 +513,24 @@ TEST_CASE("JqCommands: whole documents become a record a line", "[data][json]") 
        "user:a\nuser:b\n"},
       {"a table by columns", R"([{"instruction": ["a", "c"], "output": ["b", "d"]}])",
        "### Instruction:\na\n\n### Response:\n|b\n### Instruction:\nc\n\n### Response:\n|d\n"},
+      {"SQuAD's articles",
+       R"({"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": "C", "qas": )"
+       R"([{"question": "a", "id": "1", "answers": [{"text": "b", "answer_start": 0}]}, )"
+       R"({"question": "c", "answers": []}]}]}]})",
+       "C\n\na\n|b\n"},
+      {"records under their numbers",
+       R"({"0": {"prompt": "a", "completion": "b"}, "1": {"prompt": "c", "completion": "d"}})",
+       "a|b\nc|d\n"},
+      {"pandas' table by columns",
+       R"({"question": {"0": "a", "1": "c"}, "answer": {"0": "b", "1": "d"}})", "a\n|b\nc\n|d\n"},
+      {"pandas' table by columns of ours",
+       R"({"prompt": {"0": "a", "1": "c"}, "completion": {"0": "b", "1": "d"}})", "a|b\nc|d\n"},
+      {"pandas' table by rows",
+       R"({"columns": ["text", "n"], "index": [0, 1], "data": [["a", 1], ["b", 2]]})", "a\nb\n"},
+      {"rows of Hugging Face's server",
+       R"({"features": [], "rows": [{"row_idx": 0, "row": {"text": "a"}}, {"row_idx": 1, "row": )"
+       R"({"text": "b"}}], "num_rows_total": 2})",
+       "a\nb\n"},
       {"a list of records", R"({"version": "1", "data": [{"question": "a", "answer": "b"}]})",
        "a\n|b\n"},
   }));
@@ -457,6 +577,77 @@ TEST_CASE("JqCommands: what no command keeps is named in place of one", "[data][
   CAPTURE(row.name);
   const std::string error = ForeignFile("d.jsonl", row.file).error();
   CHECK(error.substr(error.find(".jsonl:") + 7) == row.result);
+}
+
+TEST_CASE("JqCommands: records without a text can be left out", "[data][json]") {
+  const Row row = GENERATE(values<Row>({
+      {"a text", "{\"text\": \"a\", \"n\": 1.50}\n{\"text\": null}\n",
+       "{\"text\": \"a\", \"n\": 1.50}\n"},
+      {"a prompt",
+       "{\"prompt\": null, \"completion\": \"b\"}\n{\"prompt\":\"a\",\"completion\":\"b\"}\n",
+       "{\"prompt\":\"a\",\"completion\":\"b\"}\n"},
+  }));
+  CAPTURE(row.name);
+  const ForeignFile file("d.jsonl", row.file);
+  CHECK_THAT(file.trained_error(),
+             Catch::Matchers::ContainsSubstring(" is null; this leaves such records out: jq "));
+  CHECK(file.left_by_command() == "d-converted.jsonl:\n" + row.result);
+}
+
+TEST_CASE("JqCommands: lines of no JSON get the command that mends them", "[data][json]") {
+  const Row row = GENERATE(values<Row>({
+      {"commas at the ends", "{\"text\": \"a,\"},\n{\"text\": \"b\"}, \r\n{\"text\": \"c\"}\n",
+       "{\"text\": \"a,\"}\n{\"text\": \"b\"}\n{\"text\": \"c\"}\n"},
+      {"remarks", "// mine\n{\"text\": \"a // b\"}\n  # more\n", "{\"text\": \"a // b\"}\n"},
+      {"Python's quotes", "{'text': \"it's\", 'n': None}\n{'text': 'b'}\n",
+       "{\"text\": \"it's\", \"n\": null}\n{\"text\": \"b\"}\n"},
+      {"several on a line", "{\"text\":\"a\"}{\"text\":\"}{\"}\n",
+       "{\"text\":\"a\"}\n{\"text\":\"}{\"}\n"},
+      {"old ends of lines", "{\"text\":\"a\"}\r{\"text\":\"b\"}\r",
+       "{\"text\":\"a\"}\n{\"text\":\"b\"}\n"},
+      {"RFC 7464", "\x1e{\"text\":\"a\"}\n\x1e{\"text\":\"b\"}\n",
+       "{\"text\":\"a\"}\n{\"text\":\"b\"}\n"},
+      {"strings", "\"a\"\n\"b\"\n", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n"},
+  }));
+  CAPTURE(row.name);
+  CHECK(ForeignFile("d.jsonl", row.file).left_by_command() == "d-converted.jsonl:\n" + row.result);
+}
+
+TEST_CASE("JqCommands: of an unknown form the keys are asked for", "[data][json]") {
+  const ForeignFile file("d.jsonl", R"({"ctx": "a", "endings": ["b"]})");
+  CHECK_THAT(
+      file.trained_error(),
+      Catch::Matchers::ContainsSubstring(
+          "but ctx, endings; type which keys they are in place of QUESTION and ANSWER: jq "));
+  const ForeignFile message("d.jsonl", R"({"role": "user", "content": "a"}
+{"role": "assistant", "content": "b"})");
+  CHECK(message.left_by_command() ==
+        "d-converted.jsonl:\n"
+        R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]})"
+        "\n");
+}
+
+TEST_CASE("JqCommands: an array of several forms becomes lines that are split", "[data][json]") {
+  const ForeignFile file("d.json", R"([{"instruction": "a", "output": "b"},
+{"conversations": [{"from": "human", "value": "c"}]}])");
+  CHECK_THAT(file.error(), Catch::Matchers::ContainsSubstring("jq -cn 'inputs | .[]' "));
+}
+
+TEST_CASE("JqCommands: an answer that is a number keeps its digits", "[data][json]") {
+  const Row row = GENERATE(values<Row>({
+      {"ours", R"({"prompt": "a", "completion": 1234567890123456789, "id": 3}
+{"prompt": "a", "completion": 1.50}
+{"prompt": "a", "completion": "b"})",
+       R"({"prompt": "a", "completion": "1234567890123456789", "id": 3}
+{"prompt": "a", "completion": "1.50"}
+{"prompt": "a", "completion": "b"})"},
+      {"another program's", R"({"question": "a", "answer": -1e3})",
+       R"({"question": "a", "answer": "-1e3"})"},
+  }));
+  CAPTURE(row.name);
+  const ForeignFile file("d.jsonl", row.file);
+  CHECK_THAT(file.trained_error(), Catch::Matchers::ContainsSubstring(" is a number, not text: "));
+  CHECK(file.left_by_command() == "d-converted.jsonl:\n" + row.result + "\n");
 }
 
 TEST_CASE("JqCommands: the file and what is made of it are named as typed", "[data][json]") {

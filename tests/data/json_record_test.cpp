@@ -51,22 +51,13 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
        "--model_name_or_path; a decoder learns text, prompt with completion, or messages"},
       {"{}", "d.jsonl:7: has neither text, nor prompt and completion, nor messages"},
       {"[]", "d.jsonl:7: not a JSON object; each line is one"},
-      {"\"a\"", "d.jsonl:7: not a JSON object; each line is one"},
+      {"7", "d.jsonl:7: not a JSON object; each line is one"},
       {R"({"text": 3})", "d.jsonl:7: text is number, not a string"},
-      {R"({"text": null})", "d.jsonl:7: text is null, not a string"},
       {R"({"prompt": "a"})", "d.jsonl:7: completion is missing"},
-      {R"({"prompt": "a", "response": "b"})",
-       "d.jsonl:7: completion is missing: jq -cn 'inputs | def part(a; z): . // \"\" | tostring | "
-       "if . == \"\" or . == \"[]\" then \"\" else a + . + z end; . + {prompt: ((.instruction | "
-       "part(\"\"; \"\\n\")) + (.context | part(\"\"; \"\\n\\n\")) + (.prompt // error(\"prompt is "
-       "missing\")) + (.input | part(\"\\n\"; \"\")) + \"\\n\"), completion: .response} | "
-       "del(.response, .instruction, .context, .input)' d.jsonl > d-converted.jsonl.tmp && mv "
-       "d-converted.jsonl.tmp d-converted.jsonl"},
       {R"({"content": "a", "meta": {}})",
        "d.jsonl:7: has neither text, nor prompt and completion, nor messages, but content, meta: "
        "jq -cn 'inputs | . + {text: .content} | del(.content)' d.jsonl > d-converted.jsonl.tmp && "
        "mv d-converted.jsonl.tmp d-converted.jsonl"},
-      {R"({"text": NaN})", "d.jsonl:7: text is null, not a string"},
       {R"({"completion": "a"})", "d.jsonl:7: prompt is missing"},
       {R"({"prompt": [{"role": "user"}], "completion": "a"})",
        "d.jsonl:7: prompt is a list; only text is implemented, as a string"},
@@ -125,9 +116,14 @@ TEST_CASE("JsonRecord: records of other programs are named with their conversion
   CHECK_THAT(error(R"({"messages": [{"from": "human", "value": "a"}]})"),
              Catch::Matchers::StartsWith("d.jsonl:7: messages[0] has from, value in place of "
                                          "role and content: jq -cn 'inputs | . + {messages: ["));
-  CHECK_THAT(error(R"({"role": "user", "content": "a"})"),
-             Catch::Matchers::EndsWith("messages, but content, role"));
-  CHECK_THAT(error(R"({"a": 1, "b": 2})"), Catch::Matchers::EndsWith("messages, but a, b"));
+  CHECK_THAT(
+      error(R"({"role": "user", "content": "a"})"),
+      Catch::Matchers::ContainsSubstring("messages, but content, role; a line is a conversation"));
+  CHECK_THAT(error(R"({"a": 1, "b": 2})"),
+             Catch::Matchers::ContainsSubstring("messages, but a, b; type which keys they are"));
+  CHECK_THAT(
+      error(R"({"prompt": "a", "response": "b"})"),
+      Catch::Matchers::StartsWith("d.jsonl:7: completion is missing: jq -cn 'inputs | def "));
 }
 
 TEST_CASE("JsonRecord: what belongs to a prompt is not ignored beside it", "[data][json]") {
@@ -160,7 +156,7 @@ TEST_CASE("JsonRecord: broken JSON is named with its column", "[data][json]") {
                                           Catch::Matchers::EndsWith("; each line is one object"));
   CHECK_THAT(error(R"({"text": x})"), Catch::Matchers::StartsWith("d.jsonl:7:10: not JSON: "));
   CHECK_THAT(error("{\"text\": \"\xFF\"}"),
-             Catch::Matchers::StartsWith("d.jsonl:7:11: not JSON: "));
+             Catch::Matchers::StartsWith("d.jsonl:7:11: not UTF-8 text: this byte (0xff) "));
   CHECK_THAT(error(R"({"text": "a"} x)"), Catch::Matchers::StartsWith("d.jsonl:7:15: not JSON: "));
   CHECK(error(std::string("{\"text\": \"\0\"}", 13)) == "d.jsonl:7:11: a NUL byte; is it JSON?");
   const std::string huge = "{\"text\": \"" + std::string(100'000, 'a');

@@ -1,5 +1,7 @@
 #include "runtime/data/record_samples.h"
 
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <numeric>
 
@@ -13,6 +15,7 @@
 #include "tests/data/token_files.h"
 #include "tests/data/word_encoder.h"
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 namespace dstrain::test {
@@ -145,8 +148,9 @@ TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]
              Catch::Matchers::Equals("d.jsonl:3: text is number, not a string"));
   CHECK_THAT(files.error(text_line("a") + "{\"text\"}"),
              Catch::Matchers::StartsWith("d.jsonl:2:8: not JSON"));
-  CHECK(files.error("\n" + text_line("a") + pair("a", "b")) ==
-        "d.jsonl:3: holds prompt and completion, and line 2 text; a file holds one kind of record");
+  CHECK_THAT(files.error("\n" + text_line("a") + pair("a", "b")),
+             Catch::Matchers::StartsWith("d.jsonl:3: holds prompt and completion, and line 2 text; "
+                                         "a file holds one kind of record"));
   const std::string folder = files.directory().path().string() + "/";
   const auto command = [&](const std::string& program, const std::string& name) {
     return "JSON lines are one object a line: " + data::jq_command(program, folder + name);
@@ -204,6 +208,14 @@ TEST_CASE("OpenSamples: records under the name of a text are not learned as text
         refusal("d.dat", "d.dat.jsonl"));
   files.open(text_line("another"), 2, true, "d.jsonl");  // which mv would replace
   CHECK(files.error(text_line("abc"), "d.txt") == refusal("d.txt", "d-2.jsonl"));
+  CHECK(files.error(text_line("abc") + "no record\n" + text_line("abc") + text_line("abc"),
+                    "d.txt") == refusal("d.txt", "d-2.jsonl"));
+  // Prose of which the first line is a record.
+  const auto prose =
+      files.open(text_line("a") + "This was a record.\nSo is it told.\n", 3, true, "d.txt");
+  CHECK(prose->notes().size() == 1);
+  CHECK(files.open(text_line("a") + "[1] A note.\nAnother.\n", 3, true, "d.txt")->notes().size() ==
+        1);
   // Text that only begins as JSON does, of which an object is told.
   const auto object = files.open("{\"t\": 1}", 3, true, "d.txt");
   CHECK(shown(rows_of(*object)).starts_with("{\"t|"));
@@ -438,13 +450,68 @@ TEST_CASE("OpenSamples: text under a tokenizer is one stream", "[data][records]"
   const Ids all = words.encode("ab cd\nef gh ij");
   CHECK(read(*source, 1).tokens == Ids{all[2], all[3]});
   CHECK(read(*source, 1).labels == Ids{all[3], all[4]});
-  CHECK_THAT(
-      error_of([&] {
-        data::open_samples(
-            write_file(directory.path() / "b.txt", "ab\xFF"), words,
-            {.sizes = {2}, .vocabulary = 300'000, .cache = directory.path() / "cache"});
-      }),
-      Catch::Matchers::EndsWith("b.txt: not UTF-8 text: byte 2 (0xff) starts no valid character"));
+  CHECK_THAT(error_of([&] {
+               data::open_samples(
+                   write_file(directory.path() / "b.txt", "ab\xFF"), words,
+                   {.sizes = {2}, .vocabulary = 300'000, .cache = directory.path() / "cache"});
+             }),
+             Catch::Matchers::ContainsSubstring(
+                 "b.txt: not UTF-8 text: byte 2 (0xff) starts no valid character; it looks like "));
+}
+
+TEST_CASE("OpenSamples: a text in another encoding gets the command for it", "[data][records]") {
+  struct Row {
+    std::string encoding;
+    std::string text;  ///< in UTF-8
+    std::string suffix = ".txt";
+  };
+  const Row row = GENERATE(values<Row>({
+      {"WINDOWS-1252", "Das M\u00e4dchen sagt \u201eja\u201c, der caf\u00e9 ist zu.\n"},
+      {"ISO-8859-1", "Le gar\u00e7on \u00e0 c\u00f4t\u00e9 du caf\u00e9 \xc2\x81.\n"},
+      {"GB18030",
+       "\u4eca\u5929\u5929\u6c14\u5f88\u597d\uff0c\u6211\u4eec\u53bb\u516c\u56ed\u3002"
+       " abc \u4f60\u597d\n"},
+      {"SHIFT_JIS", "\u3053\u308c\u306f\u30c6\u30b9\u30c8\u3067\u3059\u3002\u65e5\u672c\n"},
+      {"WINDOWS-1251",
+       "\u041f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440 \u044d\u0442\u043e "
+       "\u0442\u0435\u043a\u0441\u0442\n"},
+      {"KOI8-R",
+       "\u041f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440 \u044d\u0442\u043e "
+       "\u0442\u0435\u043a\u0441\u0442\n"},
+      {"WINDOWS-1252", "{\"text\": \"caf\u00e9\"}\n", ".jsonl"},
+      {"WINDOWS-1252", "text,id\ncaf\u00e9,1\n", ".csv"},
+      {"WINDOWS-1252", "[{\"question\": \"a\", \"answer\": \"caf\u00e9\"}]\n", ".json"},
+  }));
+  CAPTURE(row.encoding, row.suffix);
+  const JsonFiles files;
+  const auto path = files.directory().path() / ("d" + row.suffix);
+  const auto whole = [](const std::filesystem::path& file) {
+    std::ifstream in(file);
+    return std::string{std::istreambuf_iterator<char>(in), {}};
+  };
+  write_file(path, row.text);
+  const std::string other = path.string() + ".other";
+  const std::string make =
+      "iconv -f UTF-8 -t " + row.encoding + " " + path.string() + " > " + other;
+  if (std::system(make.c_str()) != 0) skip("iconv does not know " + row.encoding);
+  const std::string error = files.error(whole(other), "d" + row.suffix);
+  const std::size_t command = error.rfind(": iconv -f " + row.encoding + " ");
+  CAPTURE(error);
+  REQUIRE(command != std::string::npos);
+  CHECK_THAT(error, Catch::Matchers::ContainsSubstring("not UTF-8 text"));
+  REQUIRE(std::system(error.substr(command + 2).c_str()) == 0);
+  CHECK(whole(files.directory().path() / ("d-utf8" + row.suffix)) == row.text);
+}
+
+TEST_CASE("OpenSamples: a damaged UTF-8 text is not taken for another encoding",
+          "[data][records]") {
+  const JsonFiles files;
+  const std::string error = files.error("caf\u00e9 \u00e0 c\u00f4t\u00e9 \xff!\n", "d.txt");
+  CHECK_THAT(error, Catch::Matchers::ContainsSubstring("so it is damaged; put U+FFFD for it: "));
+  REQUIRE(std::system(error.substr(error.rfind(": ") + 2).c_str()) == 0);
+  std::ifstream in(files.directory().path() / "d-utf8.txt");
+  CHECK(std::string{std::istreambuf_iterator<char>(in), {}} ==
+        "caf\u00e9 \u00e0 c\u00f4t\u00e9 \ufffd!\n");
 }
 
 }  // namespace dstrain::test
