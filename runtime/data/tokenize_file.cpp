@@ -9,7 +9,9 @@
 #include "runtime/base/error.h"
 #include "runtime/base/printable.h"
 #include "runtime/data/encode_record.h"
+#include "runtime/data/jq_command.h"
 #include "runtime/data/line_reader.h"
+#include "runtime/data/mixed_forms.h"
 #include "runtime/data/token_set.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/numeric/parallel_for.h"
@@ -48,6 +50,19 @@ std::vector<Encoded> encode_lines(const std::vector<Line>& lines,
     }
   });
   return encoded;
+}
+
+/// Throws what is wrong with a line; if that gives a command for the file, only if it fits all.
+[[noreturn]] void refuse_line(std::string_view text,
+                              const Line& line,
+                              const Encoded& encoded,
+                              const std::string& path) {
+  try {
+    std::rethrow_exception(encoded.failure);
+  } catch (const Error& error) {
+    if (gives_jq_command(error.what())) refuse_mixed_forms(text, line, path);
+    throw;
+  }
 }
 
 /// Conversations without an answer teach nothing, whatever their length.
@@ -131,19 +146,21 @@ void tokenize_json_lines(const TextFile& file,
   std::optional<TokenSetWriter> writer;
   AnswerCheck answers;
   RecordKind kind{};
-  std::int64_t first_line = 0;
+  Line first;
   for (std::vector<Line> lines = reader.next(); !lines.empty(); lines = reader.next()) {
     const std::vector<Encoded> encoded = encode_lines(lines, file.path, encoder);
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      if (encoded[i].failure) std::rethrow_exception(encoded[i].failure);
+      if (encoded[i].failure) refuse_line(as_text(file.bytes), lines[i], encoded[i], file.path);
       if (!writer) {
         kind = encoded[i].kind;
-        first_line = lines[i].number;
+        first = lines[i];
         writer.emplace(target, kind, encoder.vocabulary());
       }
       if (encoded[i].kind != kind) {
-        fail(ErrorCode::input, "{}:{}: holds {}, and line {} {}; a file holds one kind of record",
-             file.path, lines[i].number, name_of(encoded[i].kind), first_line, name_of(kind));
+        fail(ErrorCode::input,
+             "{}:{}: holds {}, and line {} {}; a file holds one kind of record; split it: {}",
+             file.path, lines[i].number, name_of(encoded[i].kind), first.number, name_of(kind),
+             split_commands(as_text(file.bytes), first, file.path));
       }
       answers.add(encoded[i]);
       writer->add(encoded[i].record);

@@ -579,6 +579,47 @@ TEST_CASE("JqCommands: what no command keeps is named in place of one", "[data][
   CHECK(error.substr(error.find(".jsonl:") + 7) == row.result);
 }
 
+TEST_CASE("JqCommands: records of several forms are split and stay as they are", "[data][json]") {
+  const Row row = GENERATE(values<Row>({
+      {"Alpaca and ShareGPT",
+       R"({"instruction": "a", "output": "b", "id": 1234567890123456789}
+
+{"conversations": [{"from": "human", "value": "c"}], "id": 1234567890123456789, "x": 1.50}
+{"instruction": "d", "output": "e"}
+)",
+       "d-others.jsonl:\n"
+       R"({"conversations": [{"from": "human", "value": "c"}], "id": 1234567890123456789, "x": )"
+       "1.50}"
+       "\nd-output.jsonl:\n"
+       R"({"instruction": "a", "output": "b", "id": 1234567890123456789}
+{"instruction": "d", "output": "e"}
+)"},
+      {"ShareGPT and an error", R"({"conversations": [{"from": "human", "value": "c"}]}
+{"error": "none"})",
+       "d-conversations.jsonl:\n"
+       R"({"conversations": [{"from": "human", "value": "c"}]})"
+       "\nd-others.jsonl:\n{\"error\": \"none\"}\n"},
+      {"our text and a pair", R"({"text": "a"}
+{"prompt": "a", "completion": "b"})",
+       "d-others.jsonl:\n{\"prompt\": \"a\", \"completion\": \"b\"}\nd-text.jsonl:\n"
+       "{\"text\": \"a\"}\n"},
+      {"our pair and Alpaca", R"({"prompt": "a", "completion": "b"}
+{"instruction": "a", "output": "b"})",
+       "d-completion.jsonl:\n{\"prompt\": \"a\", \"completion\": \"b\"}\nd-others.jsonl:\n"
+       "{\"instruction\": \"a\", \"output\": \"b\"}\n"},
+      {"answers and lists of them",
+       "\xEF\xBB\xBF"
+       R"({"question": "a", "answer": "b"}
+{"question": "a", "answer": ["b"]})",
+       "d-answer.jsonl:\n\xEF\xBB\xBF{\"question\": \"a\", \"answer\": \"b\"}\nd-others.jsonl:\n"
+       "{\"question\": \"a\", \"answer\": [\"b\"]}\n"},
+  }));
+  CAPTURE(row.name);
+  const ForeignFile file("d.jsonl", row.file);
+  CHECK_THAT(file.trained_error(), Catch::Matchers::ContainsSubstring("split"));
+  CHECK(file.left_by_command() == row.result);
+}
+
 TEST_CASE("JqCommands: records without a text can be left out", "[data][json]") {
   const Row row = GENERATE(values<Row>({
       {"a text", "{\"text\": \"a\", \"n\": 1.50}\n{\"text\": null}\n",
@@ -627,10 +668,37 @@ TEST_CASE("JqCommands: of an unknown form the keys are asked for", "[data][json]
         "\n");
 }
 
+TEST_CASE("JqCommands: the first record of another form is named", "[data][json]") {
+  const ForeignFile file("d.jsonl", R"({"instruction": "a", "output": "b"}
+{"instruction": "a", "input": "i", "output": 1}
+{"conversations": [{"from": "human", "value": "c"}]})");
+  CHECK_THAT(file.trained_error(),
+             Catch::Matchers::StartsWith(
+                 "FILE:3: is a record of another form (conversations) than line 1 (instruction, "
+                 "output), and a command converts one form; split the file: jq -nrR "));
+}
+
+TEST_CASE("JqCommands: a line at which the command would stop is named before", "[data][json]") {
+  const ForeignFile file("d.jsonl", "{\"question\": \"a\", \"answer\": \"b\"}\n{\"question\": \"c");
+  CHECK_THAT(file.trained_error(), Catch::Matchers::StartsWith("FILE:2:16: not JSON: "));
+}
+
 TEST_CASE("JqCommands: an array of several forms becomes lines that are split", "[data][json]") {
   const ForeignFile file("d.json", R"([{"instruction": "a", "output": "b"},
 {"conversations": [{"from": "human", "value": "c"}]}])");
   CHECK_THAT(file.error(), Catch::Matchers::ContainsSubstring("jq -cn 'inputs | .[]' "));
+}
+
+TEST_CASE("JqCommands: a command puts in what only later records have", "[data][json]") {
+  const ForeignFile file("d.jsonl", R"({"instruction": "a", "output": "b"}
+{"instruction": "c", "output": "d", "system": "S", "passage": "P"})");
+  CHECK(file.left_by_command() ==
+        "d-converted.jsonl:\n"
+        R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]})"
+        "\n"
+        R"({"messages":[{"role":"system","content":"S"},{"role":"user","content":"P\n\nc"},)"
+        R"({"role":"assistant","content":"d"}]})"
+        "\n");
 }
 
 TEST_CASE("JqCommands: an answer that is a number keeps its digits", "[data][json]") {

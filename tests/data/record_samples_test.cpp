@@ -150,7 +150,7 @@ TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]
              Catch::Matchers::StartsWith("d.jsonl:2:8: not JSON"));
   CHECK_THAT(files.error("\n" + text_line("a") + pair("a", "b")),
              Catch::Matchers::StartsWith("d.jsonl:3: holds prompt and completion, and line 2 text; "
-                                         "a file holds one kind of record"));
+                                         "a file holds one kind of record; split it: jq -nrR "));
   const std::string folder = files.directory().path().string() + "/";
   const auto command = [&](const std::string& program, const std::string& name) {
     return "JSON lines are one object a line: " + data::jq_command(program, folder + name);
