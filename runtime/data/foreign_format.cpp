@@ -142,66 +142,27 @@ std::string to_utf8(std::string_view encoding, const std::string& path) {
 struct HighBytes {
   std::size_t characters = 0;  ///< valid ones of UTF-8
   std::size_t broken = 0;
-  std::size_t runs = 0;       ///< of bytes above 127 without others between them
-  std::size_t single = 0;     ///< of them: one byte
-  std::size_t even = 0;       ///< of them: of even length
-  std::size_t kana = 0;       ///< where Shift JIS has them, and pairs above 0xa0 have no first byte
-  std::size_t capital = 0;    ///< where Windows-1251 has capitals, and KOI8-R small letters
-  std::size_t small = 0;      ///< the other way about
-  bool outside_1252 = false;  ///< one that Windows-1252 does not have
+  std::size_t runs = 0;    ///< of bytes above 127 without others between them
+  std::size_t single = 0;  ///< of them: one byte
 };
 
 HighBytes high_bytes(std::string_view text) {
   HighBytes found;
   std::size_t run = 0;
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 128) {
-      if (run > 0) ++found.runs;
-      if (run == 1) ++found.single;
-      if (run > 0 && run % 2 == 0) ++found.even;
-      run = 0;
-      continue;
-    }
-    ++run;
-    found.kana += byte == 0x82 || byte == 0x83 ? 1U : 0U;
-    found.capital += byte >= 0xc0 && byte < 0xe0 ? 1U : 0U;
-    found.small += byte >= 0xe0 ? 1U : 0U;
-    found.outside_1252 |=
-        byte == 0x81 || byte == 0x8d || byte == 0x8f || byte == 0x90 || byte == 0x9d;
+    const bool high = static_cast<unsigned char>(c) > 127;
+    if (!high && run > 0) ++found.runs;
+    if (!high && run == 1) ++found.single;
+    run = high ? run + 1 : 0;
   }
-  for (std::string_view rest = text; !rest.empty();) {
-    const Character first = first_of_any(rest);
-    const bool broken = first.code == 0xfffd && !rest.starts_with("\xef\xbf\xbd");
+  while (!text.empty()) {
+    const Character first = first_of_any(text);
+    const bool broken = first.code == 0xfffd && !text.starts_with("\xef\xbf\xbd");
     if (broken) ++found.broken;
     if (!broken && first.size > 1) ++found.characters;
-    rest.remove_prefix(first.size);
+    text.remove_prefix(first.size);
   }
   return found;
-}
-
-/// An encoding, and what speaks for it.
-struct Guess {
-  std::string_view encoding;
-  std::string_view evidence;
-};
-
-Guess guess_encoding(const HighBytes& found) {
-  if (found.kana * 4 > found.capital + found.small + found.kana) {
-    return {"SHIFT_JIS", "Japanese in Shift JIS (the bytes 0x82 and 0x83 are frequent)"};
-  }
-  if (found.single * 2 >= found.runs) {
-    return found.outside_1252
-               ? Guess{"ISO-8859-1", "Latin-1 (single bytes above 127 between letters)"}
-               : Guess{"WINDOWS-1252",
-                       "Latin-1 or Windows-1252 (single bytes above 127 between letters)"};
-  }
-  if (found.even * 10 >= found.runs * 9) {
-    return {"GB18030", "Chinese in GBK (bytes above 127 come in pairs, as also in EUC-KR)"};
-  }
-  return found.small >= found.capital
-             ? Guess{"WINDOWS-1251", "Cyrillic in Windows-1251 (whole words above 127)"}
-             : Guess{"KOI8-R", "Cyrillic in KOI8-R (whole words above 127)"};
 }
 
 void refuse_wide(const std::string& path, std::string_view text) {
@@ -319,9 +280,14 @@ std::string encoding_remedy(const std::string& path, std::string_view text, std:
         "; the characters around it are UTF-8, so it is damaged; put U+FFFD for it: {}",
         whole_or_none(repair, with_suffix(unpacked_name(path), "-utf8")));
   }
-  const Guess guess = guess_encoding(found);
-  return fmt::format("; it looks like {}, which is a guess: make it UTF-8, and read the result: {}",
-                     guess.evidence, to_utf8(guess.encoding, path));
+  if (found.single * 2 >= found.runs) {
+    return "; it looks like Latin-1 (single bytes above 127 between letters): make it UTF-8, and "
+           "look at the result: " +
+           to_utf8("WINDOWS-1252", path);
+  }
+  return "; type its encoding (GB18030, SHIFT_JIS, EUC-KR, WINDOWS-1251, ...) in place of "
+         "ENCODING, and look at the result: " +
+         to_utf8("ENCODING", path);
 }
 
 bool is_json_name(const std::string& path) {

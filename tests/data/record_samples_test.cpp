@@ -456,7 +456,7 @@ TEST_CASE("OpenSamples: text under a tokenizer is one stream", "[data][records]"
                    {.sizes = {2}, .vocabulary = 300'000, .cache = directory.path() / "cache"});
              }),
              Catch::Matchers::ContainsSubstring(
-                 "b.txt: not UTF-8 text: byte 2 (0xff) starts no valid character; it looks like "));
+                 "b.txt: not UTF-8 text: byte 2 (0xff) starts no valid character; "));
 }
 
 TEST_CASE("OpenSamples: a text in another encoding gets the command for it", "[data][records]") {
@@ -467,15 +467,11 @@ TEST_CASE("OpenSamples: a text in another encoding gets the command for it", "[d
   };
   const Row row = GENERATE(values<Row>({
       {"WINDOWS-1252", "Das M\u00e4dchen sagt \u201eja\u201c, der caf\u00e9 ist zu.\n"},
-      {"ISO-8859-1", "Le gar\u00e7on \u00e0 c\u00f4t\u00e9 du caf\u00e9 \xc2\x81.\n"},
       {"GB18030",
        "\u4eca\u5929\u5929\u6c14\u5f88\u597d\uff0c\u6211\u4eec\u53bb\u516c\u56ed\u3002"
        " abc \u4f60\u597d\n"},
       {"SHIFT_JIS", "\u3053\u308c\u306f\u30c6\u30b9\u30c8\u3067\u3059\u3002\u65e5\u672c\n"},
       {"WINDOWS-1251",
-       "\u041f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440 \u044d\u0442\u043e "
-       "\u0442\u0435\u043a\u0441\u0442\n"},
-      {"KOI8-R",
        "\u041f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440 \u044d\u0442\u043e "
        "\u0442\u0435\u043a\u0441\u0442\n"},
       {"WINDOWS-1252", "{\"text\": \"caf\u00e9\"}\n", ".jsonl"},
@@ -495,11 +491,14 @@ TEST_CASE("OpenSamples: a text in another encoding gets the command for it", "[d
       "iconv -f UTF-8 -t " + row.encoding + " " + path.string() + " > " + other;
   if (std::system(make.c_str()) != 0) skip("iconv does not know " + row.encoding);
   const std::string error = files.error(whole(other), "d" + row.suffix);
-  const std::size_t command = error.rfind(": iconv -f " + row.encoding + " ");
+  const std::string named = row.encoding == "WINDOWS-1252" ? row.encoding : "ENCODING";
+  const std::size_t at = error.rfind(": iconv -f " + named + " ");
   CAPTURE(error);
-  REQUIRE(command != std::string::npos);
+  REQUIRE(at != std::string::npos);
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring("not UTF-8 text"));
-  REQUIRE(std::system(error.substr(command + 2).c_str()) == 0);
+  std::string command = error.substr(at + 2);
+  command.replace(command.find(named), named.size(), row.encoding);
+  REQUIRE(std::system(command.c_str()) == 0);
   CHECK(whole(files.directory().path() / ("d-utf8" + row.suffix)) == row.text);
 }
 
