@@ -30,7 +30,7 @@ std::vector<Bytes> parameter_records(const FlatLayout& layout, const ShardPlan& 
 /// A record for each sub-group, then the second ones.
 std::vector<Bytes> state_records(const ShardPlan& plan, EarlyUpdate early) {
   std::vector<Bytes> sizes;
-  for (int copy = 0; copy < records_per_group(early); ++copy) {
+  for (int copy = 0; copy < records_per_sub_group(early); ++copy) {
     for (const SubGroup& group : plan.groups) {
       sizes.push_back(group.tier == MemoryTier::nvme ? StateRecord(group).bytes() : 0);
     }
@@ -45,7 +45,7 @@ CategoryBytes DiskShards::file_bytes(const FlatLayout& layout,
                                      const Offload& offload) {
   Bytes gradients = 0;
   for (const SubGroup& group : plan.groups) gradients += StateRecord(group).gradient_bytes();
-  gradients *= records_per_group(offload.early);
+  gradients *= records_per_sub_group(offload.early);
   CategoryBytes bytes{};
   of(bytes, MemoryCategory::parameters) = RecordSwap::file_bytes(parameter_records(layout, plan));
   of(bytes, MemoryCategory::gradients) = gradients;
@@ -64,23 +64,23 @@ Bytes DiskShards::buffer_bytes(const FlatLayout& layout,
 DiskShards::DiskShards(const FlatLayout& layout,
                        const ShardPlan& plan,
                        const Offload& offload,
-                       Places places,
+                       Folders folders,
                        StreamView stream)
     : layout_(layout),
       read_ahead_(offload.read_ahead && offload.optimizer_buffers > 1),
       by_number_(plan.groups.size()),
       by_arrival_(plan.groups.size()) {
   const CategoryBytes bytes = file_bytes(layout, plan, offload);
-  const auto count = [&bytes](const DiskPlace& place, MemoryCategory category) {
-    place.ledger.add(category, of(bytes, category));
+  const auto count = [&bytes](const SwapFolder& folder, MemoryCategory category) {
+    folder.ledger.add(category, of(bytes, category));
   };
   if (plan.parameters_in(MemoryTier::nvme)) {
-    DSTRAIN_CHECK(places.parameters != nullptr, "no disk for parameters");
-    const DiskPlace& place = *places.parameters;
-    parameters_.emplace(place.io, place.directory, parameter_records(layout, plan),
-                        RecordSwap::Options{offload.parameter_buffers, true}, place.buffers,
+    DSTRAIN_CHECK(folders.parameters != nullptr, "no disk for parameters");
+    const SwapFolder& folder = *folders.parameters;
+    parameters_.emplace(folder.io, folder.directory, parameter_records(layout, plan),
+                        RecordSwap::Options{offload.parameter_buffers, true}, folder.buffers,
                         stream);
-    count(place, MemoryCategory::parameters);
+    count(folder, MemoryCategory::parameters);
   }
   const int groups = static_cast<int>(plan.groups.size());
   for (int group = 0; group < groups; ++group) {
@@ -89,13 +89,13 @@ DiskShards::DiskShards(const FlatLayout& layout,
     if (plan.group(group).tier == MemoryTier::nvme) by_number_.note(group);
   }
   if (!plan.states_in(MemoryTier::nvme)) return;
-  DSTRAIN_CHECK(places.optimizer != nullptr, "no disk for the optimizer's states");
-  const DiskPlace& place = *places.optimizer;
-  states_.emplace(place.io, place.directory, state_records(plan, offload.early),
+  DSTRAIN_CHECK(folders.optimizer != nullptr, "no disk for the optimizer's states");
+  const SwapFolder& folder = *folders.optimizer;
+  states_.emplace(folder.io, folder.directory, state_records(plan, offload.early),
                   RecordSwap::Options{offload.optimizer_buffers, offload.write_behind},
-                  place.buffers, stream);
-  count(place, MemoryCategory::gradients);
-  count(place, MemoryCategory::optimizer);
+                  folder.buffers, stream);
+  count(folder, MemoryCategory::gradients);
+  count(folder, MemoryCategory::optimizer);
 }
 
 FileRange DiskShards::whole_shard(int segment) const {
@@ -123,47 +123,47 @@ void DiskShards::release_parameters(int segment, bool changed) {
   parameters_->release(segment, changed ? whole_shard(segment) : FileRange{});
 }
 
-/// The buffer of a sub-group, with `parts` of it read, while the next ones are being read.
-std::span<std::byte> DiskShards::fetch(int group, RecordParts parts, const UseOrder& order) {
-  const Place& place = place_of(group);
-  const std::span<std::byte> memory = states_->take(place.record, place.layout.range(parts));
+/// The buffer of a sub-group, with `contents` of it read, while the next ones are being read.
+std::span<std::byte> DiskShards::fetch(int group, RecordContents contents, const UseOrder& order) {
+  const SubGroupRecords& records = records_of(group);
+  const std::span<std::byte> memory = states_->take(records.record, records.layout.range(contents));
   const std::optional<int> next = read_ahead_ ? order.next(group) : std::nullopt;
-  if (next) states_->expect(place_of(*next).record, place_of(*next).layout.range(parts));
-  states_->wait(place.record);
+  if (next) states_->expect(records_of(*next).record, records_of(*next).layout.range(contents));
+  states_->wait(records.record);
   // The next may be a small one, that is read long before this one is updated.
   if (const std::optional<int> second = next ? order.next(*next) : std::nullopt) {
-    states_->expect_if_free(place_of(*second).record, place_of(*second).layout.range(parts));
+    states_->expect_if_free(records_of(*second).record, records_of(*second).layout.range(contents));
   }
   return memory;
 }
 
-DiskShards::Group DiskShards::view(const Place& place,
-                                   std::span<std::byte> record,
-                                   TensorView gradients) {
-  place.layout.cut_states(record, views_);
+DiskShards::LoadedSubGroup DiskShards::view(const SubGroupRecords& records,
+                                            std::span<std::byte> record,
+                                            TensorView gradients) {
+  records.layout.cut_states(record, views_);
   return {views_, gradients};
 }
 
-DiskShards::Group DiskShards::acquire(int group, LeaseUse use) {
-  const Place& place = place_of(group);
-  if (place.early) {  // what was done is done again: the gradients went with the new states
-    DSTRAIN_CHECK(use == LeaseUse::update && place.revocable(), "sub-group {} was updated early",
+DiskShards::LoadedSubGroup DiskShards::acquire(int group, LeaseUse use) {
+  const SubGroupRecords& records = records_of(group);
+  if (records.early) {  // what was done is done again: the gradients went with the new states
+    DSTRAIN_CHECK(use == LeaseUse::update && records.revocable(), "sub-group {} was updated early",
                   group);
     const std::span<std::byte> put =
-        states_->acquire(place.new_record, place.layout.range({.gradients = true}));
+        states_->acquire(records.new_record, records.layout.range({.gradients = true}));
     const std::span<std::byte> old = fetch(group, {.states = true}, by_number_);
-    return view(place, old, place.layout.gradients(put));
+    return view(records, old, records.layout.gradients(put));
   }
   const bool steps = use == LeaseUse::measure || use == LeaseUse::update;
-  const RecordParts parts{.gradients = steps, .states = use != LeaseUse::replace};
-  const std::span<std::byte> record = fetch(group, parts, by_number_);
-  return view(place, record, place.layout.gradients(record));
+  const RecordContents contents{.gradients = steps, .states = use != LeaseUse::replace};
+  const std::span<std::byte> record = fetch(group, contents, by_number_);
+  return view(records, record, records.layout.gradients(record));
 }
 
 void DiskShards::release(int group, LeaseUse use) {
-  Place& place = place_of(group);
-  states_->release(place.record, place.layout.range({.states = use != LeaseUse::read}));
-  if (std::exchange(place.early, false)) states_->release(place.new_record, {});
+  SubGroupRecords& records = records_of(group);
+  states_->release(records.record, records.layout.range({.states = use != LeaseUse::read}));
+  if (std::exchange(records.early, false)) states_->release(records.new_record, {});
 }
 
 void DiskShards::begin(engine::MicroStep micro_step, bool early) {
@@ -172,52 +172,54 @@ void DiskShards::begin(engine::MicroStep micro_step, bool early) {
   by_arrival_.restart();
   if (micro_step.first()) squares_ = {};
   if (!updates_early() || !read_ahead_ || !by_arrival_.first()) return;
-  const Place& place = place_of(*by_arrival_.first());
-  states_->expect(place.record,
-                  place.layout.range({.gradients = !micro_step.first(), .states = true}));
+  const SubGroupRecords& records = records_of(*by_arrival_.first());
+  states_->expect(records.record,
+                  records.layout.range({.gradients = !micro_step.first(), .states = true}));
 }
 
 void DiskShards::add(int group, TensorView gradients, StreamView stream) {
   by_arrival_.note(group);
-  const Place& place = place_of(group);
-  const FileRange whole = place.layout.range({.gradients = true});
+  const SubGroupRecords& records = records_of(group);
+  const FileRange whole = records.layout.range({.gradients = true});
   const std::span<std::byte> memory =
-      states_->acquire(place.record, micro_step_.first() ? FileRange{} : whole);
-  const TensorView sum = place.layout.gradients(memory);
+      states_->acquire(records.record, micro_step_.first() ? FileRange{} : whole);
+  const TensorView sum = records.layout.gradients(memory);
   DSTRAIN_CHECK(!sum.empty(), "the gradients of sub-group {} have no place", group);
   micro_step_.first() ? ops::convert(gradients, sum, stream) : ops::add(gradients, sum, stream);
   if (micro_step_.last()) ops::add_squares({{sum}, ops::view_of(squares_)}, stream);
-  states_->release(place.record, whole);
+  states_->release(records.record, whole);
 }
 
-DiskShards::Group DiskShards::begin_early(int group, TensorView gradients, StreamView stream) {
+DiskShards::LoadedSubGroup DiskShards::begin_early(int group,
+                                                   TensorView gradients,
+                                                   StreamView stream) {
   by_arrival_.note(group);
-  const Place& place = place_of(group);
+  const SubGroupRecords& records = records_of(group);
   const std::span<std::byte> record =
       fetch(group, {.gradients = !micro_step_.first(), .states = true}, by_arrival_);
-  TensorView sum = place.layout.gradients(record);
+  TensorView sum = records.layout.gradients(record);
   if (!micro_step_.first()) {
     ops::add(gradients, sum, stream);
-  } else if (place.revocable() || sum.dtype() != gradients.dtype()) {
+  } else if (records.revocable() || sum.dtype() != gradients.dtype()) {
     ops::convert(gradients, sum, stream);
   } else {
     sum = gradients;
   }
   ops::add_squares({{sum}, ops::view_of(squares_)}, stream);
-  return view(place, record, sum);
+  return view(records, record, sum);
 }
 
 void DiskShards::end_early(int group) {
-  Place& place = place_of(group);
-  place.early = true;
-  states_->release(place.record,
-                   place.layout.range({.gradients = place.revocable(), .states = true}),
-                   place.new_record);
+  SubGroupRecords& records = records_of(group);
+  records.early = true;
+  states_->release(records.record,
+                   records.layout.range({.gradients = records.revocable(), .states = true}),
+                   records.new_record);
 }
 
 void DiskShards::accept() {
-  for (Place& place : groups_) {
-    if (std::exchange(place.early, false)) std::swap(place.record, place.new_record);
+  for (SubGroupRecords& records : groups_) {
+    if (std::exchange(records.early, false)) std::swap(records.record, records.new_record);
   }
 }
 

@@ -6,10 +6,10 @@
 #include "offload/record_swap.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/numeric/exact_sum.h"
-#include "zero/disk_place.h"
 #include "zero/lease_use.h"
 #include "zero/shard_plan.h"
 #include "zero/state_record.h"
+#include "zero/swap_folder.h"
 #include "zero/use_order.h"
 
 namespace dstrain::zero {
@@ -24,14 +24,14 @@ namespace dstrain::zero {
 /// thread-safe as RecordSwap is; the rest is for one thread at a time.
 class DiskShards {
  public:
-  struct Places {
-    const DiskPlace* parameters = nullptr;  ///< null: none lie on a disk
-    const DiskPlace* optimizer = nullptr;
+  struct Folders {
+    const SwapFolder* parameters = nullptr;  ///< null: none lie on a disk
+    const SwapFolder* optimizer = nullptr;
   };
   DiskShards(const FlatLayout& layout,
              const ShardPlan& plan,
              const Offload& offload,
-             Places places,
+             Folders folders,
              StreamView stream);
   /// In files, by category.
   static CategoryBytes file_bytes(const FlatLayout& layout,
@@ -53,13 +53,13 @@ class DiskShards {
   void release_parameters(int segment, bool changed);
 
   /// A sub-group in memory.
-  struct Group {
+  struct LoadedSubGroup {
     std::span<const TensorView> states;
     TensorView gradients;  ///< of an update; empty where they have no place beside the states
   };
   /// Until release(), which writes the states unless they were read only. Each sub-group is
   /// replaced before any other use.
-  Group acquire(int group, LeaseUse use);
+  LoadedSubGroup acquire(int group, LeaseUse use);
   void release(int group, LeaseUse use);
 
   /// What comes from now on belongs to this micro step. `early`: in the last one, sub-groups are
@@ -70,7 +70,7 @@ class DiskShards {
   /// there. `stream` is inline: the values may change once this returns. Throws Error{io}.
   void add(int group, TensorView gradients, StreamView stream);
   /// The same, and gives the sub-group to be updated from them until end_early().
-  Group begin_early(int group, TensorView gradients, StreamView stream);
+  LoadedSubGroup begin_early(int group, TensorView gradients, StreamView stream);
   void end_early(int group);
   /// Of the gradients of all that came, once the last micro step is done.
   [[nodiscard]] const ExactSum& squares() const { return squares_; }
@@ -78,23 +78,25 @@ class DiskShards {
   void accept();
 
  private:
-  struct Place {
+  struct SubGroupRecords {
     StateRecord layout;
     int record = 0;      ///< that holds it
     int new_record = 0;  ///< that an early update writes: another one, if that can be revoked
     bool early = false;  ///< was updated so, and not accepted
     [[nodiscard]] bool revocable() const { return new_record != record; }
   };
-  Place& place_of(int group) { return groups_[static_cast<std::size_t>(group)]; }
+  SubGroupRecords& records_of(int group) { return groups_[static_cast<std::size_t>(group)]; }
   [[nodiscard]] offload::FileRange whole_shard(int segment) const;
   [[nodiscard]] HostView shard_view(int segment, std::span<std::byte> memory) const;
-  std::span<std::byte> fetch(int group, RecordParts parts, const UseOrder& order);
-  Group view(const Place& place, std::span<std::byte> record, TensorView gradients);
+  std::span<std::byte> fetch(int group, RecordContents contents, const UseOrder& order);
+  LoadedSubGroup view(const SubGroupRecords& records,
+                      std::span<std::byte> record,
+                      TensorView gradients);
 
   const FlatLayout& layout_;
   std::optional<offload::RecordSwap> parameters_;  ///< a record per segment
   std::optional<offload::RecordSwap> states_;      ///< per sub-group, then the second ones
-  std::vector<Place> groups_;
+  std::vector<SubGroupRecords> groups_;
   bool read_ahead_;
   std::vector<TensorView> views_;  ///< the states of the sub-group in use
   UseOrder by_number_;

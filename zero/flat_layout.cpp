@@ -104,14 +104,14 @@ class FlatLayout::Builder {
     finish(std::move(segment));
   }
 
-  struct Piece {
+  struct ParameterRange {
     std::int64_t begin = 0;
     Shape shape;
   };
-  void place(const model::ParameterSpec& parameter, const Piece& piece, Segment& segment) {
+  void place(const model::ParameterSpec& parameter, const ParameterRange& range, Segment& segment) {
     segment.parameters.push_back(static_cast<int>(layout_.parameters_.size()));
-    layout_.parameters_.push_back({parameter, piece.begin, piece.shape, 0, segment.numel});
-    segment.numel += round_up(piece.shape.numel(), layout_alignment);
+    layout_.parameters_.push_back({parameter, range.begin, range.shape, 0, segment.numel});
+    segment.numel += round_up(range.shape.numel(), layout_alignment);
   }
 
   void finish(Segment segment) {

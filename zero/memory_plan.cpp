@@ -5,13 +5,13 @@
 #include "runtime/device/crossing_tier.h"
 #include "runtime/engine/staged_shard.h"
 #include "runtime/ops/library_memory.h"
-#include "zero/group_updates.h"
 #include "zero/offloaded_gradients.h"
 #include "zero/parameter_gathers.h"
 #include "zero/parameter_sums.h"
 #include "zero/rank_shards.h"
 #include "zero/saved_states.h"
 #include "zero/sharded_gradients.h"
+#include "zero/sub_group_updates.h"
 #include "zero/whole_gradients.h"
 
 namespace dstrain::zero {
@@ -84,8 +84,8 @@ void add_sums(MemoryPlan& plan,
 
 /// What optimizers see of what is kept in 16 bits.
 void add_workspace(MemoryPlan& plan, const ShardPlan& shards, const MemoryPlanInput& input) {
-  plan.add(MemoryTier::device, MemoryCategory::buffers, GroupUpdates::bytes(shards, false));
-  plan.add(input.offload.staging, MemoryCategory::buffers, GroupUpdates::bytes(shards, true));
+  plan.add(MemoryTier::device, MemoryCategory::buffers, SubGroupUpdates::bytes(shards, false));
+  plan.add(input.offload.staging, MemoryCategory::buffers, SubGroupUpdates::bytes(shards, true));
 }
 
 /// What the backward writes gradients into.

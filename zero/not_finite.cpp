@@ -39,10 +39,10 @@ int last_in_memory(RankShards& shards, int segment, TensorView own, TensorView s
 int last_on_disk(RankShards& shards, int group) {
   const SubGroup& place = shards.plan().group(group);
   RankShards::ParameterLease parameters = shards.lend(place.segment, LeaseUse::measure);
-  RankShards::GroupLease lease = shards.lend(group, parameters);
+  RankShards::SubGroupLease lease = shards.lend(group, parameters);
   int last = none;
   ExactSum squares;
-  for (const auto& [slice, before] : group_slices(shards.layout(), place, shards.rank())) {
+  for (const auto& [slice, before] : sub_group_slices(shards.layout(), place, shards.rank())) {
     const TensorView values = lease.gradients.part(slice.offset, {slice.elements.count()});
     if (is_finite(values, ops::view_of(squares), lease.stream)) continue;
     last = std::max(last, slice.parameter);

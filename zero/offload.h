@@ -14,7 +14,7 @@ enum class EarlyUpdate : std::uint8_t {
 };
 
 /// Of the disk, for what is updated.
-constexpr int records_per_group(EarlyUpdate early) {
+constexpr int records_per_sub_group(EarlyUpdate early) {
   return early == EarlyUpdate::revocable ? 2 : 1;
 }
 

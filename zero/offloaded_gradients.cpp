@@ -148,7 +148,7 @@ void OffloadedGradients::put(int group, TensorView gradients, MicroStep micro_st
 void OffloadedGradients::update(int group,
                                 TensorView gradients,
                                 const RankShards::ParameterLease& parameters) {
-  RankShards::GroupLease lease = shards_.lend(group, parameters, gradients);
+  RankShards::SubGroupLease lease = shards_.lend(group, parameters, gradients);
   {
     const profile::Recording recording(timeline_, profile::Lane::early_updates,
                                        profile::Activity::update,

@@ -6,8 +6,8 @@
 #include "runtime/ops/decide_step.h"
 #include "runtime/profile/timeline.h"
 #include "zero/communication.h"
-#include "zero/group_updates.h"
 #include "zero/rank_shards.h"
+#include "zero/sub_group_updates.h"
 
 namespace dstrain::zero {
 
@@ -24,7 +24,7 @@ class OffloadedGradients final {
   struct Inputs {
     RankShards& shards;
     Communication communication;
-    const GroupUpdates& updates;
+    const SubGroupUpdates& updates;
     MemoryResource& staging;
     profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
   };
@@ -66,7 +66,7 @@ class OffloadedGradients final {
 
   RankShards& shards_;
   Communication communication_;
-  const GroupUpdates& updates_;
+  const SubGroupUpdates& updates_;
   profile::Timeline* timeline_;
   EarlyUpdate mode_;
   StreamView transfers_;

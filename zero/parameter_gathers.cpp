@@ -14,7 +14,7 @@ bool gathers(const ShardPlan& plan) {
 Bytes ParameterGathers::buffer_bytes(const FlatLayout& layout,
                                      const ShardPlan& plan,
                                      const Overlap& overlap) {
-  return gathers(plan) ? GatherSlots::bytes(layout, overlap) : 0;
+  return gathers(plan) ? GatherBuffers::bytes(layout, overlap) : 0;
 }
 
 ParameterGathers::ParameterGathers(RankShards& shards,
@@ -24,7 +24,8 @@ ParameterGathers::ParameterGathers(RankShards& shards,
                                    StreamView stream)
     : layout_(shards.layout()), shards_(shards), overlap_(overlap), communication_(communication) {
   if (gathers(shards.plan())) {
-    slots_ = std::make_unique<GatherSlots>(layout_, overlap, communication, buffers, stream);
+    gathered_buffers_ =
+        std::make_unique<GatherBuffers>(layout_, overlap, communication, buffers, stream);
   }
   view_parts();
 }
@@ -38,8 +39,8 @@ void ParameterGathers::view_parts() {
         continue;
       }
       const Placement& place = layout_.parameter(parameter);
-      const TensorView values =
-          whole(place.segment) ? shards_.parameters(place.segment) : slots_->view(place.segment);
+      const TensorView values = whole(place.segment) ? shards_.parameters(place.segment)
+                                                     : gathered_buffers_->view(place.segment);
       views.push_back(values.part(place.offset, place.shape));
     }
     views_.push_back(std::move(views));
@@ -50,19 +51,20 @@ void ParameterGathers::view_parts() {
   }
 }
 
-/// Makes a segment whole in its slot, unless it is there.
+/// Makes a segment whole in its buffer, unless it is there.
 void ParameterGathers::gather(int segment, StreamView stream) {
-  if (slots_->holds(segment)) return;
-  if (!on_disk(segment)) return slots_->gather(segment, shards_.own_parameters(segment), stream);
+  if (gathered_buffers_->holds(segment)) return;
+  if (!on_disk(segment))
+    return gathered_buffers_->gather(segment, shards_.own_parameters(segment), stream);
   communication_.follow(stream);
   DiskShards* const disk = shards_.disk();
   const TensorView shard = disk->take_parameters(segment);
   communication_.host().run([disk, segment] { disk->wait_for_parameters(segment); });
   communication_.follow_host();
-  slots_->gather(segment, shard, stream);
+  gathered_buffers_->gather(segment, shard, stream);
   communication_.host_follows();
   communication_.host().run_always([disk, segment] { disk->release_parameters(segment, false); });
-  slots_->set_filled(segment, communication_.host_now());
+  gathered_buffers_->set_filled(segment, communication_.host_now());
 }
 
 /// Begins to read from disk what the next parts need. One buffer is left for a gather, and one for
@@ -75,7 +77,7 @@ void ParameterGathers::read_ahead() {
     const int part = schedule_.upcoming(skipped);
     if (part == PartSchedule::unknown) return;
     for (const int index : gathered_[static_cast<std::size_t>(part)]) {
-      if (!on_disk(index) || slots_->holds(index)) continue;
+      if (!on_disk(index) || gathered_buffers_->holds(index)) continue;
       if (left-- <= 0) return;
       shards_.disk()->expect_parameters(index);
     }
@@ -89,7 +91,7 @@ std::span<const TensorView> ParameterGathers::acquire(int part, StreamView strea
   in_use_.insert(in_use_.end(), gathered.begin(), gathered.end());
   prefetch(stream);
   read_ahead();
-  for (const int index : gathered) slots_->wait(index, stream);
+  for (const int index : gathered) gathered_buffers_->wait(index, stream);
   return views_[static_cast<std::size_t>(part)];
 }
 
@@ -99,10 +101,10 @@ void ParameterGathers::prefetch(StreamView stream) {
   if (!overlap_.enabled || next == PartSchedule::unknown) return;
   std::int64_t ahead_numel = 0;
   for (const int index : gathered_[static_cast<std::size_t>(next)]) {
-    if (slots_->holds(index)) continue;
+    if (gathered_buffers_->holds(index)) continue;
     if (ahead_numel >= overlap_.prefetch_numel) return;
-    if (slots_->displaces_any(index, in_use_) ||
-        slots_->live_numel_with(index) > overlap_.live_numel) {
+    if (gathered_buffers_->displaces_any(index, in_use_) ||
+        gathered_buffers_->live_numel_with(index) > overlap_.live_numel) {
       continue;
     }
     gather(index, stream);
@@ -113,7 +115,7 @@ void ParameterGathers::prefetch(StreamView stream) {
 void ParameterGathers::release(int part) {
   for (const int index : gathered_[static_cast<std::size_t>(part)]) {
     std::erase(in_use_, index);
-    if (!reused_soon(index)) slots_->drop(index);
+    if (!reused_soon(index)) gathered_buffers_->drop(index);
   }
 }
 
@@ -141,12 +143,12 @@ void ParameterGathers::gather_whole(int segment, StreamView stream) {
 }
 
 void ParameterGathers::loaded(int segment, StreamView stream) {
-  whole(segment) ? gather_whole(segment, stream) : slots_->drop(segment);
+  whole(segment) ? gather_whole(segment, stream) : gathered_buffers_->drop(segment);
 }
 
 void ParameterGathers::publish(int segment, StreamView stream) {
   if (!whole(segment)) {
-    slots_->drop(segment);
+    gathered_buffers_->drop(segment);
   } else if (shards_.shards_updates()) {
     gather_whole(segment, stream);
   }

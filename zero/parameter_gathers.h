@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "zero/communication.h"
-#include "zero/gather_slots.h"
+#include "zero/gather_buffers.h"
 #include "zero/overlap.h"
 #include "zero/part_schedule.h"
 #include "zero/rank_shards.h"
@@ -54,10 +54,10 @@ class ParameterGathers {
   Overlap overlap_;
   Communication communication_;
   PartSchedule schedule_;
-  std::unique_ptr<GatherSlots> slots_;          ///< null when nothing is gathered
-  std::vector<std::vector<TensorView>> views_;  ///< per part
-  std::vector<std::vector<int>> gathered_;      ///< per part: its segments that are gathered
-  std::vector<int> in_use_;                     ///< of these, by parts that are acquired
+  std::unique_ptr<GatherBuffers> gathered_buffers_;  ///< null when nothing is gathered
+  std::vector<std::vector<TensorView>> views_;       ///< per part
+  std::vector<std::vector<int>> gathered_;           ///< per part: its segments that are gathered
+  std::vector<int> in_use_;                          ///< of these, by parts that are acquired
 };
 
 }  // namespace dstrain::zero

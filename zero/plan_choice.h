@@ -12,8 +12,8 @@ struct PlanChoice {
   MemoryTier optimizer = MemoryTier::device;   ///< device, host or nvme; see Offload
   MemoryTier parameters = MemoryTier::device;  ///< likewise
   bool checkpointing = false;                  ///< activations are computed again in the backward
-  /// Stage 3: nothing is persistent and nothing overlaps, so that there is one bucket and one slot
-  /// to gather into. Buckets hold no more than a unit anyway unless a configuration asks for it.
+  /// Stage 3 without persistent parameters and without overlap, so that there is one bucket and one
+  /// gather buffer. Buckets hold no more than a unit unless a configuration asks for more.
   bool lean = false;
   bool operator==(const PlanChoice&) const = default;
 };

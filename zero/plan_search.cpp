@@ -14,14 +14,14 @@ PlanMiss plan_miss(const MemoryPlan& memory, const PlanBudget& budget) {
 }
 
 std::string describe(const PlanMiss& miss) {
-  std::vector<std::string> parts;
-  const auto add = [&parts](Bytes bytes, const char* what) {
-    if (bytes > 0) parts.push_back(fmt::format("{} of {}", format_bytes(bytes), what));
+  std::vector<std::string> texts;
+  const auto add = [&texts](Bytes bytes, const char* what) {
+    if (bytes > 0) texts.push_back(fmt::format("{} of {}", format_bytes(bytes), what));
   };
   add(miss.device, "device memory per rank");
   add(miss.host, "host memory per node");
   add(miss.nvme, "NVMe per node");
-  return fmt::format("{}", fmt::join(parts, " and "));
+  return fmt::format("{}", fmt::join(texts, " and "));
 }
 
 std::vector<PlanRow> rows_that_fit(const std::vector<PlanRow>& rows, const PlanBudget& budget) {

@@ -45,8 +45,8 @@ RankShards::RankShards(const FlatLayout& layout,
       plan_(layout, options),
       streams_(streams),
       timeline_(timeline),
-      device_(layout, plan_, ResidentShards::Place::device, memory.device, streams.compute),
-      host_(layout, plan_, ResidentShards::Place::host, memory.host, streams.compute) {
+      device_(layout, plan_, ResidentShards::Location::device, memory.device, streams.compute),
+      host_(layout, plan_, ResidentShards::Location::host, memory.host, streams.compute) {
   if (plan_.parameters_in(MemoryTier::nvme) || plan_.states_in(MemoryTier::nvme)) {
     disk_.emplace(layout, plan_, options.offload, memory.disks, streams.compute);
   }
@@ -74,7 +74,7 @@ TensorView RankShards::parameters(int segment) const {
 }
 
 TensorView RankShards::own_parameters(int segment) const {
-  return own_part(layout_.segment(segment), rank_, parameters(segment));
+  return own_shard(layout_.segment(segment), rank_, parameters(segment));
 }
 
 TensorView RankShards::gradients(int segment) const {
@@ -116,15 +116,15 @@ void RankShards::ParameterLease::give_back(bool changed) {
   shards.disk_->release_parameters(segment_, changed);
 }
 
-RankShards::GroupLease RankShards::lend(int index,
-                                        const ParameterLease& parameters,
-                                        TensorView gradients) {
+RankShards::SubGroupLease RankShards::lend(int index,
+                                           const ParameterLease& parameters,
+                                           TensorView gradients) {
   const SubGroup& group = plan_.group(index);
-  GroupLease lease(*this, index, parameters.use_, stream_of(group, parameters.use_));
+  SubGroupLease lease(*this, index, parameters.use_, stream_of(group, parameters.use_));
   if (!parameters.values().empty()) {
     lease.parameters = parameters.values().part(group.offset, {group.numel});
   }
-  DiskShards::Group values{resident(group.tier).states(index), {}};
+  DiskShards::LoadedSubGroup values{resident(group.tier).states(index), {}};
   if (group.tier == MemoryTier::nvme) {
     values = lease.use_ == LeaseUse::update_early
                  ? disk_->begin_early(index, gradients, lease.stream)
@@ -139,25 +139,25 @@ RankShards::GroupLease RankShards::lend(int index,
 }
 
 /// The host gets a buffer in place of the device's parameters.
-void RankShards::stage_parameters(GroupLease& lease) {
+void RankShards::stage_parameters(SubGroupLease& lease) {
   lease.target_ = lease.parameters;
-  lease.slot_ = &uploads_->next();
-  if (lease.slot_->busy) lease.slot_->busy->wait_on(inline_);
-  lease.parameters = lease.slot_->memory.cut(0, lease.target_.dtype(), lease.target_.shape());
+  lease.upload_ = &uploads_->next();
+  if (lease.upload_->busy) lease.upload_->busy->wait_on(inline_);
+  lease.parameters = lease.upload_->memory.cut(0, lease.target_.dtype(), lease.target_.shape());
 }
 
-RankShards::GroupLease::~GroupLease() {
+RankShards::SubGroupLease::~SubGroupLease() {
   if (shards_ == nullptr) return;
   stream.wait_until_idle();
   try {
-    shards_->return_group(group_, LeaseUse::read);
+    shards_->return_sub_group(group_, LeaseUse::read);
   } catch (const Error&) {  // of a read that nobody waits for any more
   }
 }
 
-void RankShards::GroupLease::give_back() {
+void RankShards::SubGroupLease::give_back() {
   RankShards& shards = *shards_.release();
-  if (slot_ != nullptr) {
+  if (upload_ != nullptr) {
     const StreamView uploads = shards.streams_.transfers;
     {
       const profile::Recording recording(profile::beside_device(shards.timeline_), uploads,
@@ -165,14 +165,14 @@ void RankShards::GroupLease::give_back() {
                                          target_.bytes());
       ops::convert(parameters, target_, uploads);
     }
-    slot_->busy = Event::record(uploads);
+    upload_->busy = Event::record(uploads);
   }
   if (shards.plan_.group(group_).tier == MemoryTier::nvme) stream.synchronize();
-  shards.return_group(group_, use_);
+  shards.return_sub_group(group_, use_);
 }
 
 /// The work with it is done.
-void RankShards::return_group(int group, LeaseUse use) {
+void RankShards::return_sub_group(int group, LeaseUse use) {
   if (plan_.group(group).tier != MemoryTier::nvme) return;
   use == LeaseUse::update_early ? disk_->end_early(group) : disk_->release(group, use);
 }

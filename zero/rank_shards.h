@@ -29,7 +29,7 @@ class RankShards {
     ResidentShards::Memory device;
     ResidentShards::Memory host;
     MemoryResource& staging;  ///< of the host, for what crosses between it and a device
-    DiskShards::Places disks{};
+    DiskShards::Folders disks{};
   };
   RankShards(const FlatLayout& layout,
              const ShardPlan::Options& options,
@@ -88,14 +88,14 @@ class RankShards {
   };
 
   /// A sub-group, with the parameters that it belongs to.
-  class GroupLease {
+  class SubGroupLease {
    public:
-    GroupLease(GroupLease&& other) noexcept = default;
-    GroupLease& operator=(GroupLease&&) = delete;
-    GroupLease(const GroupLease&) = delete;
-    GroupLease& operator=(const GroupLease&) = delete;
+    SubGroupLease(SubGroupLease&& other) noexcept = default;
+    SubGroupLease& operator=(SubGroupLease&&) = delete;
+    SubGroupLease(const SubGroupLease&) = delete;
+    SubGroupLease& operator=(const SubGroupLease&) = delete;
     /// Gives it back as if nothing had been done with it, unless it was.
-    ~GroupLease();
+    ~SubGroupLease();
     /// Gives it back once work on `stream` is done: what was not lent to be read is new.
     void give_back();
 
@@ -107,19 +107,19 @@ class RankShards {
 
    private:
     friend class RankShards;
-    GroupLease(RankShards& shards, int group, LeaseUse use, StreamView on)
+    SubGroupLease(RankShards& shards, int group, LeaseUse use, StreamView on)
         : stream(on), shards_(&shards), group_(group), use_(use) {}
     Lender shards_;  ///< null: given back
     int group_;
     LeaseUse use_;
     TensorView target_{};  ///< of `parameters`, when these are staged
-    StagingRing::Slot* slot_ = nullptr;
+    StagingBuffer* upload_ = nullptr;
   };
 
   ParameterLease lend(int segment, LeaseUse use) { return {*this, segment, use}; }
   /// `parameters` is the lease of the group's segment; both are for the same use. `gradients`: of
   /// the last micro step, for an early update.
-  GroupLease lend(int group, const ParameterLease& parameters, TensorView gradients = {});
+  SubGroupLease lend(int group, const ParameterLease& parameters, TensorView gradients = {});
 
   /// What the compute stream is given from now on runs after all copies to the device that were
   /// begun so far.
@@ -130,8 +130,8 @@ class RankShards {
     return on_host(tier) ? host_ : device_;
   }
   [[nodiscard]] StreamView stream_of(const SubGroup& group, LeaseUse use);
-  void stage_parameters(GroupLease& lease);
-  void return_group(int group, LeaseUse use);
+  void stage_parameters(SubGroupLease& lease);
+  void return_sub_group(int group, LeaseUse use);
 
   const FlatLayout& layout_;
   ShardPlan::Options options_;

@@ -3,28 +3,28 @@
 namespace dstrain::zero {
 namespace {
 
-using Place = ResidentShards::Place;
+using Location = ResidentShards::Location;
 
-bool lies_in(MemoryTier tier, Place place) {
-  return place == Place::host ? on_host(tier) : tier == MemoryTier::device;
+bool lies_in(MemoryTier tier, Location location) {
+  return location == Location::host ? on_host(tier) : tier == MemoryTier::device;
 }
 
-template <class InPlace>
-CategoryBytes bytes_where(const FlatLayout& layout, const ShardPlan& plan, InPlace in_place) {
+template <class IsHere>
+CategoryBytes bytes_where(const FlatLayout& layout, const ShardPlan& plan, IsHere is_here) {
   CategoryBytes bytes{};
   for (std::size_t i = 0; i < plan.segments.size(); ++i) {
     const SegmentShare& share = plan.segments[i];
-    if (in_place(share.parameters)) {
+    if (is_here(share.parameters)) {
       of(bytes, MemoryCategory::parameters) +=
           share.parameter_numel * size_of(layout.segments()[i].dtype);
     }
-    if (in_place(share.optimizer)) {
+    if (is_here(share.optimizer)) {
       of(bytes, MemoryCategory::gradients) +=
           share.gradient_numel * size_of(plan.precision.gradients);
     }
   }
   for (const SubGroup& group : plan.groups) {
-    if (!in_place(group.tier)) continue;
+    if (!is_here(group.tier)) continue;
     of(bytes, MemoryCategory::optimizer) += group.numel * group.state_bytes();
   }
   return bytes;
@@ -32,10 +32,11 @@ CategoryBytes bytes_where(const FlatLayout& layout, const ShardPlan& plan, InPla
 
 Bytes bytes_of(const FlatLayout& layout,
                const ShardPlan& plan,
-               Place place,
+               Location location,
                MemoryCategory category) {
-  return of(bytes_where(layout, plan, [place](MemoryTier tier) { return lies_in(tier, place); }),
-            category);
+  return of(
+      bytes_where(layout, plan, [location](MemoryTier tier) { return lies_in(tier, location); }),
+      category);
 }
 
 }  // namespace
@@ -54,24 +55,27 @@ TensorView ResidentShards::Tensors::cut(DType dtype, std::int64_t numel) {
   return view;
 }
 
-ResidentShards::ResidentShards(
-    const FlatLayout& layout, const ShardPlan& plan, Place place, Memory memory, StreamView stream)
+ResidentShards::ResidentShards(const FlatLayout& layout,
+                               const ShardPlan& plan,
+                               Location location,
+                               Memory memory,
+                               StreamView stream)
     : parameters_(
-          bytes_of(layout, plan, place, MemoryCategory::parameters), memory.parameters, stream),
+          bytes_of(layout, plan, location, MemoryCategory::parameters), memory.parameters, stream),
       gradients_(
-          bytes_of(layout, plan, place, MemoryCategory::gradients), memory.gradients, stream),
+          bytes_of(layout, plan, location, MemoryCategory::gradients), memory.gradients, stream),
       state_memory_(
-          bytes_of(layout, plan, place, MemoryCategory::optimizer), memory.optimizer, stream) {
+          bytes_of(layout, plan, location, MemoryCategory::optimizer), memory.optimizer, stream) {
   for (std::size_t i = 0; i < plan.segments.size(); ++i) {
     const SegmentShare& share = plan.segments[i];
     parameters_.add(layout.segments()[i].dtype,
-                    lies_in(share.parameters, place) ? share.parameter_numel : 0);
+                    lies_in(share.parameters, location) ? share.parameter_numel : 0);
     gradients_.add(plan.precision.gradients,
-                   lies_in(share.optimizer, place) ? share.gradient_numel : 0);
+                   lies_in(share.optimizer, location) ? share.gradient_numel : 0);
   }
   for (const SubGroup& group : plan.groups) {
     std::vector<TensorView>& states = states_.emplace_back();
-    if (!lies_in(group.tier, place)) continue;
+    if (!lies_in(group.tier, location)) continue;
     states = group.cut_states(state_memory_.cut(DType::u8, group.numel * group.state_bytes()));
   }
 }

@@ -12,7 +12,7 @@ namespace dstrain::zero {
 /// elsewhere is empty here.
 class ResidentShards {
  public:
-  enum class Place { device, host };
+  enum class Location { device, host };
   struct Memory {
     MemoryResource& parameters;
     MemoryResource& gradients;
@@ -20,7 +20,7 @@ class ResidentShards {
   };
   ResidentShards(const FlatLayout& layout,
                  const ShardPlan& plan,
-                 Place place,
+                 Location location,
                  Memory memory,
                  StreamView stream);
   /// What lies in `tier`; of the disk's tier nothing.

@@ -12,13 +12,13 @@ namespace {
 std::vector<TensorView> saved_values(const RankShards& shards,
                                      const Segment& segment,
                                      std::size_t optimizer_states,
-                                     const RankShards::GroupLease& lease) {
+                                     const RankShards::SubGroupLease& lease) {
   std::vector<TensorView> values{lease.exact};
   values.insert(values.end(), lease.states.begin(), lease.states.end());
   values.resize(1 + optimizer_states);
   if (lease.parameters.dtype() != DType::f32) values.push_back(lease.parameters);
   for (TensorView& each : values) {
-    if (!each.empty()) each = own_part(segment, shards.rank(), each);
+    if (!each.empty()) each = own_shard(segment, shards.rank(), each);
   }
   return values;
 }
@@ -27,7 +27,7 @@ std::vector<TensorView> saved_values(const RankShards& shards,
 void copy_state(RankShards& shards,
                 const TensorView& state,
                 std::int64_t begin,
-                const engine::SavedPlace& to) {
+                const engine::SaveTarget& to) {
   if (state.empty()) return ops::fill_zero(to.values, shards.stream_of(Device{}));
   const StreamView stream = shards.stream_of(state.device());
   const TensorView source = state.part(begin, to.values.shape());
@@ -41,12 +41,12 @@ void copy_group(RankShards& shards,
                 int group,
                 std::span<const TensorView> saved,
                 std::size_t& begun,
-                engine::SavedPlaces places) {
+                engine::SaveTargetOf target_of) {
   for (const auto& [slice, before] :
-       group_slices(shards.layout(), shards.plan().group(group), shards.rank())) {
+       sub_group_slices(shards.layout(), shards.plan().group(group), shards.rank())) {
     if (before == 0) ++begun;
     for (std::size_t state = 0; state < saved.size(); ++state) {
-      const engine::SavedPlace to = places({begun - 1, state, before}, {slice.elements.count()});
+      const engine::SaveTarget to = target_of({begun - 1, state, before}, {slice.elements.count()});
       copy_state(shards, saved[state], slice.offset, to);
     }
   }
@@ -76,17 +76,17 @@ std::vector<engine::ParameterSlice> saved_slices(const FlatLayout& layout, int r
   return saved;
 }
 
-void copy_saved(RankShards& shards, std::size_t optimizer_states, engine::SavedPlaces places) {
+void copy_saved(RankShards& shards, std::size_t optimizer_states, engine::SaveTargetOf target_of) {
   const FlatLayout& layout = shards.layout();
   std::size_t begun = 0;  // slices
   for (int segment = 0; segment < static_cast<int>(layout.segments().size()); ++segment) {
     const SegmentShare& share = shards.plan().segment(segment);
     RankShards::ParameterLease parameters = shards.lend(segment, LeaseUse::read);
     for (int group = share.first_group; group < share.end_group; ++group) {
-      RankShards::GroupLease lease = shards.lend(group, parameters);
+      RankShards::SubGroupLease lease = shards.lend(group, parameters);
       copy_group(shards, group,
                  saved_values(shards, layout.segment(segment), optimizer_states, lease), begun,
-                 places);
+                 target_of);
       shards.synchronize();
       lease.give_back();
     }

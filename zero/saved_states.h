@@ -17,6 +17,6 @@ std::vector<engine::ParameterSlice> saved_slices(const FlatLayout& layout, int r
 
 /// Copies the values of this rank's slices to memory of the host. Waits until they are there. What
 /// is frozen has all `optimizer_states` zero, as at the start of training.
-void copy_saved(RankShards& shards, std::size_t optimizer_states, engine::SavedPlaces places);
+void copy_saved(RankShards& shards, std::size_t optimizer_states, engine::SaveTargetOf target_of);
 
 }  // namespace dstrain::zero

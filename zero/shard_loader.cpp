@@ -47,7 +47,7 @@ void ShardLoader::load(int segment) {
 
 void ShardLoader::load_group(int index, const RankShards::ParameterLease& parameters) {
   const SubGroup& group = shards_.plan().group(index);
-  RankShards::GroupLease lease = shards_.lend(index, parameters);
+  RankShards::SubGroupLease lease = shards_.lend(index, parameters);
   load_values(group, sources_.parameters, lease.exact, lease.stream);
   if (group.master) ops::convert(lease.exact, lease.parameters, lease.stream);
   for (std::size_t state = 0; state < lease.states.size(); ++state) {
@@ -67,9 +67,9 @@ void ShardLoader::load_values(const SubGroup& group,
                               TensorView values,
                               StreamView stream) {
   const FlatLayout& layout = shards_.layout();
-  const TensorView own = own_part(layout.segment(group.segment), shards_.rank(), values);
+  const TensorView own = own_shard(layout.segment(group.segment), shards_.rank(), values);
   ops::fill_zero(own, stream);  // the padding
-  for (const auto& [slice, before] : group_slices(layout, group, shards_.rank())) {
+  for (const auto& [slice, before] : sub_group_slices(layout, group, shards_.rank())) {
     read_values(source, layout.parameter(slice.parameter).spec, slice.elements.begin,
                 own.part(slice.offset, {slice.elements.count()}), stream);
   }

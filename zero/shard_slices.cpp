@@ -20,9 +20,11 @@ std::vector<ShardSlice> shard_slices(const FlatLayout& layout, int segment, int 
   return range_slices(layout, segment, {rank * numel, (rank + 1) * numel});
 }
 
-std::vector<GroupSlice> group_slices(const FlatLayout& layout, const SubGroup& group, int rank) {
+std::vector<SubGroupSlice> sub_group_slices(const FlatLayout& layout,
+                                            const SubGroup& group,
+                                            int rank) {
   const std::int64_t end = group.offset + group.numel;
-  std::vector<GroupSlice> slices;
+  std::vector<SubGroupSlice> slices;
   for (const ShardSlice& slice : shard_slices(layout, group.segment, rank)) {
     const std::int64_t first = std::max(slice.offset, group.offset);
     const std::int64_t last = std::min(slice.offset + slice.elements.count(), end);
@@ -35,7 +37,7 @@ std::vector<GroupSlice> group_slices(const FlatLayout& layout, const SubGroup& g
   return slices;
 }
 
-TensorView own_part(const Segment& segment, int rank, TensorView values) {
+TensorView own_shard(const Segment& segment, int rank, TensorView values) {
   if (values.numel() <= segment.shard_numel) return values;
   return values.part(rank * segment.shard_numel, {segment.shard_numel});
 }

@@ -21,14 +21,16 @@ std::vector<ShardSlice> range_slices(const FlatLayout& layout, int segment, Elem
 std::vector<ShardSlice> shard_slices(const FlatLayout& layout, int segment, int rank);
 
 /// What a sub-group holds of its segment's shard.
-struct GroupSlice {
+struct SubGroupSlice {
   ShardSlice slice;                  ///< offset: within this rank's part of the sub-group
   std::int64_t elements_before = 0;  ///< of the shard's slice, in the sub-groups before
 };
-std::vector<GroupSlice> group_slices(const FlatLayout& layout, const SubGroup& group, int rank);
+std::vector<SubGroupSlice> sub_group_slices(const FlatLayout& layout,
+                                            const SubGroup& group,
+                                            int rank);
 
 /// The part of a segment's flat values that is the shard of `rank`; they are whole, or lie in
 /// that shard already.
-TensorView own_part(const Segment& segment, int rank, TensorView values);
+TensorView own_shard(const Segment& segment, int rank, TensorView values);
 
 }  // namespace dstrain::zero

@@ -151,7 +151,7 @@ void ShardedGradients::reduce_segment(int index) {
   const bool in_reach = !shard.empty() && shard.device() == whole.device();
   if (micro_step_.first() && in_reach) return exchange_.reduce_scatter(whole, shard);
   if (!in_reach) offloaded_->announce(index);
-  const TensorView sum = own_part(layout_.segment(index), shards_.rank(), whole);
+  const TensorView sum = own_shard(layout_.segment(index), shards_.rank(), whole);
   exchange_.reduce_scatter(whole, sum);
   in_reach ? ops::add(sum, shard, communication_.stream()) : offloaded_->take(index, sum);
 }

@@ -37,7 +37,7 @@ HostQueue::Mode host_mode(const Streams& streams) {
 std::unique_ptr<OffloadedGradients> make_offloaded(const ShardedStore::Inputs& inputs,
                                                    EarlyUpdate mode,
                                                    RankShards& shards,
-                                                   const GroupUpdates* updates,
+                                                   const SubGroupUpdates* updates,
                                                    const Communication& communication,
                                                    Streams streams) {
   if (!OffloadedGradients::needed(shards.plan(), streams.compute.device().kind)) return nullptr;
@@ -77,14 +77,14 @@ std::unique_ptr<ParameterSums> make_sums(const ShardedStore::Inputs& inputs,
       ParameterSums::Memory{inputs.memory.buffers, inputs.memory.shards.staging}, stream);
 }
 
-std::unique_ptr<GroupUpdates> make_updates(const ShardedStore::Inputs& inputs,
-                                           const RankShards& shards,
-                                           const ParameterSums* sums,
-                                           StreamView stream) {
+std::unique_ptr<SubGroupUpdates> make_updates(const ShardedStore::Inputs& inputs,
+                                              const RankShards& shards,
+                                              const ParameterSums* sums,
+                                              StreamView stream) {
   if (inputs.groups == nullptr) return nullptr;
-  return std::make_unique<GroupUpdates>(
-      GroupUpdates::Inputs{shards, *inputs.groups, sums, inputs.memory.buffers,
-                           inputs.memory.shards.staging},
+  return std::make_unique<SubGroupUpdates>(
+      SubGroupUpdates::Inputs{shards, *inputs.groups, sums, inputs.memory.buffers,
+                              inputs.memory.shards.staging},
       stream);
 }
 
@@ -134,8 +134,8 @@ std::vector<engine::ParameterSlice> ShardedStore::saved_slices(int rank) const {
   return zero::saved_slices(layout_, rank);
 }
 
-void ShardedStore::copy_saved(engine::SavedPlaces places) {
-  zero::copy_saved(shards_, groups_->state_names().size(), places);
+void ShardedStore::copy_saved(engine::SaveTargetOf target_of) {
+  zero::copy_saved(shards_, groups_->state_names().size(), target_of);
 }
 
 void ShardedStore::expect(std::span<const int> parts, std::int64_t rounds) {
@@ -268,18 +268,18 @@ void ShardedStore::pass_over(int segment, LeaseUse pass, const optim::StepTensor
     return shards_.lend(segment, pass);
   }();
   for (int group = share.first_group; group < share.end_group; ++group) {
-    pass_over_group(group, parameters, pass, step);
+    pass_over_sub_group(group, parameters, pass, step);
   }
   parameters.give_back();
 }
 
-void ShardedStore::pass_over_group(int index,
-                                   const RankShards::ParameterLease& parameters,
-                                   LeaseUse pass,
-                                   const optim::StepTensors& step) {
+void ShardedStore::pass_over_sub_group(int index,
+                                       const RankShards::ParameterLease& parameters,
+                                       LeaseUse pass,
+                                       const optim::StepTensors& step) {
   const SubGroup& group = shards_.plan().group(index);
   profile::Timeline* const waits = on_disk(group.segment) ? timeline_ : nullptr;
-  RankShards::GroupLease lease = [&] {
+  RankShards::SubGroupLease lease = [&] {
     const Recording waiting(waits, Lane::compute, Activity::wait);
     return shards_.lend(index, parameters);
   }();

@@ -67,7 +67,7 @@ class ShardedStore final : public engine::ParameterStore {
   void load(const engine::StateSources& sources, StreamView stream) override;
   [[nodiscard]] std::vector<engine::SavedState> saved_states() const override;
   [[nodiscard]] std::vector<engine::ParameterSlice> saved_slices(int rank) const override;
-  void copy_saved(engine::SavedPlaces places) override;
+  void copy_saved(engine::SaveTargetOf target_of) override;
   void expect(std::span<const int> parts, std::int64_t rounds) override;
   std::span<const TensorView> acquire(int part, StreamView stream) override;
   void release(int part, StreamView stream) override;
@@ -83,10 +83,10 @@ class ShardedStore final : public engine::ParameterStore {
   void sum_squares(TensorView sum, StreamView stream);
   void measure(const optim::StepTensors& step, StreamView stream);
   void pass_over(int segment, LeaseUse pass, const optim::StepTensors& step);
-  void pass_over_group(int group,
-                       const RankShards::ParameterLease& parameters,
-                       LeaseUse pass,
-                       const optim::StepTensors& step);
+  void pass_over_sub_group(int group,
+                           const RankShards::ParameterLease& parameters,
+                           LeaseUse pass,
+                           const optim::StepTensors& step);
   [[nodiscard]] optim::StepTensors host_tensors();
   [[nodiscard]] int segments() const { return static_cast<int>(layout_.segments().size()); }
   [[nodiscard]] bool on_disk(int segment) const;
@@ -100,7 +100,7 @@ class ShardedStore final : public engine::ParameterStore {
   RankShards shards_;
   ParameterGathers parameters_;
   std::unique_ptr<ParameterSums> sums_;            ///< null: no optimizer takes any
-  std::unique_ptr<GroupUpdates> updates_;          ///< null: nothing is updated
+  std::unique_ptr<SubGroupUpdates> updates_;       ///< null: nothing is updated
   std::unique_ptr<OffloadedGradients> offloaded_;  ///< null: it has nothing to do
   std::unique_ptr<GradientReducer> gradients_;
   std::vector<rules::ScalarValues> scalars_;  ///< of the step, by parameter group

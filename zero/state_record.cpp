@@ -16,9 +16,9 @@ StateRecord::StateRecord(const SubGroup& group)
       middle_(group.gradients ? pieces(group.numel * size_of(group.precision.gradients)) : 0),
       end_(middle_ + pieces(group.numel * group.state_bytes())) {}
 
-offload::FileRange StateRecord::range(RecordParts parts) const {
-  if (!parts.states) return {0, parts.gradients ? middle_ : 0};
-  return {parts.gradients ? 0 : middle_, end_};
+offload::FileRange StateRecord::range(RecordContents contents) const {
+  if (!contents.states) return {0, contents.gradients ? middle_ : 0};
+  return {contents.gradients ? 0 : middle_, end_};
 }
 
 TensorView StateRecord::gradients(std::span<std::byte> record) const {

@@ -9,7 +9,7 @@
 namespace dstrain::zero {
 
 /// Which parts of a record are meant.
-struct RecordParts {
+struct RecordContents {
   bool gradients = false;
   bool states = false;
 };
@@ -22,7 +22,7 @@ class StateRecord {
   [[nodiscard]] Bytes bytes() const { return end_; }
   [[nodiscard]] Bytes gradient_bytes() const { return middle_; }
   /// In bytes of the record.
-  [[nodiscard]] offload::FileRange range(RecordParts parts) const;
+  [[nodiscard]] offload::FileRange range(RecordContents contents) const;
   [[nodiscard]] TensorView gradients(std::span<std::byte> record) const;
   void cut_states(std::span<std::byte> record, std::vector<TensorView>& states) const;
 

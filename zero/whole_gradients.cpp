@@ -90,7 +90,7 @@ void WholeGradients::reduce_segment(int index) {
   if (result_ == Result::whole) return exchange_.all_reduce(whole);
   const TensorView shard = own(index);
   if (shard.device() == whole.device()) return exchange_.reduce_scatter(whole, shard);
-  const TensorView sum = own_part(layout_.segment(index), shards_.rank(), whole);
+  const TensorView sum = own_shard(layout_.segment(index), shards_.rank(), whole);
   exchange_.reduce_scatter(whole, sum);
   offloaded_->take(index, sum);
 }
@@ -98,7 +98,7 @@ void WholeGradients::reduce_segment(int index) {
 TensorView WholeGradients::own(int segment) const {
   if (const TensorView elsewhere = shards_.gradients(segment); !elsewhere.empty()) return elsewhere;
   const TensorView& whole = segments_[static_cast<std::size_t>(segment)];
-  return whole.empty() ? whole : own_part(layout_.segment(segment), shards_.rank(), whole);
+  return whole.empty() ? whole : own_shard(layout_.segment(segment), shards_.rank(), whole);
 }
 
 TensorView WholeGradients::updated(int segment) const {

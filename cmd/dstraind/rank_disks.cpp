@@ -53,12 +53,12 @@ RankDisks::RankDisks(const TrainSetup& setup,
   MemoryLedger& ledger = memory.ledger(MemoryTier::nvme);
   if (states) {
     const std::string& directory = zero.offload_optimizer.nvme_path;
-    optimizer_.emplace(zero::DiskPlace{*io_, directory, buffers, ledger});
+    optimizer_.emplace(zero::SwapFolder{*io_, directory, buffers, ledger});
     mapped_.emplace(directory);
     staging_.emplace(*mapped_, ledger, TrackedMemory::Options{MemoryCategory::buffers});
   }
   if (shards) {
-    parameters_.emplace(zero::DiskPlace{*io_, zero.offload_param.nvme_path, buffers, ledger});
+    parameters_.emplace(zero::SwapFolder{*io_, zero.offload_param.nvme_path, buffers, ledger});
   }
 }
 

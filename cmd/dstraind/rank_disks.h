@@ -7,7 +7,7 @@
 #include "offload/file_io.h"
 #include "offload/mapped_memory.h"
 #include "runtime/rank/worker_env.h"
-#include "zero/disk_place.h"
+#include "zero/swap_folder.h"
 
 namespace dstrain::cmd {
 
@@ -19,18 +19,18 @@ class RankDisks {
             const WorkerEnv& worker,
             RankMemory& memory,
             profile::Timeline* timeline);
-  [[nodiscard]] const zero::DiskPlace* optimizer() const { return get(optimizer_); }
-  [[nodiscard]] const zero::DiskPlace* parameters() const { return get(parameters_); }
+  [[nodiscard]] const zero::SwapFolder* optimizer() const { return get(optimizer_); }
+  [[nodiscard]] const zero::SwapFolder* parameters() const { return get(parameters_); }
   /// For the copy that a save writes, when the states lie on a disk; else null.
   [[nodiscard]] MemoryResource* staging() { return staging_ ? &*staging_ : nullptr; }
 
  private:
-  static const zero::DiskPlace* get(const std::optional<zero::DiskPlace>& place) {
+  static const zero::SwapFolder* get(const std::optional<zero::SwapFolder>& place) {
     return place ? &*place : nullptr;
   }
   std::unique_ptr<offload::AsyncFileIo> io_;
-  std::optional<zero::DiskPlace> optimizer_;
-  std::optional<zero::DiskPlace> parameters_;
+  std::optional<zero::SwapFolder> optimizer_;
+  std::optional<zero::SwapFolder> parameters_;
   std::optional<offload::MappedMemory> mapped_;
   std::optional<TrackedMemory> staging_;
 };

@@ -138,10 +138,10 @@ TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressP
   load();
   set_up_tuning();
   checkpointer_ = std::make_unique<engine::Checkpointer>(
-      engine::Checkpointer::Parts{setup_.model, store_, control_group_,
-                                  directory_ranks(setup_, worker, control_group_),
-                                  disks_.staging() ? *disks_.staging() : memory_.host.staging, say,
-                                  [this] { flush_metrics(); }, &progress_},
+      engine::Checkpointer::Inputs{setup_.model, store_, control_group_,
+                                   directory_ranks(setup_, worker, control_group_),
+                                   disks_.staging() ? *disks_.staging() : memory_.host.staging, say,
+                                   [this] { flush_metrics(); }, &progress_},
       checkpoint_options(), streams_.compute);
   checkpointer_->rehearse(setup_.settings.steps);
 }

@@ -70,12 +70,12 @@ bool is_lasting(int error) {
 
 }  // namespace
 
-Checkpointer::Checkpointer(Parts parts, Options options, StreamView stream)
-    : parts_(std::move(parts)),
+Checkpointer::Checkpointer(Inputs inputs, Options options, StreamView stream)
+    : inputs_(std::move(inputs)),
       options_(std::move(options)),
       stream_(stream),
-      staged_(parts_.store.saved_states(), parts_.store.saved_slices(parts_.control.rank())),
-      checkpoint_bytes_(bytes_of_all(parts_.model, parts_.store, options_.whole_model)),
+      staged_(inputs_.store.saved_states(), inputs_.store.saved_slices(inputs_.control.rank())),
+      checkpoint_bytes_(bytes_of_all(inputs_.model, inputs_.store, options_.whole_model)),
       whole_(options_.saved_step > 0 ? 1 : 0, options_.saved_step) {
   if (!commits()) return;
   for (const std::string& name : checkpoint::sweep_stale(options_.output)) {
@@ -89,10 +89,10 @@ std::filesystem::path Checkpointer::path_of(std::int64_t step) const {
 }
 
 void Checkpointer::rehearse(std::int64_t step) {
-  const InPhase saving(parts_.progress, RunPhase::saving);
+  const InPhase saving(inputs_.progress, RunPhase::saving);
   step_ = step;
   const std::vector<std::string> hosts =
-      of_directory(parts_.control.gather_texts(checkpoint::this_owner().host));
+      of_directory(inputs_.control.gather_texts(checkpoint::this_owner().host));
   const bool alone = std::ranges::count(hosts, hosts.front()) == std::ssize(hosts);
   visible_seconds_ = alone ? 0 : options_.visible_seconds;
   std::optional<Error> failure = make_directory();
@@ -104,7 +104,7 @@ void Checkpointer::rehearse(std::int64_t step) {
   pending_.reset();
   if (!failure) return;
   // The end of the first rank that fails ends the others: not while one still removes its files.
-  parts_.control.barrier();
+  inputs_.control.barrier();
   if (is_lasting(failure->errno_value())) {
     fail(ErrorCode::usage, "--output_dir {}: no checkpoint can be saved there: {}; choose another",
          options_.output.string(), failure->what());
@@ -124,8 +124,8 @@ void Checkpointer::rehearse_writing() const {
 }
 
 std::optional<Error> Checkpointer::first_failure(const std::optional<Error>& own) const {
-  const std::vector<int> errors = parts_.control.gather(own ? own->errno_value() : 0);
-  const std::vector<std::string> texts = parts_.control.gather_texts(own ? own->what() : "");
+  const std::vector<int> errors = inputs_.control.gather(own ? own->errno_value() : 0);
+  const std::vector<std::string> texts = inputs_.control.gather_texts(own ? own->what() : "");
   const auto first = std::ranges::find_if(texts, [](const auto& text) { return !text.empty(); });
   if (first == texts.end()) return std::nullopt;
   const auto rank = first - texts.begin();
@@ -152,7 +152,8 @@ void Checkpointer::begin(const TrainerState& state) {
 /// Of what each rank has given, what those that write into this rank's directory have.
 std::vector<std::string> Checkpointer::of_directory(const std::vector<std::string>& all) const {
   std::vector<std::string> here;
-  for (const int rank : parts_.directory_ranks) here.push_back(all[static_cast<std::size_t>(rank)]);
+  for (const int rank : inputs_.directory_ranks)
+    here.push_back(all[static_cast<std::size_t>(rank)]);
   return here;
 }
 
@@ -163,7 +164,7 @@ std::optional<Error> Checkpointer::make_directory() {
     pending_ = std::make_unique<checkpoint::PendingCheckpoint>(options_.output, step_);
     made = pending_->path().string();
   });
-  path_ = of_directory(parts_.control.gather_texts(made)).front();
+  path_ = of_directory(inputs_.control.gather_texts(made)).front();
   return failure;
 }
 
@@ -171,7 +172,7 @@ void Checkpointer::await_directory() const {
   if (checkpoint::PendingCheckpoint::await(path_, step_, visible_seconds_)) return;
   fail_errno(ENOENT, fmt::format("host {} does not see {}, which rank {} has made{}",
                                  checkpoint::this_owner().host, path_.string(),
-                                 parts_.directory_ranks.front(),
+                                 inputs_.directory_ranks.front(),
                                  visible_seconds_ > 0 ? " on another host" : ""));
 }
 
@@ -179,12 +180,12 @@ void Checkpointer::await_directory() const {
 void Checkpointer::save_whole_model() {
   const bool writes = commits() && !path_.empty();
   const std::exception_ptr failure =
-      save_model(parts_.model, parts_.store, writes ? &path_ : nullptr, stream_);
+      save_model(inputs_.model, inputs_.store, writes ? &path_ : nullptr, stream_);
   if (!writes) return;
   try {
     if (failure) std::rethrow_exception(failure);
     std::vector<std::string> names{"config.json", "model.safetensors"};
-    for (const auto& file : parts_.model.companions) names.push_back(file.name);
+    for (const auto& file : inputs_.model.companions) names.push_back(file.name);
     for (const std::string& name : names) {
       files_.push_back(checkpoint::record_file(path_, name));
     }
@@ -196,7 +197,7 @@ void Checkpointer::save_whole_model() {
 /// Without room for the copy this save is given up; states that cannot be read end the run.
 void Checkpointer::stage() {
   try {
-    staged_.reserve(parts_.staging, stream_);
+    staged_.reserve(inputs_.staging, stream_);
   } catch (const Error& error) {
     const bool passes = error.code() == ErrorCode::out_of_memory ||
                         error.code() == ErrorCode::out_of_device_memory ||
@@ -204,12 +205,12 @@ void Checkpointer::stage() {
     if (!passes) throw;
     return task_.fail(error.what());
   }
-  const auto bad = staged_.copy(parts_.store);
+  const auto bad = staged_.copy(inputs_.store);
   if (bad) task_.fail(fmt::format("{} holds a value that is not finite", *bad));
 }
 
 void Checkpointer::start(std::function<void()> work) {
-  ProgressPage* const progress = parts_.progress;
+  ProgressPage* const progress = inputs_.progress;
   if (progress == nullptr) return task_.start(std::move(work));
   task_.start([progress, work = std::move(work)] {
     const SavePublished published(*progress);
@@ -219,7 +220,7 @@ void Checkpointer::start(std::function<void()> work) {
 
 std::vector<checkpoint::StateRecord> Checkpointer::own_files() const {
   std::vector<checkpoint::StateRecord> files;
-  for (checkpoint::StateRecord& state : state_records(parts_.store.saved_states())) {
+  for (checkpoint::StateRecord& state : state_records(inputs_.store.saved_states())) {
     const auto known = std::ranges::find(files, state.file, &checkpoint::StateRecord::file);
     if (known == files.end()) files.push_back(std::move(state));
   }
@@ -229,7 +230,7 @@ std::vector<checkpoint::StateRecord> Checkpointer::own_files() const {
 std::string Checkpointer::shard_path(const checkpoint::StateRecord& state) const {
   checkpoint::Manifest names;
   names.step = step_;
-  return names.shard_path(state, parts_.control.rank());
+  return names.shard_path(state, inputs_.control.rank());
 }
 
 void Checkpointer::write_shard() {
@@ -241,7 +242,7 @@ void Checkpointer::write_shard() {
 }
 
 void Checkpointer::say_progress() const {
-  if (parts_.progress != nullptr) parts_.progress->advance_save();
+  if (inputs_.progress != nullptr) inputs_.progress->advance_save();
 }
 
 void Checkpointer::advance(std::span<const State> ranks) {
@@ -261,7 +262,7 @@ void Checkpointer::advance(std::span<const State> ranks) {
 }
 
 void Checkpointer::start_commit() {
-  std::vector<std::string> records = parts_.control.gather_texts(encode_records(files_));
+  std::vector<std::string> records = inputs_.control.gather_texts(encode_records(files_));
   const std::vector<std::string> here = of_directory(records);
   phase_ = Phase::committing;
   if (!commits()) return;
@@ -282,10 +283,10 @@ void Checkpointer::commit(const std::vector<std::string>& all,
   std::vector<std::pair<std::string, std::string_view>> texts{
       {"trainer_state.json", state_text_},
       {"ds_config.json", options_.ds_config},
-      {"config.json", parts_.model.config_json}};
-  for (const auto& file : parts_.model.companions) texts.emplace_back(file.name, file.bytes);
+      {"config.json", inputs_.model.config_json}};
+  for (const auto& file : inputs_.model.companions) texts.emplace_back(file.name, file.bytes);
   texts.emplace_back("latest", tag);
-  if (parts_.flush_beside) parts_.flush_beside();
+  if (inputs_.flush_beside) inputs_.flush_beside();
   for (const auto& [name, text] : texts) {
     if (!files.contains(name)) files.emplace(name, checkpoint::write_text(path_, name, text));
     say_progress();
@@ -297,15 +298,15 @@ void Checkpointer::commit(const std::vector<std::string>& all,
 checkpoint::Manifest Checkpointer::describe() const {
   checkpoint::Manifest manifest;
   manifest.step = step_;
-  manifest.world_size = parts_.control.size();
-  manifest.states = state_records(parts_.store.saved_states());
+  manifest.world_size = inputs_.control.size();
+  manifest.states = state_records(inputs_.store.saved_states());
   std::map<std::string, std::vector<checkpoint::Slice>> slices;
   for (int rank = 0; rank < manifest.world_size; ++rank) {
-    for (const ParameterSlice& slice : parts_.store.saved_slices(rank)) {
+    for (const ParameterSlice& slice : inputs_.store.saved_slices(rank)) {
       slices[slice.parameter].push_back({rank, slice.begin, slice.end});
     }
   }
-  for (const model::ParameterSpec& spec : parts_.model.parameters()) {
+  for (const model::ParameterSpec& spec : inputs_.model.parameters()) {
     std::ranges::sort(slices[spec.name], {}, &checkpoint::Slice::begin);
     manifest.tensors.push_back({spec.name, spec.shape, std::move(slices[spec.name])});
   }
@@ -315,14 +316,14 @@ checkpoint::Manifest Checkpointer::describe() const {
 void Checkpointer::acknowledge() {
   pending_.reset();
   whole_.push_back(step_);
-  if (speaks()) parts_.say(fmt::format("saved {}", path_of(step_).string()));
+  if (speaks()) inputs_.say(fmt::format("saved {}", path_of(step_).string()));
   phase_ = options_.total_limit > 0 ? Phase::pruning : Phase::none;
   if (phase_ == Phase::none || !commits()) return;
   start([this] { checkpoint::prune(options_.output, options_.total_limit, whole_, best_); });
 }
 
 void Checkpointer::give_up() {
-  const std::vector<std::string> messages = parts_.control.gather_texts(task_.failure());
+  const std::vector<std::string> messages = inputs_.control.gather_texts(task_.failure());
   const auto first = std::ranges::find_if(messages, [](const auto& text) { return !text.empty(); });
   failure_ = first == messages.end() ? "" : *first;
   const bool removing = phase_ == Phase::pruning;
@@ -338,10 +339,10 @@ void Checkpointer::give_up() {
 
 void Checkpointer::finish() {
   if (phase_ == Phase::none) return;
-  const InPhase waiting(parts_.progress, RunPhase::awaiting_save);
+  const InPhase waiting(inputs_.progress, RunPhase::awaiting_save);
   while (phase_ != Phase::none) {
     task_.wait(vote_seconds);
-    advance(parts_.control.gather(task_.state()));
+    advance(inputs_.control.gather(task_.state()));
   }
 }
 

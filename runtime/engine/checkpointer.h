@@ -29,7 +29,7 @@ class Checkpointer {
   using State = BackgroundTask::State;
 
   /// All must outlive it.
-  struct Parts {
+  struct Inputs {
     const model::Model& model;
     ParameterStore& store;
     comm::ControlGroup& control;
@@ -52,7 +52,7 @@ class Checkpointer {
     double visible_seconds = dstrain::visible_seconds;  ///< until hosts see each other's files
   };
   /// Removes what dead runs have left in `output`.
-  Checkpointer(Parts parts, Options options, StreamView stream);
+  Checkpointer(Inputs inputs, Options options, StreamView stream);
 
   /// Makes the system calls of a save of this step on small files, and removes these: what the file
   /// system refuses is found before training, not hours later. Warns of a failure that may pass, as
@@ -81,9 +81,9 @@ class Checkpointer {
  private:
   enum class Phase { none, writing, committing, pruning };
 
-  [[nodiscard]] bool speaks() const { return parts_.control.rank() == 0; }
+  [[nodiscard]] bool speaks() const { return inputs_.control.rank() == 0; }
   [[nodiscard]] bool commits() const {
-    return parts_.control.rank() == parts_.directory_ranks.front();
+    return inputs_.control.rank() == inputs_.directory_ranks.front();
   }
   [[nodiscard]] std::vector<std::string> of_directory(const std::vector<std::string>& all) const;
   /// Sets path_. Returns why this rank could not make it.
@@ -109,7 +109,7 @@ class Checkpointer {
   void give_up();
   [[nodiscard]] checkpoint::Manifest describe() const;
 
-  Parts parts_;
+  Inputs inputs_;
   Options options_;
   StreamView stream_;
   StagedShard staged_;

@@ -30,8 +30,8 @@ std::vector<int> first_parts(const model::Model& model) {
 /// The tiles of a unit, which are the parts after `own`.
 class StoredTiles final : public model::TileLender {
  public:
-  StoredTiles(const Engine::Parts& parts, int own, StreamView stream)
-      : store_(parts.store), timeline_(parts.timeline), own_(own), stream_(stream) {}
+  StoredTiles(const Engine::Inputs& inputs, int own, StreamView stream)
+      : store_(inputs.store), timeline_(inputs.timeline), own_(own), stream_(stream) {}
   TensorView acquire(std::size_t tile) override {
     const profile::Recording waiting = wait();
     return store_.acquire(part_of(tile), stream_).front();
@@ -102,23 +102,25 @@ FrameBytes Engine::activation_bytes(const model::Model& model, const Options& op
   return {frames.device + block.device, frames.host + block.host};
 }
 
-Engine::Engine(Parts parts, Options options, Streams streams)
-    : parts_(parts),
+Engine::Engine(Inputs inputs, Options options, Streams streams)
+    : inputs_(inputs),
       options_(options),
       inference_shape_(options.inference_shape.value_or(options.shape)),
       streams_(streams),
-      block_(block_options(options), {parts.activations, parts.host_activations}, streams.compute),
-      memory_(frame_bytes(parts.model, options).device, parts.activations, streams.compute),
-      host_memory_(frame_bytes(parts.model, options).host, parts.host_activations, streams.compute),
-      inference_(parts.model, {inference_shape_, FrameMode::inference}, {memory_.block()}),
-      first_part_(first_parts(parts.model)),
+      block_(
+          block_options(options), {inputs.activations, inputs.host_activations}, streams.compute),
+      memory_(frame_bytes(inputs.model, options).device, inputs.activations, streams.compute),
+      host_memory_(
+          frame_bytes(inputs.model, options).host, inputs.host_activations, streams.compute),
+      inference_(inputs.model, {inference_shape_, FrameMode::inference}, {memory_.block()}),
+      first_part_(first_parts(inputs.model)),
       inference_parts_(parts_of(inference_)) {
   if (options.mode == FrameMode::inference) return;
-  training_.emplace(parts.model, Frame::Options{options.shape, options.mode},
+  training_.emplace(inputs.model, Frame::Options{options.shape, options.mode},
                     Frame::Blocks{memory_.block(), host_memory_.block()});
   training_parts_ = parts_of(*training_);
   if (options.mode == FrameMode::host_checkpointing) {
-    copies_.emplace(streams, parts.timeline);
+    copies_.emplace(streams, inputs.timeline);
   }
 }
 
@@ -127,7 +129,7 @@ std::vector<int> Engine::parts_of(const Frame& frame) const {
   for (const FrameCall& call : frame.calls()) {
     const auto unit = static_cast<std::size_t>(call.unit);
     const int own = first_part_[unit];
-    const auto tiles = static_cast<int>(parts_.model.units[unit]->spec().tiles.size());
+    const auto tiles = static_cast<int>(inputs_.model.units[unit]->spec().tiles.size());
     parts.push_back(own);
     if (call.pass == Pass::forward || call.recompute) {
       for (int tile = 1; tile <= tiles; ++tile) parts.push_back(own + tile);
@@ -157,29 +159,29 @@ model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context)
 }
 
 void Engine::run_call(const FrameCall& call, const Context& context) {
-  const model::Unit& unit = *parts_.model.units[static_cast<std::size_t>(call.unit)];
+  const model::Unit& unit = *inputs_.model.units[static_cast<std::size_t>(call.unit)];
   const int part = first_part_[static_cast<std::size_t>(call.unit)];
   const StreamView stream = streams_.compute;
-  StoredTiles tiles(parts_, part, stream);
+  StoredTiles tiles(inputs_, part, stream);
   model::UnitCall arguments = unit_call(call, context);
-  arguments.parameters = parts_.store.acquire(part, stream);
+  arguments.parameters = inputs_.store.acquire(part, stream);
   arguments.tiles = &tiles;
   if (call.pass == Pass::forward || call.recompute) {
     const profile::Recording recording(
-        parts_.timeline, stream, profile::Lane::compute,
+        inputs_.timeline, stream, profile::Lane::compute,
         call.recompute ? profile::Activity::recompute : profile::Activity::forward, call.unit);
-    begin_work(parts_.progress, call.recompute ? Work::recompute : Work::forward, call.unit);
+    begin_work(inputs_.progress, call.recompute ? Work::recompute : Work::forward, call.unit);
     unit.forward(arguments, stream);
   }
   if (call.pass == Pass::backward) {
-    arguments.parameter_gradients = parts_.store.gradients(part, stream);
-    const profile::Recording recording(parts_.timeline, stream, profile::Lane::compute,
+    arguments.parameter_gradients = inputs_.store.gradients(part, stream);
+    const profile::Recording recording(inputs_.timeline, stream, profile::Lane::compute,
                                        profile::Activity::backward, call.unit);
-    begin_work(parts_.progress, Work::backward, call.unit);
+    begin_work(inputs_.progress, Work::backward, call.unit);
     unit.backward(arguments, stream);
   }
-  parts_.store.release(part, stream);
-  if (call.pass == Pass::backward) parts_.store.reduce(part, stream);
+  inputs_.store.release(part, stream);
+  if (call.pass == Pass::backward) inputs_.store.reduce(part, stream);
 }
 
 void Engine::run(const Frame& frame, const Context& context) {
@@ -201,11 +203,11 @@ void Engine::accumulate(const StepInput& input) {
   }
   MicroStep micro_step{0, std::ssize(input.micro_batches)};
   const std::int64_t rounding = rounding_key(options_.seed, input.update.number);
-  parts_.store.expect(training_parts_, micro_step.count);
-  const std::span<const rules::ScalarValues> scalars = parts_.store.begin_step(
+  inputs_.store.expect(training_parts_, micro_step.count);
+  const std::span<const rules::ScalarValues> scalars = inputs_.store.begin_step(
       {.update = input.update, .loss_scale = input.loss_scale, .rounding = rounding});
   {  // until the device has what was filled in before
-    const profile::Recording waiting(profile::beside_device(parts_.timeline), profile::Lane::host,
+    const profile::Recording waiting(profile::beside_device(inputs_.timeline), profile::Lane::host,
                                      profile::Activity::wait);
     block_.fill(input.micro_batches,
                 {.step = input.step,
@@ -217,33 +219,33 @@ void Engine::accumulate(const StepInput& input) {
                 streams_.compute);
   }
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
-    parts_.store.begin(micro_step);
+    inputs_.store.begin(micro_step);
     const auto index = static_cast<std::size_t>(micro_step.index);
     run(training_.value(), {.shape = options_.shape, .micro_batch = index, .training = true});
   }
-  begin_work(parts_.progress, Work::norm);
-  parts_.store.gather_totals(block_.own_total(), block_.totals(), streams_.compute);
+  begin_work(inputs_.progress, Work::norm);
+  inputs_.store.gather_totals(block_.own_total(), block_.totals(), streams_.compute);
   block_.decide(input.step, options_.gradient_clipping, streams_.compute);
 }
 
 void Engine::update() {
-  begin_work(parts_.progress, Work::update);
-  parts_.store.step(block_.tensors(), streams_.compute);
+  begin_work(inputs_.progress, Work::update);
+  inputs_.store.step(block_.tensors(), streams_.compute);
 }
 
 std::optional<std::string> Engine::last_not_finite() {
-  return parts_.store.last_not_finite(block_.own_total().part(0, {ExactSum::numel}));
+  return inputs_.store.last_not_finite(block_.own_total().part(0, {ExactSum::numel}));
 }
 
 double Engine::evaluate(const MicroBatch& batch) {
-  parts_.store.expect(inference_parts_, 1);
+  inputs_.store.expect(inference_parts_, 1);
   block_.fill({&batch, 1}, {}, streams_.compute);
   run(inference_, {.shape = inference_shape_});
   return block_.loss(streams_.compute);
 }
 
 void Engine::next_token_logits(const MicroBatch& batch, TensorView logits) {
-  parts_.store.expect(inference_parts_, 1);
+  inputs_.store.expect(inference_parts_, 1);
   block_.fill({&batch, 1}, {}, streams_.compute);
   run(inference_, {.shape = inference_shape_, .logits = logits});
   streams_.compute.synchronize();

@@ -29,7 +29,7 @@ struct StepInput {
 /// stream at its end.
 class Engine {
  public:
-  struct Parts {
+  struct Inputs {
     const model::Model& model;
     ParameterStore& store;
     MemoryResource& activations;
@@ -55,8 +55,8 @@ class Engine {
   /// The activation memory that such an engine takes.
   static FrameBytes activation_bytes(const model::Model& model, const Options& options);
 
-  /// All of `parts` must outlive the engine.
-  Engine(Parts parts, Options options, Streams streams);
+  /// All of `inputs` must outlive the engine.
+  Engine(Inputs inputs, Options options, Streams streams);
 
   /// Launches the first half of a step: forward and backward of all micro batches, the sum of their
   /// gradients over the ranks, and what is decided by it. The input may change once it returns.
@@ -91,7 +91,7 @@ class Engine {
   [[nodiscard]] model::UnitCall unit_call(const FrameCall& call, const Context& context) const;
   [[nodiscard]] std::vector<int> parts_of(const Frame& frame) const;
 
-  Parts parts_;
+  Inputs inputs_;
   Options options_;
   model::BatchShape inference_shape_;
   Streams streams_;

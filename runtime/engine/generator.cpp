@@ -75,31 +75,31 @@ std::int32_t choose_token(std::span<const float> logits,
   return ids[weights.size() - 1];
 }
 
-std::vector<std::int32_t> generate(const Engine::Parts& parts,
+std::vector<std::int32_t> generate(const Engine::Inputs& inputs,
                                    std::span<const std::int32_t> prompt,
                                    const SamplingOptions& options,
                                    StreamView stream) {
-  const auto& pairs = parts.model.pairs;
+  const auto& pairs = inputs.model.pairs;
   const std::span<const std::int32_t> source = pairs ? prompt : std::span<const std::int32_t>();
   const std::vector<std::int32_t> source_count(pairs ? 1 : 0,
                                                static_cast<std::int32_t>(prompt.size()));
   std::vector<std::int32_t> tokens(prompt.begin(), prompt.end());
   if (pairs) tokens = {pairs->start};
   const auto given = std::ssize(tokens);
-  std::vector<float> logits(static_cast<std::size_t>(parts.model.vocabulary));
+  std::vector<float> logits(static_cast<std::size_t>(inputs.model.vocabulary));
   std::optional<Engine> engine;  // for `planned` tokens: all that follow once the context is full
   std::int64_t planned = 0;
   for (std::int64_t i = 0; i < options.max_new_tokens; ++i) {
-    const auto length = std::min(static_cast<std::int64_t>(tokens.size()), parts.model.positions);
+    const auto length = std::min(static_cast<std::int64_t>(tokens.size()), inputs.model.positions);
     if (length != planned) {
-      engine.emplace(parts, Engine::Options{.shape = {1, length, std::ssize(source)}}, stream);
+      engine.emplace(inputs, Engine::Options{.shape = {1, length, std::ssize(source)}}, stream);
       planned = length;
     }
     const MicroBatch batch{.tokens = std::span(tokens).last(static_cast<std::size_t>(length)),
                            .labels = {},
                            .source = source,
                            .source_count = source_count};
-    engine->next_token_logits(batch, HostView(logits, {1, parts.model.vocabulary}));
+    engine->next_token_logits(batch, HostView(logits, {1, inputs.model.vocabulary}));
     check_finite(logits, i);
     tokens.push_back(choose_token(logits, options, static_cast<std::uint64_t>(i)));
     if (std::ranges::find(options.end_tokens, tokens.back()) != options.end_tokens.end()) break;

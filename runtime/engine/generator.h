@@ -28,7 +28,7 @@ std::int32_t choose_token(std::span<const float> logits,
 /// Continues `prompt` (at least one token), or of an encoder-decoder makes a target of it, by
 /// max_new_tokens tokens, or until one of `end_tokens`, and returns those. Each token runs the
 /// model over the last `model.positions` tokens anew. Collective.
-std::vector<std::int32_t> generate(const Engine::Parts& parts,
+std::vector<std::int32_t> generate(const Engine::Inputs& inputs,
                                    std::span<const std::int32_t> prompt,
                                    const SamplingOptions& options,
                                    StreamView stream);

@@ -6,7 +6,7 @@ namespace dstrain::engine {
 
 /// Passes everything on to another control group and tells the page that the agent reads when an
 /// exchange runs. Nothing else communicates meanwhile: the exchanges of a rank and its collectives
-/// are one sequence. Both parts must outlive it.
+/// are one sequence. Both must outlive it.
 class ObservedControlGroup final : public comm::ControlGroup {
  public:
   ObservedControlGroup(comm::ControlGroup& inner, ProgressPage& progress)

@@ -48,12 +48,12 @@ struct SavedValues {
   std::int64_t begin = 0;
 };
 /// Where they go.
-struct SavedPlace {
+struct SaveTarget {
   HostView values;      ///< of the state's dtype
   HostView not_finite;  ///< (1) i32: becomes 1 when one of them is a NaN or an infinity
 };
 /// Tells that, of the parts of a slice in order, or of all of it at once.
-using SavedPlaces = FunctionRef<SavedPlace(SavedValues values, Shape shape)>;
+using SaveTargetOf = FunctionRef<SaveTarget(SavedValues values, Shape shape)>;
 
 /// Holds the parameters, their gradients and the optimizer's states, in whatever way they are
 /// split over ranks and tiers. The engine asks for a unit's parameters before it runs the unit and
@@ -76,7 +76,7 @@ class ParameterStore {
   [[nodiscard]] virtual std::vector<ParameterSlice> saved_slices(int rank) const = 0;
   /// Copies the values of this rank's slices, as they are between steps, to memory of the host.
   /// Waits until they are there.
-  virtual void copy_saved(SavedPlaces places) = 0;
+  virtual void copy_saved(SaveTargetOf target_of) = 0;
 
   /// Which parts will be acquired next: `parts` in order, `rounds` times over. Lets the store fetch
   /// ahead; replaces what was expected before, as does an acquire() of another part. The same on

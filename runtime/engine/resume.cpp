@@ -63,16 +63,16 @@ class ToleratedState final : public model::ParameterSource {
 
 /// Rank 0's plan, which the others need not know; but each knows where its own node keeps shards.
 ResumePlan agree(ResumePlan plan, comm::ControlGroup& control) {
-  std::string parts = plan.directory.string() + '\0' + (plan.fall_back ? "fall back" : "");
-  for (const std::string& name : plan.names) parts += '\0' + name;
-  std::istringstream first(control.broadcast(parts, 0));
-  std::string part;
-  std::getline(first, part, '\0');
-  if (plan.files == checkpoint::Checkpoint::Files::all) plan.directory = part;
-  std::getline(first, part, '\0');
-  plan.fall_back = !part.empty();
+  std::string fields = plan.directory.string() + '\0' + (plan.fall_back ? "fall back" : "");
+  for (const std::string& name : plan.names) fields += '\0' + name;
+  std::istringstream first(control.broadcast(fields, 0));
+  std::string field;
+  std::getline(first, field, '\0');
+  if (plan.files == checkpoint::Checkpoint::Files::all) plan.directory = field;
+  std::getline(first, field, '\0');
+  plan.fall_back = !field.empty();
   plan.names.clear();
-  while (std::getline(first, part, '\0')) plan.names.push_back(part);
+  while (std::getline(first, field, '\0')) plan.names.push_back(field);
   return plan;
 }
 
@@ -149,11 +149,11 @@ std::string open_alike(Opened& opened,
 
 /// The states that ParameterStore::load() takes, the parameters first.
 std::vector<ToleratedState> open_states(const checkpoint::Checkpoint& checkpoint,
-                                        const ResumeParts& parts,
+                                        const ResumeInputs& inputs,
                                         Damage& damage) {
-  const std::vector<model::ParameterSpec> specs = parts.model.parameters();
+  const std::vector<model::ParameterSpec> specs = inputs.model.parameters();
   std::vector<ToleratedState> states;
-  for (const SavedState& state : parts.store.saved_states()) {
+  for (const SavedState& state : inputs.store.saved_states()) {
     if (state.rounded) continue;
     states.emplace_back(checkpoint::CheckpointState(checkpoint, state.name, specs), damage);
   }
@@ -190,27 +190,27 @@ void verify_share(const checkpoint::Checkpoint& checkpoint,
 std::string load(const std::filesystem::path& path,
                  const ResumePlan& plan,
                  const TrainerState& run,
-                 const ResumeParts& parts,
+                 const ResumeInputs& inputs,
                  StreamView stream,
                  TrainerState& state) {
   Opened checkpoint;
-  std::string found = open_alike(checkpoint, path, plan, parts.control);
+  std::string found = open_alike(checkpoint, path, plan, inputs.control);
   if (!found.empty()) return found;
   Damage damage;
   std::vector<ToleratedState> states;
   damage.attempt([&] {
-    state = read_run(*checkpoint, run, parts.model, plan.other_data);
-    states = open_states(*checkpoint, parts, damage);
+    state = read_run(*checkpoint, run, inputs.model, plan.other_data);
+    states = open_states(*checkpoint, inputs, damage);
   });
   // Loading is collective: nobody begins before all can.
-  found = agree(damage, parts.control);
+  found = agree(damage, inputs.control);
   if (!found.empty()) return found;
   std::vector<const model::ParameterSource*> sources;
   sources.reserve(states.size());
   for (const ToleratedState& source : states) sources.push_back(&source);
-  parts.store.load({*sources.front(), std::span(sources).subspan(1)}, stream);
-  verify_share(*checkpoint, parts.control, damage);
-  return agree(damage, parts.control);
+  inputs.store.load({*sources.front(), std::span(sources).subspan(1)}, stream);
+  verify_share(*checkpoint, inputs.control, damage);
+  return agree(damage, inputs.control);
 }
 
 /// They do not touch the data, but whoever put them there may not know where they lie.
@@ -227,15 +227,15 @@ void warn_of_foreign_files(const std::filesystem::path& path) {
 
 Resumed resume(const ResumePlan& own_plan,
                const TrainerState& run,
-               const ResumeParts& parts,
+               const ResumeInputs& inputs,
                StreamView stream) {
-  const ResumePlan plan = agree(own_plan, parts.control);
+  const ResumePlan plan = agree(own_plan, inputs.control);
   std::string found;
   for (const std::string& name : plan.names) {
     const std::filesystem::path path = plan.directory / name;
     Resumed resumed{{}, path};
-    found = load(path, plan, run, parts, stream, resumed.state);
-    const bool speaks = parts.control.rank() == 0;
+    found = load(path, plan, run, inputs, stream, resumed.state);
+    const bool speaks = inputs.control.rank() == 0;
     if (found.empty()) {
       if (speaks) warn_of_foreign_files(path);
       return resumed;

@@ -29,7 +29,7 @@ struct Resumed {
 };
 
 /// What resume() works with; all must outlive the call.
-struct ResumeParts {
+struct ResumeInputs {
   const model::Model& model;
   ParameterStore& store;
   comm::ControlGroup& control;
@@ -45,7 +45,7 @@ struct ResumeParts {
 /// there, Error{newer_format} for a checkpoint of a newer dstrain.
 Resumed resume(const ResumePlan& plan,
                const TrainerState& run,
-               const ResumeParts& parts,
+               const ResumeInputs& inputs,
                StreamView stream);
 
 }  // namespace dstrain::engine

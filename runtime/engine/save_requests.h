@@ -13,16 +13,14 @@ namespace dstrain::engine {
 /// known to all. The rank that heard of one tells what becomes of it.
 class SaveRequests {
  public:
-  struct Place {
-    int rank;  ///< of this process
-    int world_size;
-  };
-  /// Both must outlive it.
-  SaveRequests(RankControl& control, const Checkpointer& checkpointer, Place place)
+  /// `ranks`: those that vote. `control` and `checkpointer` must outlive it.
+  SaveRequests(RankControl& control,
+               const Checkpointer& checkpointer,
+               const comm::ControlGroup& ranks)
       : control_(control),
         checkpointer_(checkpointer),
-        granted_(static_cast<std::size_t>(place.world_size)),
-        own_granted_(granted_.at(static_cast<std::size_t>(place.rank))) {}
+        granted_(static_cast<std::size_t>(ranks.size())),
+        own_granted_(granted_.at(static_cast<std::size_t>(ranks.rank()))) {}
   SaveRequests(const SaveRequests&) = delete;
   SaveRequests& operator=(const SaveRequests&) = delete;
   SaveRequests(SaveRequests&&) = delete;

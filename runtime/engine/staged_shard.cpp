@@ -21,13 +21,13 @@ std::vector<checkpoint::StateRecord> state_records(std::span<const SavedState> s
 StagedShard::StagedShard(std::span<const SavedState> states,
                          std::span<const ParameterSlice> slices) {
   for (const checkpoint::StateRecord& state : state_records(states)) {
-    std::vector<Place>& places = places_.emplace_back();
+    std::vector<SliceStart>& starts = slice_starts_.emplace_back();
     const std::string* last = nullptr;
     for (const ParameterSlice& slice : slices) {
       if (last == nullptr || *last != slice.parameter) add_tensor(state, slice.parameter);
       last = &slice.parameter;
       Tensor& tensor = tensors_.back();
-      places.push_back({tensors_.size() - 1, tensor.numel});
+      starts.push_back({tensors_.size() - 1, tensor.numel});
       tensor.numel += slice.end - slice.begin;
       bytes_ = tensor.offset + tensor.numel * size_of(tensor.dtype);
     }
@@ -52,10 +52,10 @@ void StagedShard::reserve(MemoryResource& memory, StreamView stream) {
 
 std::optional<std::string> StagedShard::copy(ParameterStore& store) {
   std::vector<std::int32_t> not_finite(tensors_.size());
-  store.copy_saved([&](SavedValues saved, Shape shape) -> SavedPlace {
-    const Place& place = places_[saved.state][saved.slice];
-    return {view(tensors_[place.tensor]).part(place.begin + saved.begin, shape),
-            HostView(&not_finite[place.tensor], DType::i32, {1})};
+  store.copy_saved([&](SavedValues saved, Shape shape) -> SaveTarget {
+    const SliceStart& start = slice_starts_[saved.state][saved.slice];
+    return {view(tensors_[start.tensor]).part(start.begin + saved.begin, shape),
+            HostView(&not_finite[start.tensor], DType::i32, {1})};
   });
   const auto bad = std::ranges::find(not_finite, 1);
   if (bad == not_finite.end()) return std::nullopt;

@@ -39,7 +39,7 @@ class StagedShard {
     std::int64_t numel = 0;
     Bytes offset = 0;
   };
-  struct Place {
+  struct SliceStart {
     std::size_t tensor = 0;  ///< index into tensors_
     std::int64_t begin = 0;  ///< first element in it
   };
@@ -47,7 +47,7 @@ class StagedShard {
   [[nodiscard]] HostView view(const Tensor& tensor) const;
 
   std::vector<Tensor> tensors_;
-  std::vector<std::vector<Place>> places_;  ///< [state][slice]
+  std::vector<std::vector<SliceStart>> slice_starts_;  ///< [state][slice]
   Bytes bytes_ = 0;
   HostBuffer memory_;
 };

@@ -45,32 +45,30 @@ constexpr double step_memory = 8;  ///< steps over which their time is averaged
 
 }  // namespace
 
-Trainer::Trainer(Parts parts)
-    : parts_(std::move(parts)),
-      first_step_(parts_.state.global_step + 1),
-      total_steps_(parts_.settings.steps),
-      save_requests_(parts_.control,
-                     parts_.checkpointer,
-                     {parts_.control_group.rank(), parts_.control_group.size()}),
-      best_(parts_.settings.evaluation, parts_.state.best),
-      overflow_({.loss_scale = parts_.settings.loss_scale,
-                 .most_in_row = parts_.settings.max_skipped_steps,
-                 .clips = parts_.settings.gradient_clipping > 0,
-                 .scales = parts_.settings.dtype == DType::f16},
-                parts_.state.overflow),
-      gpu_meter_(parts_.read_sensors, parts_.clock) {
-  if (parts_.settings.steps_per_print == 0) unprinted_loss_ = parts_.state.unlogged_loss;
+Trainer::Trainer(Inputs inputs)
+    : inputs_(std::move(inputs)),
+      first_step_(inputs_.state.global_step + 1),
+      total_steps_(inputs_.settings.steps),
+      save_requests_(inputs_.control, inputs_.checkpointer, inputs_.control_group),
+      best_(inputs_.settings.evaluation, inputs_.state.best),
+      overflow_({.loss_scale = inputs_.settings.loss_scale,
+                 .most_in_row = inputs_.settings.max_skipped_steps,
+                 .clips = inputs_.settings.gradient_clipping > 0,
+                 .scales = inputs_.settings.dtype == DType::f16},
+                inputs_.state.overflow),
+      gpu_meter_(inputs_.read_sensors, inputs_.clock) {
+  if (inputs_.settings.steps_per_print == 0) unprinted_loss_ = inputs_.state.unlogged_loss;
 }
 
 std::vector<Trainer::Report> Trainer::exchange() {
-  const profile::Recording recording(parts_.timeline, profile::Lane::communication,
+  const profile::Recording recording(inputs_.timeline, profile::Lane::communication,
                                      profile::Activity::exchange);
-  begin_work(parts_.progress, Work::vote);
+  begin_work(inputs_.progress, Work::vote);
   reports_are_old_ = false;
-  return parts_.control_group.gather(Report{.labels = counted_labels(micro_batches_),
-                                            .save_request = save_requests_.vote(),
-                                            .save = parts_.checkpointer.state(),
-                                            .stop = parts_.stop_requested()});
+  return inputs_.control_group.gather(Report{.labels = counted_labels(micro_batches_),
+                                             .save_request = save_requests_.vote(),
+                                             .save = inputs_.checkpointer.state(),
+                                             .stop = inputs_.stop_requested()});
 }
 
 /// Takes the save under way as far as all ranks are.
@@ -78,7 +76,7 @@ void Trainer::advance_save() {
   std::vector<Checkpointer::State> saves;
   std::ranges::transform(reports_, std::back_inserter(saves), &Report::save);
   flush_metrics();  // before a checkpoint is committed that counts their steps
-  parts_.checkpointer.advance(saves);
+  inputs_.checkpointer.advance(saves);
   save_requests_.answer();
 }
 
@@ -99,13 +97,13 @@ bool Trainer::due(const config::Cadence& cadence, std::int64_t step) const {
     case config::Cadence::Unit::steps:
       return is_nth(step, cadence.steps);
     case config::Cadence::Unit::epochs:
-      return parts_.training_data.order().step_in_epoch(step) == 0 || step == total_steps_;
+      return inputs_.training_data.order().step_in_epoch(step) == 0 || step == total_steps_;
   }
   return false;
 }
 
 bool Trainer::saves_after(std::int64_t step) {
-  const config::CheckpointSettings& settings = parts_.settings.checkpoint;
+  const config::CheckpointSettings& settings = inputs_.settings.checkpoint;
   if (settings.only_better) {
     if (best_.improves(step)) end_save();  // which may have been as good
     return best_.improves(step);
@@ -116,36 +114,36 @@ bool Trainer::saves_after(std::int64_t step) {
 
 /// Waits for the save under way. Only what is whole can be the best.
 void Trainer::end_save() {
-  parts_.checkpointer.finish();
-  best_.saved(parts_.checkpointer.saved_step());
+  inputs_.checkpointer.finish();
+  best_.saved(inputs_.checkpointer.saved_step());
 }
 
 void Trainer::begin_save(std::int64_t step) {
   settle();
   end_save();
-  const InPhase saving(parts_.progress, RunPhase::saving);
+  const InPhase saving(inputs_.progress, RunPhase::saving);
   best_.saving(step);
-  parts_.state.best = best_.including(step);
-  parts_.state.global_step = step;
-  parts_.state.overflow = overflow_.state();
-  parts_.state.max_steps = total_steps_;
-  parts_.state.epoch = parts_.training_data.epochs_after(step);
-  parts_.state.consumed_samples = parts_.state.data_start.samples + samples_since_start(step);
+  inputs_.state.best = best_.including(step);
+  inputs_.state.global_step = step;
+  inputs_.state.overflow = overflow_.state();
+  inputs_.state.max_steps = total_steps_;
+  inputs_.state.epoch = inputs_.training_data.epochs_after(step);
+  inputs_.state.consumed_samples = inputs_.state.data_start.samples + samples_since_start(step);
   flush_metrics();
   begun_save_ = step;
-  parts_.checkpointer.begin(parts_.state);
+  inputs_.checkpointer.begin(inputs_.state);
   reports_are_old_ = true;
 }
 
 /// That step `step` and those before it have taken since the data began.
 std::int64_t Trainer::samples_since_start(std::int64_t step) const {
-  const data::SampleOrder& order = parts_.training_data.order();
-  return order.samples_of(step) - order.samples_of(parts_.state.data_start.step);
+  const data::SampleOrder& order = inputs_.training_data.order();
+  return order.samples_of(step) - order.samples_of(inputs_.state.data_start.step);
 }
 
 /// Checkpoints that failed on the way are made up for by a later one.
 std::string Trainer::unsaved() const {
-  const Checkpointer& checkpointer = parts_.checkpointer;
+  const Checkpointer& checkpointer = inputs_.checkpointer;
   if (checkpointer.saved_step() >= begun_save_) return {};
   return fmt::format("{} could not be saved: {}", checkpointer.path_of(begun_save_).string(),
                      checkpointer.failure());
@@ -153,7 +151,7 @@ std::string Trainer::unsaved() const {
 
 Trainer::Outcome Trainer::stop(std::int64_t step) {
   settle();
-  Checkpointer& checkpointer = parts_.checkpointer;
+  Checkpointer& checkpointer = inputs_.checkpointer;
   end_save();
   save_requests_.answer();
   if (step > 0 && checkpointer.saved_step() != step) {
@@ -168,32 +166,32 @@ Trainer::Outcome Trainer::stop(std::int64_t step) {
 }
 
 data::StepBatches Trainer::empty_batches() const {
-  const std::int64_t micro_steps = parts_.settings.accumulation_steps;
-  return {data::SampleBuffer(micro_steps * parts_.settings.micro_batch_size,
-                             parts_.training_data.sizes()),
+  const std::int64_t micro_steps = inputs_.settings.accumulation_steps;
+  return {data::SampleBuffer(micro_steps * inputs_.settings.micro_batch_size,
+                             inputs_.training_data.sizes()),
           std::vector<std::int64_t>(static_cast<std::size_t>(micro_steps))};
 }
 
 /// Runs on the prefetching thread; `step` counts from 0.
 void Trainer::load(std::int64_t step, data::StepBatches& batches) const {
-  const profile::Recording recording(parts_.timeline, profile::Lane::data, profile::Activity::load,
+  const profile::Recording recording(inputs_.timeline, profile::Lane::data, profile::Activity::load,
                                      step + 1);
-  const std::int64_t count = parts_.settings.micro_batch_size;
+  const std::int64_t count = inputs_.settings.micro_batch_size;
   for (std::int64_t i = 0; i < std::ssize(batches.first_samples); ++i) {
     batches.first_samples[static_cast<std::size_t>(i)] =
-        parts_.training_data.fill(step, i, batches.samples.rows(i * count, count));
+        inputs_.training_data.fill(step, i, batches.samples.rows(i * count, count));
   }
 }
 
 /// Waits for the batches of `step`, if there is such a step; those of the step before are spent.
 void Trainer::load_next(std::int64_t step, data::BatchPrefetcher& batches) {
   if (step > total_steps_) return;
-  const profile::Recording recording(parts_.timeline, profile::Lane::compute,
+  const profile::Recording recording(inputs_.timeline, profile::Lane::compute,
                                      profile::Activity::wait);
-  begin_work(parts_.progress, Work::tokens);
+  begin_work(inputs_.progress, Work::tokens);
   data::StepBatches& loaded = batches.take(step - 1);
-  const std::int64_t count = parts_.settings.micro_batch_size;
-  micro_batches_.resize(static_cast<std::size_t>(parts_.training_data.micro_steps(step - 1)));
+  const std::int64_t count = inputs_.settings.micro_batch_size;
+  micro_batches_.resize(static_cast<std::size_t>(inputs_.training_data.micro_steps(step - 1)));
   for (std::int64_t i = 0; i < std::ssize(micro_batches_); ++i) {
     const auto index = static_cast<std::size_t>(i);
     micro_batches_[index] =
@@ -207,19 +205,19 @@ void Trainer::load_next(std::int64_t step, data::BatchPrefetcher& batches) {
 void Trainer::launch_step(std::int64_t step, data::BatchPrefetcher& batches) {
   if (overflow_.skips()) settle();
   const std::int64_t under_way = launched_ ? 1 : 0;
-  const std::int64_t update = parts_.state.updates + under_way + 1;
-  const Launched launched{step, optim::learning_rate(parts_.settings.schedule, update),
-                          overflow_.loss_scale(), parts_.clock.now_seconds()};
+  const std::int64_t update = inputs_.state.updates + under_way + 1;
+  const Launched launched{step, optim::learning_rate(inputs_.settings.schedule, update),
+                          overflow_.loss_scale(), inputs_.clock.now_seconds()};
   StepInput input{.step = step,
-                  .update = {.number = parts_.state.optimizer_step + under_way + 1,
+                  .update = {.number = inputs_.state.optimizer_step + under_way + 1,
                              .learning_rate = launched.learning_rate,
-                             .betas = optim::scheduled_betas(parts_.settings.schedule, update)},
+                             .betas = optim::scheduled_betas(inputs_.settings.schedule, update)},
                   .micro_batches = micro_batches_,
                   .loss_scale = launched.loss_scale};
   for (const Report& rank : reports_) input.labels += rank.labels;
-  parts_.engine.accumulate(input);
+  inputs_.engine.accumulate(input);
   settle();
-  parts_.engine.update();
+  inputs_.engine.update();
   launched_ = launched;
   load_next(step + 1, batches);
   reports_ = exchange();
@@ -228,12 +226,12 @@ void Trainer::launch_step(std::int64_t step, data::BatchPrefetcher& batches) {
 /// Products are known once they have run; what is chosen for them holds from the next step on, and
 /// is in the checkpoints from this one on.
 void Trainer::tune() {
-  if (!parts_.tune) return;
+  if (!inputs_.tune) return;
   settle();
   reports_are_old_ = true;  // it may take long, in which a rank is asked to stop
-  const double begin = parts_.clock.now_seconds();
-  parts_.state.matmul_algorithms = parts_.tune(parts_.state.matmul_algorithms);
-  leave_out(parts_.clock.now_seconds() - begin);
+  const double begin = inputs_.clock.now_seconds();
+  inputs_.state.matmul_algorithms = inputs_.tune(inputs_.state.matmul_algorithms);
+  leave_out(inputs_.clock.now_seconds() - begin);
 }
 
 /// What was no training counts in no figure of it.
@@ -249,68 +247,68 @@ void Trainer::settle() {
   const ops::StepDecision decision = await_decision(launched.step);
   overflow_.settle(launched.step, decision);
   if (decision.is_taken()) {
-    ++parts_.state.updates;
-    ++parts_.state.optimizer_step;
+    ++inputs_.state.updates;
+    ++inputs_.state.optimizer_step;
   } else {
     tell_skip(launched.step, decision);
   }
-  begin_work(parts_.progress, Work::vote);
+  begin_work(inputs_.progress, Work::vote);
   tell_progress(launched, decision.loss);
   report(launched, decision);
 }
 
 ops::StepDecision Trainer::await_decision(std::int64_t step) {
-  const profile::Recording recording(profile::beside_device(parts_.timeline), profile::Lane::host,
+  const profile::Recording recording(profile::beside_device(inputs_.timeline), profile::Lane::host,
                                      profile::Activity::wait);
-  return parts_.engine.decision(step);
+  return inputs_.engine.decision(step);
 }
 
 /// Names the parameter where backward began to overflow, on whatever rank.
 void Trainer::tell_skip(std::int64_t step, const ops::StepDecision& decision) {
-  const std::vector<model::ParameterSpec> parameters = parts_.model.parameters();
-  const std::optional<std::string> own = parts_.engine.last_not_finite();
+  const std::vector<model::ParameterSpec> parameters = inputs_.model.parameters();
+  const std::optional<std::string> own = inputs_.engine.last_not_finite();
   const auto place = std::ranges::find(parameters, own, &model::ParameterSpec::name);
   const std::int64_t index = own ? place - parameters.begin() : -1;
-  const std::int64_t last = std::ranges::max(parts_.control_group.gather(index));
-  if (parts_.metrics == nullptr) return;
+  const std::int64_t last = std::ranges::max(inputs_.control_group.gather(index));
+  if (inputs_.metrics == nullptr) return;
   const std::string name = last < 0 ? "" : parameters[static_cast<std::size_t>(last)].name;
   log_warning(overflow_.describe_skip(step, decision, name));
 }
 
 Trainer::Outcome Trainer::run() {
-  started_at_seconds_ = reported_at_seconds_ = parts_.clock.now_seconds();
-  reported_step_ = parts_.state.global_step;
-  const InPhase training(parts_.progress, RunPhase::training);
+  started_at_seconds_ = reported_at_seconds_ = inputs_.clock.now_seconds();
+  reported_step_ = inputs_.state.global_step;
+  const InPhase training(inputs_.progress, RunPhase::training);
   try {
     return take_steps();
   } catch (const Error& error) {
     // All ranks are here then, and a save of better times may be under way.
-    if (error.code() == ErrorCode::diverged) parts_.checkpointer.finish();
+    if (error.code() == ErrorCode::diverged) inputs_.checkpointer.finish();
     throw;
   }
 }
 
 Trainer::Outcome Trainer::take_steps() {
-  const config::TrainSettings& settings = parts_.settings;
-  if (first_step_ > total_steps_ && parts_.metrics != nullptr) {
-    parts_.say(fmt::format("{} steps are taken already, of {}: there is nothing left to train",
-                           first_step_ - 1, total_steps_));
+  const config::TrainSettings& settings = inputs_.settings;
+  if (first_step_ > total_steps_ && inputs_.metrics != nullptr) {
+    inputs_.say(fmt::format("{} steps are taken already, of {}: there is nothing left to train",
+                            first_step_ - 1, total_steps_));
   }
   data::BatchPrefetcher batches(
       [this](std::int64_t step, data::StepBatches& target) { load(step, target); }, total_steps_,
       empty_batches());
   load_next(first_step_, batches);
   for (std::int64_t step = first_step_; step <= total_steps_; ++step) {
-    if (parts_.timeline != nullptr) parts_.timeline->begin_step(step);
-    if (parts_.progress != nullptr) parts_.progress->begin_step(step);
+    if (inputs_.timeline != nullptr) inputs_.timeline->begin_step(step);
+    if (inputs_.progress != nullptr) inputs_.progress->begin_step(step);
     if (reports_are_old_) reports_ = exchange();
     advance_save();
     if (saves_on_request(step - 1)) begin_save(step - 1);
     if (stops()) return stop(step - 1);
     launch_step(step, batches);
-    if (parts_.timeline != nullptr) parts_.timeline->end_step();
+    if (inputs_.timeline != nullptr) inputs_.timeline->end_step();
     if (step == first_step_) tune();
-    if (!parts_.engine.runs_ahead() || logs(step) || prints(step)) settle();
+    if (!inputs_.engine.runs_ahead() || logs(step) || prints(step)) settle();
     // First, as the checkpoint of a step says whether it is the best.
     if (step == total_steps_ || due(settings.evaluation.cadence, step)) evaluate(step);
     if (saves_after(step)) begin_save(step);
@@ -318,50 +316,50 @@ Trainer::Outcome Trainer::take_steps() {
   end_save();
   save_requests_.answer();
   const std::int64_t skipped = overflow_.state().skipped_steps;
-  if (skipped > 0 && parts_.metrics != nullptr) {
-    parts_.say(fmt::format("{} of {} steps overflowed and were left out", skipped, total_steps_));
+  if (skipped > 0 && inputs_.metrics != nullptr) {
+    inputs_.say(fmt::format("{} of {} steps overflowed and were left out", skipped, total_steps_));
   }
-  return {std::max(total_steps_, parts_.state.global_step), false, best_.best(), unsaved()};
+  return {std::max(total_steps_, inputs_.state.global_step), false, best_.best(), unsaved()};
 }
 
 void Trainer::tell_progress(const Launched& launched, double loss) {
   const std::int64_t step = launched.step;
-  const double now = parts_.clock.now_seconds();
+  const double now = inputs_.clock.now_seconds();
   const double seconds = now - std::max(launched.begun_at_seconds, settled_at_seconds_);
   settled_at_seconds_ = now;
   const double taken = static_cast<double>(step - first_step_ + 1);
   step_seconds_ += (seconds - step_seconds_) / std::min(taken, step_memory);
   const auto step_tokens = static_cast<double>(
-      batch_shape(parts_.settings.train_batch_size, parts_.settings.data).positions());
-  parts_.control.tell({.step = step,
-                       .steps = total_steps_,
-                       .loss = loss,
-                       .tokens_per_second = step_tokens / step_seconds_,
-                       .saved_step = parts_.checkpointer.saved_step()});
+      batch_shape(inputs_.settings.train_batch_size, inputs_.settings.data).positions());
+  inputs_.control.tell({.step = step,
+                        .steps = total_steps_,
+                        .loss = loss,
+                        .tokens_per_second = step_tokens / step_seconds_,
+                        .saved_step = inputs_.checkpointer.saved_step()});
 }
 
 monitor::StepMetrics Trainer::measure(std::int64_t step) {
-  const data::SampleOrder& order = parts_.training_data.order();
-  const double now = parts_.clock.now_seconds();
+  const data::SampleOrder& order = inputs_.training_data.order();
+  const double now = inputs_.clock.now_seconds();
   const double seconds = now - reported_at_seconds_;
   const model::BatchShape batch =
-      batch_shape(order.samples_of(step) - order.samples_of(reported_step_), parts_.settings.data);
+      batch_shape(order.samples_of(step) - order.samples_of(reported_step_), inputs_.settings.data);
   monitor::StepMetrics metrics;
   metrics.step = step;
-  metrics.epoch = parts_.training_data.epochs_after(step);
-  metrics.tokens = parts_.state.data_start.tokens +
-                   batch_shape(samples_since_start(step), parts_.settings.data).positions();
+  metrics.epoch = inputs_.training_data.epochs_after(step);
+  metrics.tokens = inputs_.state.data_start.tokens +
+                   batch_shape(samples_since_start(step), inputs_.settings.data).positions();
   metrics.step_seconds = seconds / static_cast<double>(step - reported_step_);
   metrics.tokens_per_second = static_cast<double>(batch.positions()) / seconds;
-  metrics.model_tflops = parts_.model.flops(batch) / seconds / 1e12;
-  metrics.planned = parts_.planned_memory;
+  metrics.model_tflops = inputs_.model.flops(batch) / seconds / 1e12;
+  metrics.planned = inputs_.planned_memory;
   reported_step_ = step;
   reported_at_seconds_ = now;
-  const RankFigures own{peaks_of(parts_.memory), gpu_meter_.load()};
-  if (own.gpu && parts_.timeline != nullptr) {
-    parts_.timeline->record_gpu(own.gpu->watts, own.gpu->busy_percent);
+  const RankFigures own{peaks_of(inputs_.memory), gpu_meter_.load()};
+  if (own.gpu && inputs_.timeline != nullptr) {
+    inputs_.timeline->record_gpu(own.gpu->watts, own.gpu->busy_percent);
   }
-  const std::vector<RankFigures> ranks = parts_.control_group.gather(own);
+  const std::vector<RankFigures> ranks = inputs_.control_group.gather(own);
   Bytes largest = -1;
   std::vector<monitor::GpuLoad> gpus;
   for (const auto& [memory, gpu] : ranks) {
@@ -379,26 +377,26 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
 
 /// In the metrics.
 bool Trainer::logs(std::int64_t step) const {
-  return step == 1 || step == total_steps_ || due(parts_.settings.output.logging, step);
+  return step == 1 || step == total_steps_ || due(inputs_.settings.output.logging, step);
 }
 
 /// On the terminal.
 bool Trainer::prints(std::int64_t step) const {
-  const std::int64_t every = parts_.settings.steps_per_print;
+  const std::int64_t every = inputs_.settings.steps_per_print;
   if (every > 0 && is_nth(step, every)) return true;
-  if (every > 0 && !parts_.settings.prints_logged_steps) return step == 1 || step == total_steps_;
+  if (every > 0 && !inputs_.settings.prints_logged_steps) return step == 1 || step == total_steps_;
   return logs(step) || step == first_step_;
 }
 
 void Trainer::report(const Launched& launched, const ops::StepDecision& decision) {
   const std::int64_t step = launched.step;
-  for (MeanLoss* const mean : {&parts_.state.unlogged_loss, &unprinted_loss_}) {
+  for (MeanLoss* const mean : {&inputs_.state.unlogged_loss, &unprinted_loss_}) {
     mean->add(decision.loss);
   }
   const bool logged = logs(step);
   const bool printed = prints(step);
   if (!logged && !printed) return;
-  if (logged) parts_.state.logged_step = step;
+  if (logged) inputs_.state.logged_step = step;
   monitor::StepMetrics metrics = measure(step);
   metrics.step_loss = decision.loss;
   metrics.learning_rate = launched.learning_rate;
@@ -407,18 +405,18 @@ void Trainer::report(const Launched& launched, const ops::StepDecision& decision
   metrics.skipped_steps = overflow_.state().skipped_steps;
   const std::string times = printed ? describe_times() : "";
   if (logged) {
-    metrics.loss = std::exchange(parts_.state.unlogged_loss, {}).value_or(decision.loss);
-    if (parts_.metrics != nullptr) write(metrics);
+    metrics.loss = std::exchange(inputs_.state.unlogged_loss, {}).value_or(decision.loss);
+    if (inputs_.metrics != nullptr) write(metrics);
   }
   if (!printed) return;
   metrics.loss = std::exchange(unprinted_loss_, {}).value_or(decision.loss);
-  if (parts_.metrics != nullptr) print(metrics, times);
+  if (inputs_.metrics != nullptr) print(metrics, times);
 }
 
 void Trainer::print(const monitor::StepMetrics& metrics, const std::string& times) {
-  const double seconds_per_step = (parts_.clock.now_seconds() - started_at_seconds_) /
+  const double seconds_per_step = (inputs_.clock.now_seconds() - started_at_seconds_) /
                                   static_cast<double>(metrics.step - first_step_ + 1);
-  parts_.say(
+  inputs_.say(
       monitor::to_text(monitor::ProgressLine{
           .step = metrics.step,
           .steps = total_steps_,
@@ -433,18 +431,18 @@ void Trainer::print(const monitor::StepMetrics& metrics, const std::string& time
 /// A full disk is no reason to stop: what could not be written waits.
 template <class Metrics>
 void Trainer::write(const Metrics& metrics) {
-  parts_.metrics->write(metrics);
+  inputs_.metrics->write(metrics);
   tell_metrics_failure();
 }
 
 void Trainer::flush_metrics() {
   if (!metrics_wait_) return;
-  parts_.metrics->flush();
+  inputs_.metrics->flush();
   tell_metrics_failure();
 }
 
 void Trainer::tell_metrics_failure() {
-  const std::string& failure = parts_.metrics->failure();
+  const std::string& failure = inputs_.metrics->failure();
   if (!failure.empty() && !metrics_wait_) {
     log_warning(failure + "; the lines are kept and tried again");
   }
@@ -453,29 +451,29 @@ void Trainer::tell_metrics_failure() {
 
 /// Where the time of the last step went, as a mean over the ranks; empty without a timeline.
 std::string Trainer::describe_times() {
-  if (parts_.timeline == nullptr) return "";
-  parts_.timeline->catch_up();
-  const profile::Ring<profile::StepTimes>& steps = parts_.timeline->steps();
+  if (inputs_.timeline == nullptr) return "";
+  inputs_.timeline->catch_up();
+  const profile::Ring<profile::StepTimes>& steps = inputs_.timeline->steps();
   profile::StepTimes sum;
-  for (const profile::StepTimes& rank : parts_.control_group.gather(steps[steps.pushed() - 1])) {
+  for (const profile::StepTimes& rank : inputs_.control_group.gather(steps[steps.pushed() - 1])) {
     sum += rank;
   }
-  return " | " + profile::describe(sum, parts_.control_group.size());
+  return " | " + profile::describe(sum, inputs_.control_group.size());
 }
 
 void Trainer::evaluate(std::int64_t step) {
-  if (parts_.validation_data == nullptr) return;
+  if (inputs_.validation_data == nullptr) return;
   settle();
   reports_are_old_ = true;  // it may take long, in which a rank is asked to stop
-  const InPhase evaluating(parts_.progress, RunPhase::evaluating);
-  const double begin = parts_.clock.now_seconds();
+  const InPhase evaluating(inputs_.progress, RunPhase::evaluating);
+  const double begin = inputs_.clock.now_seconds();
   const double loss =
-      engine::evaluate(parts_.engine, *parts_.validation_data, parts_.control_group);
+      engine::evaluate(inputs_.engine, *inputs_.validation_data, inputs_.control_group);
   best_.evaluated(step, loss);
-  leave_out(parts_.clock.now_seconds() - begin);
-  if (parts_.metrics == nullptr) return;
+  leave_out(inputs_.clock.now_seconds() - begin);
+  if (inputs_.metrics == nullptr) return;
   write(monitor::EvalMetrics{step, loss});
-  parts_.say(fmt::format("step {}/{} | {}", step, total_steps_, monitor::describe_held_out(loss)));
+  inputs_.say(fmt::format("step {}/{} | {}", step, total_steps_, monitor::describe_held_out(loss)));
 }
 
 }  // namespace dstrain::engine

@@ -24,7 +24,7 @@ namespace dstrain::engine {
 /// metrics. Every rank runs one; rank 0 reports.
 class Trainer {
  public:
-  struct Parts {
+  struct Inputs {
     const config::TrainSettings& settings;
     const model::Model& model;
     Engine& engine;
@@ -47,7 +47,7 @@ class Trainer {
     /// returns what it shall have. Collective; null: nothing is tuned.
     std::function<std::string(const std::string&)> tune{};
   };
-  explicit Trainer(Parts parts);
+  explicit Trainer(Inputs inputs);
 
   struct Outcome {
     std::int64_t steps = 0;  ///< taken, those before a resume included
@@ -109,7 +109,7 @@ class Trainer {
   void flush_metrics();
   void tell_metrics_failure();
 
-  Parts parts_;
+  Inputs inputs_;
   std::int64_t first_step_ = 1;
   std::int64_t total_steps_ = 0;
   std::int64_t begun_save_ = 0;            ///< the step of the last save that was begun; 0: none

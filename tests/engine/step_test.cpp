@@ -50,7 +50,7 @@ class WholeStore final : public engine::ParameterStore {
   [[nodiscard]] std::vector<engine::ParameterSlice> saved_slices(int /*rank*/) const override {
     return {};
   }
-  void copy_saved(engine::SavedPlaces /*places*/) override {}
+  void copy_saved(engine::SaveTargetOf /*target_of*/) override {}
   void expect(std::span<const int> /*parts*/, std::int64_t /*rounds*/) override {}
   std::span<const TensorView> acquire(int part, StreamView /*stream*/) override {
     return views_[static_cast<std::size_t>(part)];

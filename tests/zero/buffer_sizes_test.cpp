@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/toy_gpt2.h"
-#include "zero/gather_slots.h"
+#include "zero/gather_buffers.h"
 #include "zero/sharded_gradients.h"
 
 using namespace dstrain;
@@ -21,9 +21,9 @@ constexpr std::int64_t rest_of_block = 4 * 64 + 128 + 64 + 128 + 64;
 constexpr std::int64_t largest_tile = 1152;
 constexpr std::int64_t all_tiles = 6 * 2 * (896 + 384 + 1152 + 1152);
 
-std::int64_t slots(std::int64_t splits, const zero::Overlap& overlap) {
+std::int64_t gather_buffers(std::int64_t splits, const zero::Overlap& overlap) {
   const model::Model model = test::toy_gpt2(DType::f32, splits);
-  return zero::GatherSlots::bytes(zero::FlatLayout(model, {.world = 2}), overlap) / 4;
+  return zero::GatherBuffers::bytes(zero::FlatLayout(model, {.world = 2}), overlap) / 4;
 }
 
 std::int64_t buckets(std::int64_t splits, std::int64_t numel, bool overlap) {
@@ -35,25 +35,25 @@ std::int64_t buckets(std::int64_t splits, std::int64_t numel, bool overlap) {
 
 }  // namespace
 
-TEST_CASE("GatherSlots: one or two of the largest segment and all that are shared",
+TEST_CASE("GatherBuffers: one or two of the largest segment and all that are shared",
           "[zero][memory]") {
   const zero::Overlap ahead{.enabled = true, .prefetch_numel = 1};
-  CHECK(slots(1, {}) == block + shared);
-  CHECK(slots(1, ahead) == 2 * block + shared);
-  CHECK(slots(1, {.enabled = true}) == block + shared);
-  CHECK(slots(1, {.enabled = false, .prefetch_numel = 1}) == block + shared);
+  CHECK(gather_buffers(1, {}) == block + shared);
+  CHECK(gather_buffers(1, ahead) == 2 * block + shared);
+  CHECK(gather_buffers(1, {.enabled = true}) == block + shared);
+  CHECK(gather_buffers(1, {.enabled = false, .prefetch_numel = 1}) == block + shared);
   zero::Overlap limited = ahead;
   limited.live_numel = 2 * block;
-  CHECK(slots(1, limited) == 2 * block + shared);
+  CHECK(gather_buffers(1, limited) == 2 * block + shared);
   limited.live_numel = 2 * block - 1;
-  CHECK(slots(1, limited) == block + shared);
-  CHECK(slots(2, {}) == rest_of_block + largest_tile + shared);
-  CHECK(slots(2, ahead) == 2 * (rest_of_block + largest_tile) + shared);
+  CHECK(gather_buffers(1, limited) == block + shared);
+  CHECK(gather_buffers(2, {}) == rest_of_block + largest_tile + shared);
+  CHECK(gather_buffers(2, ahead) == 2 * (rest_of_block + largest_tile) + shared);
 }
 
-TEST_CASE("GatherSlots: elements are of the dtype of the model", "[zero][memory]") {
+TEST_CASE("GatherBuffers: elements are of the dtype of the model", "[zero][memory]") {
   const model::Model model = test::toy_gpt2(DType::bf16);
-  CHECK(zero::GatherSlots::bytes(zero::FlatLayout(model, {.world = 2}), {}) ==
+  CHECK(zero::GatherBuffers::bytes(zero::FlatLayout(model, {.world = 2}), {}) ==
         2 * (block + shared));
 }
 

@@ -135,7 +135,7 @@ Mutation gathers_and_reductions() {
                        .overlap = {.enabled = true, .prefetch_numel = 1'000'000}},
           .survivors = {
               {"communication for compute after fill_zero", 3,
-               "the first gathers of a step take slots that nobody has used in it"},
+               "the first gathers of a step take buffers that nobody has used in it"},
               {"communication for compute after layer_norm_backward", 1,
                "the gather ahead for the embedding waits for what the reduction before it has "
                "waited for"},

@@ -27,7 +27,7 @@ struct DeviceMemory {
   TrackedMemory host_buffers{host, host_ledger, {MemoryCategory::buffers}};
   TrackedMemory host_activations{host, host_ledger, {MemoryCategory::activations}};
 
-  zero::ShardedStore::Memory of_store(const zero::DiskPlace* disk = nullptr) {
+  zero::ShardedStore::Memory of_store(const zero::SwapFolder* disk = nullptr) {
     return {{{parameters, gradients, optimizer},
              {host_parameters, host_gradients, host_optimizer},
              host_buffers,

@@ -322,7 +322,7 @@ class Rank {
   Streams streams_;
   StreamView stream_;  ///< the computing one
   std::unique_ptr<offload::AsyncFileIo> io_ = offload::make_file_io({}, IoKind::automatic).io;
-  zero::DiskPlace disk_;
+  zero::SwapFolder disk_;
   zero::ShardedStore store_;
   engine::Engine engine_;
 };

@@ -9,11 +9,11 @@
 namespace dstrain::zero {
 
 /// The passes of a step over sub-groups. Optimizers see f32 alone: what a rank keeps in 16 bits is
-/// widened into a workspace, a piece at a time, and what a pass has made of it is rounded back,
+/// widened into a workspace, a chunk at a time, and what a pass has made of it is rounded back,
 /// stochastically (ops/round_stochastic.h): what a pass leaves alone stays as it is. Asynchronous
 /// on the lease's stream; what the host updates comes from one thread at a time. All must outlive
 /// it.
-class GroupUpdates {
+class SubGroupUpdates {
  public:
   struct Inputs {
     const RankShards& shards;
@@ -22,23 +22,25 @@ class GroupUpdates {
     MemoryResource& device;
     MemoryResource& host;
   };
-  GroupUpdates(const Inputs& inputs, StreamView stream);
+  SubGroupUpdates(const Inputs& inputs, StreamView stream);
   /// Of workspace, for what the device updates, or for what the host does.
   static Bytes bytes(const ShardPlan& plan, bool by_host);
 
   /// The first pass of a step over a sub-group, of optimizers that take sums. `step`: of all
   /// parameter groups.
   void measure(int group,
-               const RankShards::GroupLease& lease,
+               const RankShards::SubGroupLease& lease,
                const optim::StepTensors& step) const;
   /// Updates a sub-group from its gradients, its parameters as units see them included.
-  void update(int group, const RankShards::GroupLease& lease, const optim::StepTensors& step) const;
+  void update(int group,
+              const RankShards::SubGroupLease& lease,
+              const optim::StepTensors& step) const;
 
  private:
-  class Piece;
-  /// Calls `pass(piece)` for one piece after the other.
+  class Chunk;
+  /// Calls `pass(chunk)` for one chunk after the other.
   template <class Pass>
-  void for_pieces(int group, const RankShards::GroupLease& lease, const Pass& pass) const;
+  void for_chunks(int group, const RankShards::SubGroupLease& lease, const Pass& pass) const;
   [[nodiscard]] int parameter_group(int group) const;
 
   const RankShards& shards_;

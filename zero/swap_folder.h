@@ -7,7 +7,7 @@
 namespace dstrain::zero {
 
 /// Where and how a rank swaps to disk.
-struct DiskPlace {
+struct SwapFolder {
   offload::AsyncFileIo& io;
   std::filesystem::path directory;
   MemoryResource& buffers;  ///< of the host, for what is on its way

@@ -1,4 +1,4 @@
-#include "zero/group_updates.h"
+#include "zero/sub_group_updates.h"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace dstrain::zero {
 namespace {
 
 /// Elements that are widened at once: enough for all threads, and few enough to stay in a cache.
-constexpr std::int64_t piece_numel = 262'144;
+constexpr std::int64_t chunk_numel = 262'144;
 
 /// How many arrays of a sub-group are kept in 16 bits.
 std::int64_t halves(const SubGroup& group) {
@@ -20,7 +20,7 @@ std::int64_t halves(const SubGroup& group) {
 }
 
 std::vector<optim::ParameterSpan> spans_of(const SubGroup& group,
-                                           const GroupUpdates::Inputs& inputs,
+                                           const SubGroupUpdates::Inputs& inputs,
                                            const std::vector<std::string>& names) {
   std::vector<optim::ParameterSpan> spans = parameter_spans(inputs.shards, group, names);
   for (optim::ParameterSpan& span : spans) {
@@ -31,16 +31,16 @@ std::vector<optim::ParameterSpan> spans_of(const SubGroup& group,
 
 }  // namespace
 
-Bytes GroupUpdates::bytes(const ShardPlan& plan, bool by_host) {
+Bytes SubGroupUpdates::bytes(const ShardPlan& plan, bool by_host) {
   Bytes most = 0;
   for (const SubGroup& group : plan.groups) {
     if (group.states == 0 || (group.tier != MemoryTier::device) != by_host) continue;
-    most = std::max(most, halves(group) * std::min(piece_numel, group.numel));
+    most = std::max(most, halves(group) * std::min(chunk_numel, group.numel));
   }
   return most * size_of(DType::f32);
 }
 
-GroupUpdates::GroupUpdates(const Inputs& inputs, StreamView stream)
+SubGroupUpdates::SubGroupUpdates(const Inputs& inputs, StreamView stream)
     : shards_(inputs.shards),
       groups_(inputs.groups),
       device_(bytes(inputs.shards.plan(), false), inputs.device, stream),
@@ -52,15 +52,15 @@ GroupUpdates::GroupUpdates(const Inputs& inputs, StreamView stream)
   }
 }
 
-int GroupUpdates::parameter_group(int group) const {
+int SubGroupUpdates::parameter_group(int group) const {
   return shards_.layout().segment(shards_.plan().group(group).segment).group;
 }
 
 /// Some elements of a sub-group as optimizers see them.
-class GroupUpdates::Piece {
+class SubGroupUpdates::Chunk {
  public:
   /// `spans`: of the sub-group.
-  Piece(const RankShards::GroupLease& lease,
+  Chunk(const RankShards::SubGroupLease& lease,
         std::int64_t begin,
         std::int64_t numel,
         const TensorView& workspace,
@@ -119,7 +119,7 @@ class GroupUpdates::Piece {
     }
   }
 
-  const RankShards::GroupLease& lease_;
+  const RankShards::SubGroupLease& lease_;
   std::int64_t begin_;
   std::int64_t numel_;
   TensorView workspace_;
@@ -131,41 +131,41 @@ class GroupUpdates::Piece {
 };
 
 template <class Pass>
-void GroupUpdates::for_pieces(int index,
-                              const RankShards::GroupLease& lease,
-                              const Pass& pass) const {
+void SubGroupUpdates::for_chunks(int index,
+                                 const RankShards::SubGroupLease& lease,
+                                 const Pass& pass) const {
   const SubGroup& group = shards_.plan().group(index);
   const Buffer& workspace = group.tier == MemoryTier::device ? device_ : host_;
-  const std::int64_t most = halves(group) > 0 ? piece_numel : group.numel;
+  const std::int64_t most = halves(group) > 0 ? chunk_numel : group.numel;
   for (std::int64_t begin = 0; begin < group.numel; begin += most) {
-    pass(Piece(lease, begin, std::min(most, group.numel - begin), workspace.block(),
+    pass(Chunk(lease, begin, std::min(most, group.numel - begin), workspace.block(),
                spans_[static_cast<std::size_t>(index)]));
   }
 }
 
-void GroupUpdates::measure(int group,
-                           const RankShards::GroupLease& lease,
-                           const optim::StepTensors& step) const {
+void SubGroupUpdates::measure(int group,
+                              const RankShards::SubGroupLease& lease,
+                              const optim::StepTensors& step) const {
   const int own = parameter_group(group);
-  for_pieces(group, lease, [&](const Piece& piece) {
-    groups_.optimizer(own).measure(piece.shard(), step.of(own), lease.stream);
-    piece.round_states(step);
+  for_chunks(group, lease, [&](const Chunk& chunk) {
+    groups_.optimizer(own).measure(chunk.shard(), step.of(own), lease.stream);
+    chunk.round_states(step);
   });
 }
 
-void GroupUpdates::update(int group,
-                          const RankShards::GroupLease& lease,
-                          const optim::StepTensors& step) const {
+void SubGroupUpdates::update(int group,
+                             const RankShards::SubGroupLease& lease,
+                             const optim::StepTensors& step) const {
   const int own = parameter_group(group);
   // In the same pass where both lie in one memory.
   const bool rounded = lease.exact.dtype() == DType::f32 && is_half(lease.parameters.dtype()) &&
                        lease.parameters.device() == lease.exact.device();
-  for_pieces(group, lease, [&](const Piece& piece) {
-    optim::OptimizerShard shard = piece.shard();
-    if (rounded) shard.working = piece.of(lease.parameters);
+  for_chunks(group, lease, [&](const Chunk& chunk) {
+    optim::OptimizerShard shard = chunk.shard();
+    if (rounded) shard.working = chunk.of(lease.parameters);
     groups_.optimizer(own).step(shard, step.of(own), lease.stream);
-    piece.round_states(step);
-    piece.round_parameters(step);
+    chunk.round_states(step);
+    chunk.round_parameters(step);
   });
   if (rounded || lease.exact.begins_with(lease.parameters)) return;
   ops::convert(lease.exact, lease.parameters, lease.stream);
