@@ -64,11 +64,11 @@ zero::Offload offload_of(const config::TrainSettings& settings) {
 std::string describe_raise(const config::OffloadSettings& parameters,
                            const zero::Offload& offload,
                            const zero::FlatLayout& layout) {
-  const std::vector<MemoryTier> tiers = zero::parameter_tiers(layout, offload);
+  const auto tiers = zero::parameter_tiers(layout, offload);
   std::int64_t largest = 0;
-  for (std::size_t i = 0; i < tiers.size(); ++i) {
-    if (tiers[i] != MemoryTier::nvme) continue;
-    largest = std::max(largest, layout.segments()[i].shard_numel);
+  for (const zero::SegmentId segment : tiers.ids()) {
+    if (tiers[segment] != MemoryTier::nvme) continue;
+    largest = std::max(largest, layout.segment(segment).shard_numel);
   }
   if (largest <= parameters.buffer_numel) return "";
   return fmt::format("offload_param.buffer_size: {} is raised to {} elements, the largest share",

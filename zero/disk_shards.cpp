@@ -12,7 +12,7 @@ namespace {
 using offload::FileRange;
 using offload::RecordSwap;
 
-Bytes shard_bytes(const FlatLayout& layout, int segment) {
+Bytes shard_bytes(const FlatLayout& layout, SegmentId segment) {
   const Segment& of = layout.segment(segment);
   return round_up(of.shard_numel * size_of(of.dtype), offload::io_alignment);
 }
@@ -20,9 +20,9 @@ Bytes shard_bytes(const FlatLayout& layout, int segment) {
 /// A record for each segment.
 std::vector<Bytes> parameter_records(const FlatLayout& layout, const ShardPlan& plan) {
   std::vector<Bytes> sizes;
-  for (int index = 0; index < static_cast<int>(plan.segments.size()); ++index) {
-    const bool here = plan.segment(index).parameters == MemoryTier::nvme;
-    sizes.push_back(here ? shard_bytes(layout, index) : 0);
+  for (const SegmentId segment : plan.segments.ids()) {
+    const bool here = plan.segments[segment].parameters == MemoryTier::nvme;
+    sizes.push_back(here ? shard_bytes(layout, segment) : 0);
   }
   return sizes;
 }
@@ -31,8 +31,8 @@ std::vector<Bytes> parameter_records(const FlatLayout& layout, const ShardPlan& 
 std::vector<Bytes> state_records(const ShardPlan& plan, EarlyUpdate early) {
   std::vector<Bytes> sizes;
   for (int copy = 0; copy < records_per_sub_group(early); ++copy) {
-    for (const SubGroup& group : plan.groups) {
-      sizes.push_back(group.tier == MemoryTier::nvme ? StateRecord(group).bytes() : 0);
+    for (const SubGroup& sub_group : plan.sub_groups) {
+      sizes.push_back(sub_group.tier == MemoryTier::nvme ? StateRecord(sub_group).bytes() : 0);
     }
   }
   return sizes;
@@ -44,7 +44,8 @@ CategoryBytes DiskShards::file_bytes(const FlatLayout& layout,
                                      const ShardPlan& plan,
                                      const Offload& offload) {
   Bytes gradients = 0;
-  for (const SubGroup& group : plan.groups) gradients += StateRecord(group).gradient_bytes();
+  for (const SubGroup& sub_group : plan.sub_groups)
+    gradients += StateRecord(sub_group).gradient_bytes();
   gradients *= records_per_sub_group(offload.early);
   CategoryBytes bytes{};
   of(bytes, MemoryCategory::parameters) = RecordSwap::file_bytes(parameter_records(layout, plan));
@@ -68,8 +69,8 @@ DiskShards::DiskShards(const FlatLayout& layout,
                        StreamView stream)
     : layout_(layout),
       read_ahead_(offload.read_ahead && offload.optimizer_buffers > 1),
-      by_number_(plan.groups.size()),
-      by_arrival_(plan.groups.size()) {
+      by_number_(plan.sub_groups.size()),
+      by_arrival_(plan.sub_groups.size()) {
   const CategoryBytes bytes = file_bytes(layout, plan, offload);
   const auto count = [&bytes](const SwapFolder& folder, MemoryCategory category) {
     folder.ledger.add(category, of(bytes, category));
@@ -82,11 +83,12 @@ DiskShards::DiskShards(const FlatLayout& layout,
                         stream);
     count(folder, MemoryCategory::parameters);
   }
-  const int groups = static_cast<int>(plan.groups.size());
-  for (int group = 0; group < groups; ++group) {
-    const bool second = offload.early == EarlyUpdate::revocable;
-    groups_.push_back({StateRecord(plan.group(group)), group, second ? group + groups : group});
-    if (plan.group(group).tier == MemoryTier::nvme) by_number_.note(group);
+  // As state_records() orders them.
+  const int second = offload.early == EarlyUpdate::revocable ? plan.sub_groups.ids().size() : 0;
+  for (const SubGroupId id : plan.sub_groups.ids()) {
+    const SubGroup& sub_group = plan.sub_groups[id];
+    records_.push_back({StateRecord(sub_group), to_int(id), to_int(id) + second});
+    if (sub_group.tier == MemoryTier::nvme) by_number_.note(id);
   }
   if (!plan.states_in(MemoryTier::nvme)) return;
   DSTRAIN_CHECK(folders.optimizer != nullptr, "no disk for the optimizer's states");
@@ -98,41 +100,43 @@ DiskShards::DiskShards(const FlatLayout& layout,
   count(folder, MemoryCategory::optimizer);
 }
 
-FileRange DiskShards::whole_shard(int segment) const {
+FileRange DiskShards::whole_shard(SegmentId segment) const {
   return {0, shard_bytes(layout_, segment)};
 }
 
-HostView DiskShards::shard_view(int segment, std::span<std::byte> memory) const {
+HostView DiskShards::shard_view(SegmentId segment, std::span<std::byte> memory) const {
   const Segment& of = layout_.segment(segment);
   return {memory.data(), of.dtype, {of.shard_numel}};
 }
 
-void DiskShards::expect_parameters(int segment) {
-  parameters_->expect(segment, whole_shard(segment));
+void DiskShards::expect_parameters(SegmentId segment) {
+  parameters_->expect(record_of(segment), whole_shard(segment));
 }
 
-HostView DiskShards::take_parameters(int segment) {
-  return shard_view(segment, parameters_->take(segment, whole_shard(segment)));
+HostView DiskShards::take_parameters(SegmentId segment) {
+  return shard_view(segment, parameters_->take(record_of(segment), whole_shard(segment)));
 }
 
-HostView DiskShards::replace_parameters(int segment) {
-  return shard_view(segment, parameters_->take(segment, {}));
+HostView DiskShards::replace_parameters(SegmentId segment) {
+  return shard_view(segment, parameters_->take(record_of(segment), {}));
 }
 
-void DiskShards::release_parameters(int segment, bool changed) {
-  parameters_->release(segment, changed ? whole_shard(segment) : FileRange{});
+void DiskShards::release_parameters(SegmentId segment, bool changed) {
+  parameters_->release(record_of(segment), changed ? whole_shard(segment) : FileRange{});
 }
 
 /// The buffer of a sub-group, with `contents` of it read, while the next ones are being read.
-std::span<std::byte> DiskShards::fetch(int group, RecordContents contents, const UseOrder& order) {
-  const SubGroupRecords& records = records_of(group);
+std::span<std::byte> DiskShards::fetch(SubGroupId sub_group,
+                                       RecordContents contents,
+                                       const UseOrder& order) {
+  const SubGroupRecords& records = records_[sub_group];
   const std::span<std::byte> memory = states_->take(records.record, records.layout.range(contents));
-  const std::optional<int> next = read_ahead_ ? order.next(group) : std::nullopt;
-  if (next) states_->expect(records_of(*next).record, records_of(*next).layout.range(contents));
+  const std::optional<SubGroupId> next = read_ahead_ ? order.next(sub_group) : std::nullopt;
+  if (next) states_->expect(records_[*next].record, records_[*next].layout.range(contents));
   states_->wait(records.record);
   // The next may be a small one, that is read long before this one is updated.
-  if (const std::optional<int> second = next ? order.next(*next) : std::nullopt) {
-    states_->expect_if_free(records_of(*second).record, records_of(*second).layout.range(contents));
+  if (const std::optional<SubGroupId> second = next ? order.next(*next) : std::nullopt) {
+    states_->expect_if_free(records_[*second].record, records_[*second].layout.range(contents));
   }
   return memory;
 }
@@ -144,24 +148,24 @@ DiskShards::LoadedSubGroup DiskShards::view(const SubGroupRecords& records,
   return {views_, gradients};
 }
 
-DiskShards::LoadedSubGroup DiskShards::acquire(int group, LeaseUse use) {
-  const SubGroupRecords& records = records_of(group);
+DiskShards::LoadedSubGroup DiskShards::acquire(SubGroupId sub_group, LeaseUse use) {
+  const SubGroupRecords& records = records_[sub_group];
   if (records.early) {  // what was done is done again: the gradients went with the new states
     DSTRAIN_CHECK(use == LeaseUse::update && records.revocable(), "sub-group {} was updated early",
-                  group);
+                  to_int(sub_group));
     const std::span<std::byte> put =
         states_->acquire(records.new_record, records.layout.range({.gradients = true}));
-    const std::span<std::byte> old = fetch(group, {.states = true}, by_number_);
+    const std::span<std::byte> old = fetch(sub_group, {.states = true}, by_number_);
     return view(records, old, records.layout.gradients(put));
   }
   const bool steps = use == LeaseUse::measure || use == LeaseUse::update;
   const RecordContents contents{.gradients = steps, .states = use != LeaseUse::replace};
-  const std::span<std::byte> record = fetch(group, contents, by_number_);
+  const std::span<std::byte> record = fetch(sub_group, contents, by_number_);
   return view(records, record, records.layout.gradients(record));
 }
 
-void DiskShards::release(int group, LeaseUse use) {
-  SubGroupRecords& records = records_of(group);
+void DiskShards::release(SubGroupId sub_group, LeaseUse use) {
+  SubGroupRecords& records = records_[sub_group];
   states_->release(records.record, records.layout.range({.states = use != LeaseUse::read}));
   if (std::exchange(records.early, false)) states_->release(records.new_record, {});
 }
@@ -172,31 +176,31 @@ void DiskShards::begin(engine::MicroStep micro_step, bool early) {
   by_arrival_.restart();
   if (micro_step.first()) squares_ = {};
   if (!updates_early() || !read_ahead_ || !by_arrival_.first()) return;
-  const SubGroupRecords& records = records_of(*by_arrival_.first());
+  const SubGroupRecords& records = records_[*by_arrival_.first()];
   states_->expect(records.record,
                   records.layout.range({.gradients = !micro_step.first(), .states = true}));
 }
 
-void DiskShards::add(int group, TensorView gradients, StreamView stream) {
-  by_arrival_.note(group);
-  const SubGroupRecords& records = records_of(group);
+void DiskShards::add(SubGroupId sub_group, TensorView gradients, StreamView stream) {
+  by_arrival_.note(sub_group);
+  const SubGroupRecords& records = records_[sub_group];
   const FileRange whole = records.layout.range({.gradients = true});
   const std::span<std::byte> memory =
       states_->acquire(records.record, micro_step_.first() ? FileRange{} : whole);
   const TensorView sum = records.layout.gradients(memory);
-  DSTRAIN_CHECK(!sum.empty(), "the gradients of sub-group {} have no place", group);
+  DSTRAIN_CHECK(!sum.empty(), "the gradients of sub-group {} have no place", to_int(sub_group));
   micro_step_.first() ? ops::convert(gradients, sum, stream) : ops::add(gradients, sum, stream);
   if (micro_step_.last()) ops::add_squares({{sum}, ops::view_of(squares_)}, stream);
   states_->release(records.record, whole);
 }
 
-DiskShards::LoadedSubGroup DiskShards::begin_early(int group,
+DiskShards::LoadedSubGroup DiskShards::begin_early(SubGroupId sub_group,
                                                    TensorView gradients,
                                                    StreamView stream) {
-  by_arrival_.note(group);
-  const SubGroupRecords& records = records_of(group);
+  by_arrival_.note(sub_group);
+  const SubGroupRecords& records = records_[sub_group];
   const std::span<std::byte> record =
-      fetch(group, {.gradients = !micro_step_.first(), .states = true}, by_arrival_);
+      fetch(sub_group, {.gradients = !micro_step_.first(), .states = true}, by_arrival_);
   TensorView sum = records.layout.gradients(record);
   if (!micro_step_.first()) {
     ops::add(gradients, sum, stream);
@@ -209,8 +213,8 @@ DiskShards::LoadedSubGroup DiskShards::begin_early(int group,
   return view(records, record, sum);
 }
 
-void DiskShards::end_early(int group) {
-  SubGroupRecords& records = records_of(group);
+void DiskShards::end_early(SubGroupId sub_group) {
+  SubGroupRecords& records = records_[sub_group];
   records.early = true;
   states_->release(records.record,
                    records.layout.range({.gradients = records.revocable(), .states = true}),
@@ -218,7 +222,7 @@ void DiskShards::end_early(int group) {
 }
 
 void DiskShards::accept() {
-  for (SubGroupRecords& records : groups_) {
+  for (SubGroupRecords& records : records_) {
     if (std::exchange(records.early, false)) std::swap(records.record, records.new_record);
   }
 }

@@ -43,14 +43,14 @@ class DiskShards {
                             const Offload& offload);
 
   /// Begins to read a segment's parameters, when a buffer is to spare.
-  void expect_parameters(int segment);
+  void expect_parameters(SegmentId segment);
   /// The buffer that they are being read into: wait_for_parameters() before use.
-  [[nodiscard]] HostView take_parameters(int segment);
-  void wait_for_parameters(int segment) { parameters_->wait(segment); }
+  [[nodiscard]] HostView take_parameters(SegmentId segment);
+  void wait_for_parameters(SegmentId segment) { parameters_->wait(record_of(segment)); }
   /// A buffer for new values.
-  [[nodiscard]] HostView replace_parameters(int segment);
+  [[nodiscard]] HostView replace_parameters(SegmentId segment);
   /// After either. What has changed is written.
-  void release_parameters(int segment, bool changed);
+  void release_parameters(SegmentId segment, bool changed);
 
   /// A sub-group in memory.
   struct LoadedSubGroup {
@@ -59,8 +59,8 @@ class DiskShards {
   };
   /// Until release(), which writes the states unless they were read only. Each sub-group is
   /// replaced before any other use.
-  LoadedSubGroup acquire(int group, LeaseUse use);
-  void release(int group, LeaseUse use);
+  LoadedSubGroup acquire(SubGroupId sub_group, LeaseUse use);
+  void release(SubGroupId sub_group, LeaseUse use);
 
   /// What comes from now on belongs to this micro step. `early`: in the last one, sub-groups are
   /// updated as their gradients come.
@@ -68,10 +68,10 @@ class DiskShards {
   [[nodiscard]] bool updates_early() const { return early_ && micro_step_.last(); }
   /// Adds a sub-group's gradients, summed over the ranks, to what the micro steps before have put
   /// there. `stream` is inline: the values may change once this returns. Throws Error{io}.
-  void add(int group, TensorView gradients, StreamView stream);
+  void add(SubGroupId sub_group, TensorView gradients, StreamView stream);
   /// The same, and gives the sub-group to be updated from them until end_early().
-  LoadedSubGroup begin_early(int group, TensorView gradients, StreamView stream);
-  void end_early(int group);
+  LoadedSubGroup begin_early(SubGroupId sub_group, TensorView gradients, StreamView stream);
+  void end_early(SubGroupId sub_group);
   /// Of the gradients of all that came, once the last micro step is done.
   [[nodiscard]] const ExactSum& squares() const { return squares_; }
   /// What was updated early counts.
@@ -85,10 +85,10 @@ class DiskShards {
     bool early = false;  ///< was updated so, and not accepted
     [[nodiscard]] bool revocable() const { return new_record != record; }
   };
-  SubGroupRecords& records_of(int group) { return groups_[static_cast<std::size_t>(group)]; }
-  [[nodiscard]] offload::FileRange whole_shard(int segment) const;
-  [[nodiscard]] HostView shard_view(int segment, std::span<std::byte> memory) const;
-  std::span<std::byte> fetch(int group, RecordContents contents, const UseOrder& order);
+  [[nodiscard]] static int record_of(SegmentId segment) { return to_int(segment); }
+  [[nodiscard]] offload::FileRange whole_shard(SegmentId segment) const;
+  [[nodiscard]] HostView shard_view(SegmentId segment, std::span<std::byte> memory) const;
+  std::span<std::byte> fetch(SubGroupId sub_group, RecordContents contents, const UseOrder& order);
   LoadedSubGroup view(const SubGroupRecords& records,
                       std::span<std::byte> record,
                       TensorView gradients);
@@ -96,7 +96,7 @@ class DiskShards {
   const FlatLayout& layout_;
   std::optional<offload::RecordSwap> parameters_;  ///< a record per segment
   std::optional<offload::RecordSwap> states_;      ///< per sub-group, then the second ones
-  std::vector<SubGroupRecords> groups_;
+  TypedVector<SubGroupId, SubGroupRecords> records_;
   bool read_ahead_;
   std::vector<TensorView> views_;  ///< the states of the sub-group in use
   UseOrder by_number_;

@@ -10,7 +10,7 @@ namespace dstrain::zero {
 namespace {
 
 enum class SegmentClass { sharded, persistent, shared };
-using GroupAndClass = std::pair<int, SegmentClass>;
+using GroupAndClass = std::pair<optim::ParameterGroupId, SegmentClass>;
 
 }  // namespace
 
@@ -24,17 +24,17 @@ class FlatLayout::Builder {
   }
 
   void run() {
-    for (const model::Part& part : model_.parts()) {
+    const auto parts = model_.parts();
+    for (const model::Part& part : parts) {
       if (part.is_tile()) {
         add_tile(part);
       } else {
         add_unit(spec_of(part));
       }
     }
-    int index = 0;
-    for (const model::Part& part : model_.parts()) {
-      if (!part.is_tile()) add_borrowed(spec_of(part), index);
-      resolve_segments(index++);
+    for (const model::PartId id : parts.ids()) {
+      if (!parts[id].is_tile()) add_borrowed(spec_of(parts[id]), id);
+      resolve_segments(id);
     }
   }
 
@@ -55,33 +55,32 @@ class FlatLayout::Builder {
     return SegmentClass::persistent;
   }
 
-  [[nodiscard]] int group_of(const model::ParameterSpec& spec) const {
+  [[nodiscard]] optim::ParameterGroupId parameter_group_of(const model::ParameterSpec& spec) const {
     const optim::ParameterGroups* const groups = layout_.options_.groups;
-    return groups == nullptr ? 0 : groups->group_of(spec.name);
+    return groups == nullptr ? optim::ParameterGroupId{} : groups->group_of(spec.name);
   }
 
-  [[nodiscard]] Segment segment_of(int group) const {
+  [[nodiscard]] Segment segment_of(optim::ParameterGroupId parameter_group) const {
     const optim::ParameterGroups* const groups = layout_.options_.groups;
     return {.dtype = layout_.dtype_,
-            .group = group,
-            .trainable = groups == nullptr || groups->trains(group)};
+            .parameter_group = parameter_group,
+            .trainable = groups == nullptr || groups->trains(parameter_group)};
   }
 
   void add_unit(const model::UnitSpec& spec) {
     std::map<GroupAndClass, Segment> segments;
-    std::vector<int>& owned = layout_.part_parameters_.emplace_back();
+    std::vector<ParameterId>& owned = layout_.part_parameters_.emplace_back();
     for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
       const model::ParameterSpec& parameter = spec.parameters[i];
-      const int index = std::ranges::count(spec.tiles, i, &model::ParameterTile::parameter) > 0
-                            ? in_tiles
-                            : static_cast<int>(layout_.parameters_.size());
-      DSTRAIN_CHECK(index_of_.emplace(parameter.name, index).second, "two parameters are named {}",
+      const bool tiled = std::ranges::count(spec.tiles, i, &model::ParameterTile::parameter) > 0;
+      const ParameterId id = tiled ? in_tiles : layout_.parameters_.end_id();
+      DSTRAIN_CHECK(id_of_.emplace(parameter.name, id).second, "two parameters are named {}",
                     parameter.name);
-      owned.push_back(index);
+      owned.push_back(id);
       layout_.numel_ += parameter.shape.numel();
-      if (index == in_tiles) continue;
+      if (tiled) continue;
       const SegmentClass kind = class_of(parameter);
-      const int group = group_of(parameter);
+      const optim::ParameterGroupId group = parameter_group_of(parameter);
       const auto found = segments.try_emplace({group, kind}, segment_of(group)).first;
       found->second.shared = kind == SegmentClass::shared;
       found->second.persistent = kind == SegmentClass::persistent;
@@ -97,8 +96,8 @@ class FlatLayout::Builder {
     DSTRAIN_CHECK(!borrowed_.contains(parameter.name), "{} is borrowed, but in tiles",
                   parameter.name);
     const std::int64_t columns = parameter.shape.numel() / parameter.shape[0];
-    layout_.part_parameters_.push_back({static_cast<int>(layout_.parameters_.size())});
-    Segment segment = segment_of(group_of(parameter));
+    layout_.part_parameters_.push_back({layout_.parameters_.end_id()});
+    Segment segment = segment_of(parameter_group_of(parameter));
     segment.tile = true;
     place(parameter, {tile.first_row * columns, {tile.rows, columns}}, segment);
     finish(std::move(segment));
@@ -109,8 +108,8 @@ class FlatLayout::Builder {
     Shape shape;
   };
   void place(const model::ParameterSpec& parameter, const ParameterRange& range, Segment& segment) {
-    segment.parameters.push_back(static_cast<int>(layout_.parameters_.size()));
-    layout_.parameters_.push_back({parameter, range.begin, range.shape, 0, segment.numel});
+    segment.parameters.push_back(
+        layout_.parameters_.push_back({parameter, range.begin, range.shape, {}, segment.numel}));
     segment.numel += round_up(range.shape.numel(), layout_alignment);
   }
 
@@ -118,24 +117,23 @@ class FlatLayout::Builder {
     const Partition partition(segment.numel, {layout_.options_.world, layout_alignment});
     segment.numel = partition.padded_numel();
     segment.shard_numel = partition.shard_numel();
-    for (const int parameter : segment.parameters) {
-      layout_.parameters_[static_cast<std::size_t>(parameter)].segment =
-          static_cast<int>(layout_.segments_.size());
+    const SegmentId id = layout_.segments_.push_back(std::move(segment));
+    for (const ParameterId parameter : layout_.segments_[id].parameters) {
+      layout_.parameters_[parameter].segment = id;
     }
-    layout_.segments_.push_back(std::move(segment));
   }
 
-  void add_borrowed(const model::UnitSpec& spec, int part) {
+  void add_borrowed(const model::UnitSpec& spec, model::PartId part) {
     for (const std::string& name : spec.borrowed) {
-      layout_.part_parameters_[static_cast<std::size_t>(part)].push_back(index_of_.at(name));
+      layout_.part_parameters_[part].push_back(id_of_.at(name));
     }
   }
 
-  void resolve_segments(int part) {
-    std::vector<int>& segments = layout_.part_segments_.emplace_back();
-    for (const int parameter : layout_.part_parameters(part)) {
+  void resolve_segments(model::PartId part) {
+    std::vector<SegmentId>& segments = layout_.part_segments_.emplace_back();
+    for (const ParameterId parameter : layout_.part_parameters(part)) {
       if (parameter == in_tiles) continue;
-      const int segment = layout_.parameter(parameter).segment;
+      const SegmentId segment = layout_.parameter(parameter).segment;
       if (std::ranges::find(segments, segment) == segments.end()) segments.push_back(segment);
     }
   }
@@ -143,7 +141,7 @@ class FlatLayout::Builder {
   const model::Model& model_;
   FlatLayout& layout_;
   std::set<std::string> borrowed_;
-  std::map<std::string, int> index_of_;  ///< of parameters
+  std::map<std::string, ParameterId> id_of_;
   std::int64_t persistent_numel_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "runtime/base/typed_index.h"
 #include "runtime/model/model.h"
 #include "runtime/optim/parameter_groups.h"
 #include "zero/partition.h"
@@ -13,25 +14,30 @@ namespace dstrain::zero {
 /// the gradient norm's blocks are never cut, rows are aligned to cache lines.
 inline constexpr std::int64_t layout_alignment = 64;
 
+/// Index into FlatLayout::segments().
+enum class SegmentId : int {};
+/// Index into FlatLayout::parameters().
+enum class ParameterId : int {};
+
 /// The place of a parameter, or of a tile of one.
 struct Placement {
   model::ParameterSpec spec;  ///< of the whole parameter
   std::int64_t begin = 0;     ///< its first element that lies here
   Shape shape;                ///< of what lies here
-  int segment = 0;            ///< index into FlatLayout::segments()
-  std::int64_t offset = 0;    ///< first element within the segment
+  SegmentId segment{};
+  std::int64_t offset = 0;  ///< first element within the segment
 };
 
 /// A flat run of parameters that is padded, gathered, reduced, updated and saved as one.
 struct Segment {
   DType dtype = DType::f32;  ///< of what units see
-  int group = 0;             ///< of optim::ParameterGroups
-  bool trainable = true;     ///< false: it has neither gradients nor states, and is not updated
-  bool shared = false;       ///< other units borrow its parameters
-  bool persistent = false;   ///< stays whole on every rank in stage 3
-  bool tile = false;         ///< of a tile: in use beside its unit's other segments
-  std::vector<int> parameters{};  ///< in order of offset
-  std::int64_t numel = 0;         ///< padded: world times shard_numel
+  optim::ParameterGroupId parameter_group{};
+  bool trainable = true;    ///< false: it has neither gradients nor states, and is not updated
+  bool shared = false;      ///< other units borrow its parameters
+  bool persistent = false;  ///< stays whole on every rank in stage 3
+  bool tile = false;        ///< of a tile: in use beside its unit's other segments
+  std::vector<ParameterId> parameters{};  ///< in order of offset
+  std::int64_t numel = 0;                 ///< padded: world times shard_numel
   std::int64_t shard_numel = 0;
 };
 
@@ -49,34 +55,32 @@ class FlatLayout {
   };
   FlatLayout(const model::Model& model, Options options);
 
-  [[nodiscard]] const std::vector<Placement>& parameters() const { return parameters_; }
-  [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
-  [[nodiscard]] const Placement& parameter(int index) const {
-    return parameters_.at(static_cast<std::size_t>(index));
+  [[nodiscard]] const TypedVector<ParameterId, Placement>& parameters() const {
+    return parameters_;
   }
-  [[nodiscard]] const Segment& segment(int index) const {
-    return segments_.at(static_cast<std::size_t>(index));
-  }
-  static constexpr int in_tiles = -1;  ///< instead of the index of a parameter
-  /// How many Model::parts() there are.
-  [[nodiscard]] int parts() const { return static_cast<int>(part_parameters_.size()); }
-  /// Indices of what a part has: of a unit's own, the parameters that it owns (or in_tiles), then
-  /// those it borrows, which is UnitCall's order.
-  [[nodiscard]] const std::vector<int>& part_parameters(int part) const {
-    return part_parameters_.at(static_cast<std::size_t>(part));
+  [[nodiscard]] const TypedVector<SegmentId, Segment>& segments() const { return segments_; }
+  [[nodiscard]] const Placement& parameter(ParameterId id) const { return parameters_[id]; }
+  [[nodiscard]] const Segment& segment(SegmentId id) const { return segments_[id]; }
+  static constexpr ParameterId in_tiles{-1};  ///< in place of a parameter that is cut into tiles
+  /// Those of the model, Model::parts().
+  [[nodiscard]] IdRange<model::PartId> parts() const { return part_parameters_.ids(); }
+  /// The parameters of a part: those that it owns (or in_tiles), then those that it borrows, which
+  /// is UnitCall's order.
+  [[nodiscard]] const std::vector<ParameterId>& part_parameters(model::PartId part) const {
+    return part_parameters_[part];
   }
   /// Whether the part is a tile.
-  [[nodiscard]] bool is_tile(int part) const {
-    const std::vector<int>& segments = part_segments(part);
+  [[nodiscard]] bool is_tile(model::PartId part) const {
+    const std::vector<SegmentId>& segments = part_segments(part);
     return !segments.empty() && segment(segments.front()).tile;
   }
   /// Whether a parameter has gradients.
-  [[nodiscard]] bool trains(int parameter) const {
+  [[nodiscard]] bool trains(ParameterId parameter) const {
     return segment(this->parameter(parameter).segment).trainable;
   }
-  /// Indices of the segments those lie in, each once.
-  [[nodiscard]] const std::vector<int>& part_segments(int part) const {
-    return part_segments_.at(static_cast<std::size_t>(part));
+  /// The segments that hold a part's parameters, each once.
+  [[nodiscard]] const std::vector<SegmentId>& part_segments(model::PartId part) const {
+    return part_segments_[part];
   }
   /// The type of the model's parameters.
   [[nodiscard]] DType dtype() const { return dtype_; }
@@ -89,10 +93,10 @@ class FlatLayout {
 
   Options options_;
   DType dtype_;
-  std::vector<Placement> parameters_;
-  std::vector<Segment> segments_;
-  std::vector<std::vector<int>> part_parameters_;
-  std::vector<std::vector<int>> part_segments_;
+  TypedVector<ParameterId, Placement> parameters_;
+  TypedVector<SegmentId, Segment> segments_;
+  TypedVector<model::PartId, std::vector<ParameterId>> part_parameters_;
+  TypedVector<model::PartId, std::vector<SegmentId>> part_segments_;
   std::int64_t numel_ = 0;
 };
 

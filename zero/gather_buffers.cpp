@@ -15,9 +15,9 @@ Bytes bytes_of(const Segment& segment) {
 
 /// Segments of which a unit has one at most, in use by it alone: those of a parameter group, and
 /// tiles of one.
-using Turn = std::pair<int, bool>;
+using Turn = std::pair<optim::ParameterGroupId, bool>;
 Turn turn_of(const Segment& segment) {
-  return {segment.group, segment.tile};
+  return {segment.parameter_group, segment.tile};
 }
 
 /// The buffers that they take in turns.
@@ -67,46 +67,44 @@ GatherBuffers::GatherBuffers(const FlatLayout& layout,
   const auto add_buffer = [&](Bytes bytes) {
     buffers_.push_back({.offset = next});
     next += bytes;
-    return static_cast<int>(buffers_.size()) - 1;
+    return buffers_.size() - 1;
   };
-  std::map<Turn, std::vector<int>> in_turns;
+  std::map<Turn, std::vector<std::size_t>> in_turns;
   for (const auto& [turn, buffers] : turns(layout)) {
     for (int i = 0; i < buffers.count(overlap); ++i)
       in_turns[turn].push_back(add_buffer(buffers.bytes));
   }
   for (const Segment& segment : layout.segments()) {
     if (segment.persistent) {
-      buffer_index_.push_back(-1);
+      buffer_index_.push_back(std::nullopt);
     } else if (segment.shared) {
       buffer_index_.push_back(add_buffer(bytes_of(segment)));
     } else {
       // Units and tiles that follow each other, in either direction, have different buffers.
-      std::vector<int>& buffers = in_turns.at(turn_of(segment));
+      std::vector<std::size_t>& buffers = in_turns.at(turn_of(segment));
       buffer_index_.push_back(buffers.front());
       std::rotate(buffers.begin(), buffers.begin() + 1, buffers.end());
     }
   }
 }
 
-const GatherBuffers::GatherBuffer& GatherBuffers::buffer_of(int segment) const {
-  const int index = buffer_index_[static_cast<std::size_t>(segment)];
-  return buffers_[static_cast<std::size_t>(index)];
+const GatherBuffers::GatherBuffer& GatherBuffers::buffer_of(SegmentId segment) const {
+  return buffers_.at(buffer_index_[segment].value());
 }
 
-GatherBuffers::GatherBuffer& GatherBuffers::buffer_of(int segment) {
-  const int index = buffer_index_[static_cast<std::size_t>(segment)];
-  return buffers_[static_cast<std::size_t>(index)];
+GatherBuffers::GatherBuffer& GatherBuffers::buffer_of(SegmentId segment) {
+  return buffers_.at(buffer_index_[segment].value());
 }
 
-TensorView GatherBuffers::view(int segment) const {
+TensorView GatherBuffers::view(SegmentId segment) const {
   const Segment& of = layout_.segment(segment);
   return memory_.block().cut(buffer_of(segment).offset, of.dtype, {of.numel});
 }
 
-void GatherBuffers::gather(int segment, TensorView shard, StreamView stream) {
+void GatherBuffers::gather(SegmentId segment, TensorView shard, StreamView stream) {
   GatherBuffer& buffer = buffer_of(segment);
-  if (buffer.tenant == segment) return;
-  communication_.follow(stream);  // the tenant before was in use until now
+  if (buffer.held == segment) return;
+  communication_.follow(stream);  // the segment before was in use until now
   const TensorView whole = view(segment);
   if (shard.device() != whole.device()) {  // the device gets its own part first
     const TensorView own = own_shard(layout_.segment(segment), communication_.rank(), whole);
@@ -115,32 +113,31 @@ void GatherBuffers::gather(int segment, TensorView shard, StreamView stream) {
   }
   communication_.communicator().all_gather(shard, whole, communication_.stream());
   buffer.filled = communication_.now();
-  buffer.tenant = segment;
+  buffer.held = segment;
 }
 
-void GatherBuffers::wait(int segment, StreamView stream) {
+void GatherBuffers::wait(SegmentId segment, StreamView stream) {
   communication_.wait(buffer_of(segment).filled, stream);
 }
 
-void GatherBuffers::drop(int segment) {
+void GatherBuffers::drop(SegmentId segment) {
   GatherBuffer& buffer = buffer_of(segment);
-  if (buffer.tenant == segment) buffer.tenant = nobody;
+  if (buffer.held == segment) buffer.held.reset();
 }
 
-std::int64_t GatherBuffers::live_numel_with(int segment) const {
+std::int64_t GatherBuffers::live_numel_with(SegmentId segment) const {
   std::int64_t numel = layout_.segment(segment).numel;
   for (const GatherBuffer& buffer : buffers_) {
-    if (buffer.tenant != nobody && &buffer != &buffer_of(segment)) {
-      numel += layout_.segment(buffer.tenant).numel;
+    if (buffer.held && &buffer != &buffer_of(segment)) {
+      numel += layout_.segment(*buffer.held).numel;
     }
   }
   return numel;
 }
 
-bool GatherBuffers::displaces_any(int segment, std::span<const int> others) const {
-  const int buffer = buffer_index_[static_cast<std::size_t>(segment)];
-  return std::any_of(others.begin(), others.end(), [&](int other) {
-    return other != segment && buffer_index_[static_cast<std::size_t>(other)] == buffer;
+bool GatherBuffers::displaces_any(SegmentId segment, std::span<const SegmentId> others) const {
+  return std::ranges::any_of(others, [&](SegmentId other) {
+    return other != segment && buffer_index_[other] == buffer_index_[segment];
   });
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,39 +29,39 @@ class GatherBuffers {
   static Bytes bytes(const FlatLayout& layout, const Overlap& overlap);
 
   /// The whole segment, whatever the buffer holds now.
-  [[nodiscard]] TensorView view(int segment) const;
+  [[nodiscard]] TensorView view(SegmentId segment) const;
   /// Whether the buffer of `segment` holds it, or will when what is on its way has come.
-  [[nodiscard]] bool holds(int segment) const { return buffer_of(segment).tenant == segment; }
+  [[nodiscard]] bool holds(SegmentId segment) const { return buffer_of(segment).held == segment; }
   /// Begins to make `segment` whole from every rank's `shard`, unless its buffer holds it.
-  void gather(int segment, TensorView shard, StreamView stream);
+  void gather(SegmentId segment, TensorView shard, StreamView stream);
   /// Who waits for `segment` waits for this later point than that of its gather.
-  void set_filled(int segment, Communication::Point point) {
+  void set_filled(SegmentId segment, Communication::Point point) {
     buffer_of(segment).filled = std::move(point);
   }
   /// Waits until `segment` is there.
-  void wait(int segment, StreamView stream);
+  void wait(SegmentId segment, StreamView stream);
   /// The segment in its buffer is of no use any more.
-  void drop(int segment);
+  void drop(SegmentId segment);
 
   /// Elements of all buffers' tenants, once `segment` were among them.
-  [[nodiscard]] std::int64_t live_numel_with(int segment) const;
+  [[nodiscard]] std::int64_t live_numel_with(SegmentId segment) const;
   /// Whether `segment` would take the buffer of one of `others`.
-  [[nodiscard]] bool displaces_any(int segment, std::span<const int> others) const;
+  [[nodiscard]] bool displaces_any(SegmentId segment, std::span<const SegmentId> others) const;
 
  private:
-  static constexpr int nobody = -1;
   struct GatherBuffer {
     std::int64_t offset = 0;  ///< elements from the start of the memory
-    int tenant = nobody;      ///< segment held now
+    std::optional<SegmentId> held{};
     Communication::Point filled{};
   };
-  [[nodiscard]] const GatherBuffer& buffer_of(int segment) const;
-  [[nodiscard]] GatherBuffer& buffer_of(int segment);
+  [[nodiscard]] const GatherBuffer& buffer_of(SegmentId segment) const;
+  [[nodiscard]] GatherBuffer& buffer_of(SegmentId segment);
 
   const FlatLayout& layout_;
   Communication communication_;
   std::vector<GatherBuffer> buffers_;
-  std::vector<int> buffer_index_;  ///< per segment; -1: never gathered
+  /// Index into buffers_; none: the segment is never gathered.
+  TypedVector<SegmentId, std::optional<std::size_t>> buffer_index_;
   Buffer memory_;
 };
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -14,14 +15,14 @@ class GradientReducer {
   virtual ~GradientReducer() = default;
   virtual void begin(engine::MicroStep micro_step) = 0;
   /// Where the backward of `part` puts the gradients of the parameters it uses.
-  virtual std::span<const model::GradientTarget> targets(int part, StreamView stream) = 0;
+  virtual std::span<const model::GradientTarget> targets(model::PartId part, StreamView stream) = 0;
   /// The backward of `part` is done.
-  virtual void reduce(int part, StreamView stream) = 0;
+  virtual void reduce(model::PartId part, StreamView stream) = 0;
   /// This rank's shard of the summed gradients of a segment; empty when it lies on a disk, or where
   /// there are none.
-  [[nodiscard]] virtual TensorView own(int segment) const = 0;
+  [[nodiscard]] virtual TensorView own(SegmentId segment) const = 0;
   /// The summed gradients for what a rank updates of a segment.
-  [[nodiscard]] virtual TensorView updated(int segment) const = 0;
+  [[nodiscard]] virtual TensorView updated(SegmentId segment) const = 0;
 };
 
 /// Which segments still wait for the backward of a unit that uses them; of those that have
@@ -31,13 +32,13 @@ class PendingUses {
   explicit PendingUses(const FlatLayout& layout);
   void reset() { pending_ = users_; }
   /// The backward of `part` is done: returns the segments that are complete now.
-  std::span<const int> complete(int part);
+  std::span<const SegmentId> complete(model::PartId part);
 
  private:
   const FlatLayout& layout_;
-  std::vector<int> users_;  ///< per segment
-  std::vector<int> pending_;
-  std::vector<int> completed_;
+  TypedVector<SegmentId, int> users_;
+  TypedVector<SegmentId, int> pending_;
+  std::vector<SegmentId> completed_;
 };
 
 /// Where gradients go, for a unit and for one of its tiles at a time.
@@ -46,15 +47,16 @@ class GradientTargets {
   explicit GradientTargets(const FlatLayout& layout)
       : layout_(layout), written_(layout.parameters().size(), false) {}
   /// Nothing holds gradients any more.
-  void reset() { written_.assign(written_.size(), false); }
+  void reset() { std::fill(written_.begin(), written_.end(), false); }
   /// Those of what `part` has, in `segments` (per segment: its whole gradients); empty ones for
   /// what is in tiles or frozen. What holds gradients is added to; all of it does after that. Until
   /// the next unit or tile.
-  std::span<const model::GradientTarget> of(int part, std::span<const TensorView> segments);
+  std::span<const model::GradientTarget> of(model::PartId part,
+                                            const TypedVector<SegmentId, TensorView>& segments);
 
  private:
   const FlatLayout& layout_;
-  std::vector<bool> written_;  ///< per parameter
+  TypedVector<ParameterId, bool> written_;
   std::vector<model::GradientTarget> unit_;
   std::vector<model::GradientTarget> tile_;
 };
@@ -63,7 +65,7 @@ class GradientTargets {
 /// without its tiles, or of the largest tile.
 std::int64_t largest_own_numel(const FlatLayout& layout, bool tiles);
 /// Of one part.
-std::int64_t own_numel(const FlatLayout& layout, int part);
+std::int64_t own_numel(const FlatLayout& layout, model::PartId part);
 /// Elements of all shared segments that have gradients.
 std::int64_t shared_numel(const FlatLayout& layout);
 

@@ -24,19 +24,19 @@ GradientStaging::GradientStaging(const FlatLayout& layout,
   };
   units_ = cut(largest_own_numel(layout, false));
   tiles_ = cut(largest_own_numel(layout, true));
-  for (std::size_t i = 0; i < segments_.size(); ++i) {
-    const Segment& segment = layout.segments()[i];
-    if (segment.trainable && segment.shared) segments_[i] = cut(segment.numel);
+  for (const SegmentId id : segments_.ids()) {
+    const Segment& segment = layout.segment(id);
+    if (segment.trainable && segment.shared) segments_[id] = cut(segment.numel);
   }
 }
 
-void GradientStaging::place(int part, StreamView stream) {
+void GradientStaging::place(model::PartId part, StreamView stream) {
   const TensorView& memory = layout_.is_tile(part) ? tiles_ : units_;
   std::int64_t next = 0;
-  for (const int index : layout_.part_segments(part)) {
-    const Segment& segment = layout_.segment(index);
+  for (const SegmentId id : layout_.part_segments(part)) {
+    const Segment& segment = layout_.segment(id);
     if (!segment.trainable) continue;
-    TensorView& values = segments_[static_cast<std::size_t>(index)];
+    TensorView& values = segments_[id];
     if (!segment.shared) {
       values = memory.part(next, {segment.numel});
       next += segment.numel;
@@ -45,11 +45,11 @@ void GradientStaging::place(int part, StreamView stream) {
   }
 }
 
-void GradientStaging::keep(int segment,
+void GradientStaging::keep(SegmentId segment,
                            const TensorView& kept,
                            bool first,
                            StreamView stream) const {
-  const TensorView& values = segments_[static_cast<std::size_t>(segment)];
+  const TensorView& values = segments_[segment];
   first ? ops::convert(values, kept, stream) : ops::add(values, kept, stream);
 }
 

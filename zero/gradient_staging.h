@@ -16,18 +16,18 @@ class GradientStaging {
   static Bytes bytes(const FlatLayout& layout);
 
   /// The backward of `part` begins: its segments have places, with zeros where no parameter is.
-  void place(int part, StreamView stream);
+  void place(model::PartId part, StreamView stream);
   /// Per segment, while it is written.
-  [[nodiscard]] std::span<const TensorView> segments() const { return segments_; }
+  [[nodiscard]] const TypedVector<SegmentId, TensorView>& segments() const { return segments_; }
   /// A segment is complete: becomes `kept`, or is added to it.
-  void keep(int segment, const TensorView& kept, bool first, StreamView stream) const;
+  void keep(SegmentId segment, const TensorView& kept, bool first, StreamView stream) const;
 
  private:
   const FlatLayout& layout_;
   Buffer memory_;
   TensorView units_;
   TensorView tiles_;
-  std::vector<TensorView> segments_;
+  TypedVector<SegmentId, TensorView> segments_;
 };
 
 }  // namespace dstrain::zero

@@ -11,7 +11,7 @@
 namespace dstrain::zero {
 namespace {
 
-constexpr int none = -1;  ///< before all parameters
+using Last = std::optional<ParameterId>;  // none comes before all
 
 bool is_finite(const TensorView& values, const TensorView& sum, StreamView stream) {
   ExactSum squares;
@@ -23,29 +23,29 @@ bool is_finite(const TensorView& values, const TensorView& sum, StreamView strea
 }
 
 /// Of a segment whose gradients lie in memory.
-int last_in_memory(RankShards& shards, int segment, TensorView own, TensorView sum) {
+Last last_in_memory(RankShards& shards, SegmentId segment, TensorView own, TensorView sum) {
   ExactSum host_squares;
   if (own.device() != sum.device()) sum = ops::view_of(host_squares);
-  int last = none;
+  Last last;
   for (const ShardSlice& slice : shard_slices(shards.layout(), segment, shards.rank())) {
     const TensorView values = own.part(slice.offset, {slice.elements.count()});
     if (is_finite(values, sum, shards.stream_of(own.device()))) continue;
-    last = std::max(last, slice.parameter);
+    last = std::max(last, Last(slice.parameter));
   }
   return last;
 }
 
 /// Of a sub-group that lies on a disk.
-int last_on_disk(RankShards& shards, int group) {
-  const SubGroup& place = shards.plan().group(group);
-  RankShards::ParameterLease parameters = shards.lend(place.segment, LeaseUse::measure);
-  RankShards::SubGroupLease lease = shards.lend(group, parameters);
-  int last = none;
+Last last_on_disk(RankShards& shards, SubGroupId id) {
+  const SubGroup& sub_group = shards.plan().sub_groups[id];
+  RankShards::ParameterLease parameters = shards.lend(sub_group.segment, LeaseUse::measure);
+  RankShards::SubGroupLease lease = shards.lend(id, parameters);
+  Last last;
   ExactSum squares;
-  for (const auto& [slice, before] : sub_group_slices(shards.layout(), place, shards.rank())) {
+  for (const auto& [slice, before] : sub_group_slices(shards.layout(), sub_group, shards.rank())) {
     const TensorView values = lease.gradients.part(slice.offset, {slice.elements.count()});
     if (is_finite(values, ops::view_of(squares), lease.stream)) continue;
-    last = std::max(last, slice.parameter);
+    last = std::max(last, Last(slice.parameter));
   }
   lease.give_back();
   parameters.give_back();
@@ -58,18 +58,18 @@ std::optional<std::string> last_not_finite(RankShards& shards,
                                            const GradientReducer& gradients,
                                            const TensorView& sum) {
   const FlatLayout& layout = shards.layout();
-  int last = none;
-  for (int segment = 0; segment < static_cast<int>(layout.segments().size()); ++segment) {
+  Last last;
+  for (const SegmentId segment : layout.segments().ids()) {
     const TensorView own = gradients.own(segment);
     if (!own.empty()) last = std::max(last, last_in_memory(shards, segment, own, sum));
   }
-  for (int group = 0; group < static_cast<int>(shards.plan().groups.size()); ++group) {
-    const SubGroup& place = shards.plan().group(group);
-    const bool kept = place.gradients && !updates_early(shards.offload());
-    if (kept) last = std::max(last, last_on_disk(shards, group));
+  for (const SubGroupId id : shards.plan().sub_groups.ids()) {
+    const SubGroup& sub_group = shards.plan().sub_groups[id];
+    const bool kept = sub_group.gradients && !updates_early(shards.offload());
+    if (kept) last = std::max(last, last_on_disk(shards, id));
   }
-  if (last == none) return std::nullopt;
-  return layout.parameter(last).spec.name;
+  if (!last) return std::nullopt;
+  return layout.parameter(*last).spec.name;
 }
 
 }  // namespace dstrain::zero

@@ -15,9 +15,9 @@ using engine::MicroStep;
 
 Bytes download_bytes(const ShardPlan& plan) {
   std::int64_t largest = 0;
-  for (const SubGroup& group : plan.groups) {
-    const bool taken = group.tier != MemoryTier::device && group.states > 0;
-    if (taken) largest = std::max(largest, group.numel);
+  for (const SubGroup& sub_group : plan.sub_groups) {
+    const bool taken = sub_group.tier != MemoryTier::device && sub_group.states > 0;
+    if (taken) largest = std::max(largest, sub_group.numel);
   }
   return largest * size_of(DType::f32);
 }
@@ -66,13 +66,13 @@ void OffloadedGradients::begin(MicroStep micro_step) {
       [this, micro_step, early = early_] { shards_.disk()->begin(micro_step, early); });
 }
 
-bool OffloadedGradients::updates_early(int segment) const {
+bool OffloadedGradients::updates_early(SegmentId segment) const {
   return early_ && micro_step_.last() &&
-         shards_.plan().segment(segment).optimizer == MemoryTier::nvme;
+         shards_.plan().segments[segment].optimizer == MemoryTier::nvme;
 }
 
 /// Waits for a buffer in the program's order, as gathers do: they need the same ones.
-void OffloadedGradients::announce(int segment) {
+void OffloadedGradients::announce(SegmentId segment) {
   if (!updates_early(segment)) return;
   const profile::Recording waiting(timeline_, profile::Lane::compute, profile::Activity::wait);
   announced_ =
@@ -81,51 +81,50 @@ void OffloadedGradients::announce(int segment) {
 
 /// The queue, not the caller, waits for the device and for its own buffers, so that the device is
 /// given more to compute meanwhile.
-void OffloadedGradients::take(int segment, TensorView sum) {
-  const SegmentShare& share = shards_.plan().segment(segment);
+void OffloadedGradients::take(SegmentId segment, TensorView sum) {
+  const SegmentShare& share = shards_.plan().segments[segment];
   HostQueue& host = communication_.host();
   // With the last of its tasks the lease goes, also after a failure.
   const SharedLease parameters = std::exchange(announced_, nullptr);
-  const auto accept = [this, parameters, micro_step = micro_step_](int group, TensorView part) {
-    parameters ? update(group, part, *parameters) : put(group, part, micro_step);
+  const auto accept = [this, parameters, micro_step = micro_step_](SubGroupId id,
+                                                                   TensorView values) {
+    parameters ? update(id, values, *parameters) : put(id, values, micro_step);
   };
   communication_.host_follows();
   if (ring_) {
     host.run([this, &share, sum, accept] { download(share, sum, accept); });
   } else {
-    for (int group = share.first_group; group < share.end_group; ++group) {
-      const SubGroup& place = shards_.plan().group(group);
-      host.run(
-          [accept, group, part = sum.part(place.offset, {place.numel})] { accept(group, part); });
+    for (const SubGroupId id : share.sub_groups) {
+      host.run([accept, id, values = sub_group_of(sum, id)] { accept(id, values); });
     }
   }
   if (parameters) host.run([parameters] { parameters->give_back(); });
 }
 
-/// One part is copied while the one before is added.
+/// One sub-group is copied while the one before it is added.
 template <class Accept>
 void OffloadedGradients::download(const SegmentShare& share,
                                   const TensorView& sum,
                                   const Accept& accept) {
   std::optional<Download> next;
-  for (int group = share.first_group; group < share.end_group; ++group) {
-    const Download download = next ? *next : start_download(group, sum);
+  for (const SubGroupId id : share.sub_groups) {
+    const Download download = next ? *next : start_download(id, sum);
     next.reset();
-    if (group + 1 < share.end_group) next = start_download(group + 1, sum);
+    if (id != share.sub_groups.back()) next = start_download(next_id(id), sum);
     download.done.wait_on(here_);
-    accept(group, download.values);
+    accept(id, download.values);
   }
 }
 
-OffloadedGradients::Download OffloadedGradients::start_download(int group, const TensorView& sum) {
-  const SubGroup& place = shards_.plan().group(group);
-  const TensorView part = sum.part(place.offset, {place.numel});
-  const HostView values = ring_->next().memory.cut(0, part.dtype(), part.shape());
+OffloadedGradients::Download OffloadedGradients::start_download(SubGroupId id,
+                                                                const TensorView& sum) {
+  const TensorView source = sub_group_of(sum, id);
+  const HostView values = ring_->next().memory.cut(0, source.dtype(), source.shape());
   {
     const profile::Recording recording(profile::beside_device(timeline_), transfers_,
                                        profile::Lane::transfers, profile::Activity::copy,
-                                       part.bytes());
-    ops::convert(part, values, transfers_);
+                                       source.bytes());
+    ops::convert(source, values, transfers_);
   }
   return {values, Event::record(transfers_)};
 }
@@ -135,25 +134,30 @@ Communication::Point OffloadedGradients::taken() const {
   return communication_.host_now();
 }
 
-void OffloadedGradients::put(int group, TensorView gradients, MicroStep micro_step) {
-  const SubGroup& place = shards_.plan().group(group);
-  if (place.tier == MemoryTier::nvme) {
-    shards_.disk()->add(group, gradients, inline_);
+TensorView OffloadedGradients::sub_group_of(const TensorView& shard, SubGroupId id) const {
+  const SubGroup& sub_group = shards_.plan().sub_groups[id];
+  return shard.part(sub_group.offset, {sub_group.numel});
+}
+
+void OffloadedGradients::put(SubGroupId id, TensorView gradients, MicroStep micro_step) {
+  const SubGroup& sub_group = shards_.plan().sub_groups[id];
+  if (sub_group.tier == MemoryTier::nvme) {
+    shards_.disk()->add(id, gradients, inline_);
     return;
   }
-  const TensorView sum = shards_.gradients(place.segment).part(place.offset, {place.numel});
+  const TensorView sum = sub_group_of(shards_.gradients(sub_group.segment), id);
   micro_step.first() ? ops::convert(gradients, sum, inline_) : ops::add(gradients, sum, inline_);
 }
 
-void OffloadedGradients::update(int group,
+void OffloadedGradients::update(SubGroupId id,
                                 TensorView gradients,
                                 const RankShards::ParameterLease& parameters) {
-  RankShards::SubGroupLease lease = shards_.lend(group, parameters, gradients);
+  RankShards::SubGroupLease lease = shards_.lend(id, parameters, gradients);
   {
     const profile::Recording recording(timeline_, profile::Lane::early_updates,
                                        profile::Activity::update,
-                                       shards_.plan().group(group).segment);
-    updates_.update(group, lease, step_);
+                                       to_int(shards_.plan().sub_groups[id].segment));
+    updates_.update(id, lease, step_);
   }
   lease.give_back();
 }

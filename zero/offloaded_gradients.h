@@ -44,25 +44,27 @@ class OffloadedGradients final {
   /// What is taken from now on belongs to this micro step.
   void begin(engine::MicroStep micro_step);
   /// The reduction of a segment is about to be launched: waits for what take() will need.
-  void announce(int segment);
+  void announce(SegmentId segment);
   /// Takes `sum`, what was launched on the communication's stream so far leaves there, and adds it
   /// to what the micro steps before have left.
-  void take(int segment, TensorView sum);
+  void take(SegmentId segment, TensorView sum);
   /// The point from which on what was taken so far may be overwritten.
   [[nodiscard]] Communication::Point taken() const;
 
  private:
   using SharedLease = std::shared_ptr<RankShards::ParameterLease>;
-  [[nodiscard]] bool updates_early(int segment) const;
+  [[nodiscard]] bool updates_early(SegmentId segment) const;
   struct Download {
     HostView values;
     Event done;
   };
-  [[nodiscard]] Download start_download(int group, const TensorView& sum);
+  [[nodiscard]] Download start_download(SubGroupId id, const TensorView& sum);
+  /// The sub-group's elements of a shard's values.
+  [[nodiscard]] TensorView sub_group_of(const TensorView& shard, SubGroupId id) const;
   template <class Accept>
   void download(const SegmentShare& share, const TensorView& sum, const Accept& accept);
-  void put(int group, TensorView gradients, engine::MicroStep micro_step);
-  void update(int group, TensorView gradients, const RankShards::ParameterLease& parameters);
+  void put(SubGroupId id, TensorView gradients, engine::MicroStep micro_step);
+  void update(SubGroupId id, TensorView gradients, const RankShards::ParameterLease& parameters);
 
   RankShards& shards_;
   Communication communication_;

@@ -31,28 +31,29 @@ ParameterGathers::ParameterGathers(RankShards& shards,
 }
 
 void ParameterGathers::view_parts() {
-  for (int part = 0; part < layout_.parts(); ++part) {
+  for (const model::PartId part : layout_.parts()) {
     std::vector<TensorView> views;
-    for (const int parameter : layout_.part_parameters(part)) {
+    for (const ParameterId parameter : layout_.part_parameters(part)) {
       if (parameter == FlatLayout::in_tiles) {
         views.emplace_back();
         continue;
       }
-      const Placement& place = layout_.parameter(parameter);
-      const TensorView values = whole(place.segment) ? shards_.parameters(place.segment)
-                                                     : gathered_buffers_->view(place.segment);
-      views.push_back(values.part(place.offset, place.shape));
+      const Placement& placement = layout_.parameter(parameter);
+      const TensorView values = whole(placement.segment)
+                                    ? shards_.parameters(placement.segment)
+                                    : gathered_buffers_->view(placement.segment);
+      views.push_back(values.part(placement.offset, placement.shape));
     }
     views_.push_back(std::move(views));
-    std::vector<int>& gathered = gathered_.emplace_back();
-    for (const int index : layout_.part_segments(part)) {
-      if (!whole(index)) gathered.push_back(index);
+    std::vector<SegmentId>& gathered = gathered_.emplace_back();
+    for (const SegmentId segment : layout_.part_segments(part)) {
+      if (!whole(segment)) gathered.push_back(segment);
     }
   }
 }
 
 /// Makes a segment whole in its buffer, unless it is there.
-void ParameterGathers::gather(int segment, StreamView stream) {
+void ParameterGathers::gather(SegmentId segment, StreamView stream) {
   if (gathered_buffers_->holds(segment)) return;
   if (!on_disk(segment))
     return gathered_buffers_->gather(segment, shards_.own_parameters(segment), stream);
@@ -74,79 +75,76 @@ void ParameterGathers::read_ahead() {
   const Offload& offload = shards_.offload();
   int left = offload.parameter_buffers - (updates_early(offload) ? 2 : 1);
   for (std::int64_t skipped = 0;; ++skipped) {
-    const int part = schedule_.upcoming(skipped);
-    if (part == PartSchedule::unknown) return;
-    for (const int index : gathered_[static_cast<std::size_t>(part)]) {
-      if (!on_disk(index) || gathered_buffers_->holds(index)) continue;
+    const std::optional<model::PartId> part = schedule_.upcoming(skipped);
+    if (!part) return;
+    for (const SegmentId segment : gathered_[*part]) {
+      if (!on_disk(segment) || gathered_buffers_->holds(segment)) continue;
       if (left-- <= 0) return;
-      shards_.disk()->expect_parameters(index);
+      shards_.disk()->expect_parameters(segment);
     }
   }
 }
 
-std::span<const TensorView> ParameterGathers::acquire(int part, StreamView stream) {
+std::span<const TensorView> ParameterGathers::acquire(model::PartId part, StreamView stream) {
   schedule_.advance(part);
-  const std::vector<int>& gathered = gathered_[static_cast<std::size_t>(part)];
-  for (const int index : gathered) gather(index, stream);
+  const std::vector<SegmentId>& gathered = gathered_[part];
+  for (const SegmentId segment : gathered) gather(segment, stream);
   in_use_.insert(in_use_.end(), gathered.begin(), gathered.end());
   prefetch(stream);
   read_ahead();
-  for (const int index : gathered) gathered_buffers_->wait(index, stream);
-  return views_[static_cast<std::size_t>(part)];
+  for (const SegmentId segment : gathered) gathered_buffers_->wait(segment, stream);
+  return views_[part];
 }
 
 /// Begins to gather what the next part needs, within the limits.
 void ParameterGathers::prefetch(StreamView stream) {
-  const int next = schedule_.upcoming(0);
-  if (!overlap_.enabled || next == PartSchedule::unknown) return;
+  const std::optional<model::PartId> next = schedule_.upcoming(0);
+  if (!overlap_.enabled || !next) return;
   std::int64_t ahead_numel = 0;
-  for (const int index : gathered_[static_cast<std::size_t>(next)]) {
-    if (gathered_buffers_->holds(index)) continue;
+  for (const SegmentId segment : gathered_[*next]) {
+    if (gathered_buffers_->holds(segment)) continue;
     if (ahead_numel >= overlap_.prefetch_numel) return;
-    if (gathered_buffers_->displaces_any(index, in_use_) ||
-        gathered_buffers_->live_numel_with(index) > overlap_.live_numel) {
+    if (gathered_buffers_->displaces_any(segment, in_use_) ||
+        gathered_buffers_->live_numel_with(segment) > overlap_.live_numel) {
       continue;
     }
-    gather(index, stream);
-    ahead_numel += layout_.segment(index).numel;
+    gather(segment, stream);
+    ahead_numel += layout_.segment(segment).numel;
   }
 }
 
-void ParameterGathers::release(int part) {
-  for (const int index : gathered_[static_cast<std::size_t>(part)]) {
-    std::erase(in_use_, index);
-    if (!reused_soon(index)) gathered_buffers_->drop(index);
+void ParameterGathers::release(model::PartId part) {
+  for (const SegmentId segment : gathered_[part]) {
+    std::erase(in_use_, segment);
+    if (!reused_soon(segment)) gathered_buffers_->drop(segment);
   }
 }
 
 /// Whether no more elements than the limit are gathered before the segment's next use, or that use
 /// is not known.
-bool ParameterGathers::reused_soon(int segment) const {
+bool ParameterGathers::reused_soon(SegmentId segment) const {
   std::int64_t distance_numel = 0;
   for (std::int64_t skipped = 0; distance_numel <= overlap_.reuse_numel; ++skipped) {
-    const int part = schedule_.upcoming(skipped);
-    if (part == PartSchedule::unknown) return true;
-    for (const int index : gathered_[static_cast<std::size_t>(part)]) {
-      if (index == segment) return true;
-    }
-    for (const int index : gathered_[static_cast<std::size_t>(part)]) {
-      distance_numel += layout_.segment(index).numel;
-    }
+    const std::optional<model::PartId> part = schedule_.upcoming(skipped);
+    if (!part) return true;
+    const std::vector<SegmentId>& gathered = gathered_[*part];
+    if (std::ranges::find(gathered, segment) != gathered.end()) return true;
+    for (const SegmentId other : gathered) distance_numel += layout_.segment(other).numel;
   }
   return false;
 }
 
-void ParameterGathers::gather_whole(int segment, StreamView stream) {
+void ParameterGathers::gather_whole(SegmentId segment, StreamView stream) {
   communication_.follow(stream);
   communication_.communicator().all_gather(shards_.own_parameters(segment),
                                            shards_.parameters(segment), communication_.stream());
 }
 
-void ParameterGathers::loaded(int segment, StreamView stream) {
+void ParameterGathers::loaded(SegmentId segment, StreamView stream) {
   whole(segment) ? gather_whole(segment, stream) : gathered_buffers_->drop(segment);
 }
 
-void ParameterGathers::publish(int segment, StreamView stream) {
+void ParameterGathers::publish(SegmentId segment, StreamView stream) {
   if (!whole(segment)) {
     gathered_buffers_->drop(segment);
   } else if (shards_.shards_updates()) {

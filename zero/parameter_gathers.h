@@ -27,26 +27,30 @@ class ParameterGathers {
                             const ShardPlan& plan,
                             const Overlap& overlap);
 
-  void expect(std::span<const int> parts, std::int64_t rounds) { schedule_.expect(parts, rounds); }
+  void expect(std::span<const model::PartId> parts, std::int64_t rounds) {
+    schedule_.expect(parts, rounds);
+  }
   /// The whole parameters of a part. Gathers the segments that are not here, and begins to gather
   /// those of the next part.
-  std::span<const TensorView> acquire(int part, StreamView stream);
-  void release(int part);
+  std::span<const TensorView> acquire(model::PartId part, StreamView stream);
+  void release(model::PartId part);
   /// This rank's shard of a segment was loaded: gathers what is kept whole.
-  void loaded(int segment, StreamView stream);
+  void loaded(SegmentId segment, StreamView stream);
   /// What this rank updates of a segment is new: begins to make every copy on this rank new.
-  void publish(int segment, StreamView stream);
+  void publish(SegmentId segment, StreamView stream);
 
  private:
-  [[nodiscard]] bool whole(int segment) const { return shards_.plan().segment(segment).whole; }
-  [[nodiscard]] bool on_disk(int segment) const {
-    return shards_.plan().segment(segment).parameters == MemoryTier::nvme;
+  [[nodiscard]] bool whole(SegmentId segment) const {
+    return shards_.plan().segments[segment].whole;
   }
-  void gather(int segment, StreamView stream);
-  void gather_whole(int segment, StreamView stream);
+  [[nodiscard]] bool on_disk(SegmentId segment) const {
+    return shards_.plan().segments[segment].parameters == MemoryTier::nvme;
+  }
+  void gather(SegmentId segment, StreamView stream);
+  void gather_whole(SegmentId segment, StreamView stream);
   void prefetch(StreamView stream);
   void read_ahead();
-  [[nodiscard]] bool reused_soon(int segment) const;
+  [[nodiscard]] bool reused_soon(SegmentId segment) const;
   void view_parts();
 
   const FlatLayout& layout_;
@@ -55,9 +59,9 @@ class ParameterGathers {
   Communication communication_;
   PartSchedule schedule_;
   std::unique_ptr<GatherBuffers> gathered_buffers_;  ///< null when nothing is gathered
-  std::vector<std::vector<TensorView>> views_;       ///< per part
-  std::vector<std::vector<int>> gathered_;           ///< per part: its segments that are gathered
-  std::vector<int> in_use_;                          ///< of these, by parts that are acquired
+  TypedVector<model::PartId, std::vector<TensorView>> views_;
+  TypedVector<model::PartId, std::vector<SegmentId>> gathered_;  ///< all but whole segments
+  std::vector<SegmentId> in_use_;  ///< of these, by parts that are acquired
 };
 
 }  // namespace dstrain::zero

@@ -13,7 +13,7 @@ std::vector<std::string> parameter_names(const FlatLayout& layout);
 
 /// What a sub-group holds of parameters, in order, without sums. `names`: parameter_names().
 std::vector<optim::ParameterSpan> parameter_spans(const RankShards& shards,
-                                                  const SubGroup& group,
+                                                  const SubGroup& sub_group,
                                                   const std::vector<std::string>& names);
 
 }  // namespace dstrain::zero

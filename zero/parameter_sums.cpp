@@ -22,9 +22,10 @@ Bytes ParameterSums::bytes(const FlatLayout& layout, std::int64_t sums) {
 }
 
 bool ParameterSums::needs_host(const ShardPlan& plan, DeviceKind device) {
-  return !shares_host_memory(device) && std::ranges::any_of(plan.groups, [](const auto& group) {
-    return group.states > 0 && group.tier != MemoryTier::device;
-  });
+  return !shares_host_memory(device) &&
+         std::ranges::any_of(plan.sub_groups, [](const auto& sub_group) {
+           return sub_group.states > 0 && sub_group.tier != MemoryTier::device;
+         });
 }
 
 ParameterSums::ParameterSums(RankShards& shards,
@@ -45,9 +46,11 @@ ParameterSums::ParameterSums(RankShards& shards,
   on_host_ = sums_in(host_memory_, host_memory_.block().bytes(), parameters);
 }
 
-TensorView ParameterSums::of(int parameter, const SubGroup& group) const {
-  const bool host = group.tier != MemoryTier::device && !on_host_.empty();
-  return (host ? on_host_ : on_device_).rows(parameter, 1).reshaped({sums_, ops::norm_sum_numel});
+TensorView ParameterSums::of(int parameter_number, const SubGroup& sub_group) const {
+  const bool host = sub_group.tier != MemoryTier::device && !on_host_.empty();
+  return (host ? on_host_ : on_device_)
+      .rows(parameter_number, 1)
+      .reshaped({sums_, ops::norm_sum_numel});
 }
 
 void ParameterSums::clear(StreamView stream) const {

@@ -27,7 +27,7 @@ class ParameterSums {
 
   /// Those of a parameter, by its number, where a sub-group is updated: (sums, ops::norm_sum_numel)
   /// i64.
-  [[nodiscard]] TensorView of(int parameter, const SubGroup& group) const;
+  [[nodiscard]] TensorView of(int parameter_number, const SubGroup& sub_group) const;
   void clear(StreamView stream) const;
   void host_is_done(StreamView stream) const;
   void add_up(StreamView stream) const;

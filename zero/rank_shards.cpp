@@ -11,16 +11,16 @@ namespace dstrain::zero {
 namespace {
 
 /// Whether the host updates what a device keeps.
-bool is_uploaded(const ShardPlan& plan, const SubGroup& group) {
-  return group.tier != MemoryTier::device &&
-         plan.segment(group.segment).parameters == MemoryTier::device;
+bool is_uploaded(const ShardPlan& plan, const SubGroup& sub_group) {
+  return sub_group.tier != MemoryTier::device &&
+         plan.segments[sub_group.segment].parameters == MemoryTier::device;
 }
 
 Bytes upload_bytes(const FlatLayout& layout, const ShardPlan& plan) {
   Bytes largest = 0;
-  for (const SubGroup& group : plan.groups) {
-    const Bytes bytes = group.numel * size_of(layout.segment(group.segment).dtype);
-    if (is_uploaded(plan, group)) largest = std::max(largest, bytes);
+  for (const SubGroup& sub_group : plan.sub_groups) {
+    const Bytes bytes = sub_group.numel * size_of(layout.segment(sub_group.segment).dtype);
+    if (is_uploaded(plan, sub_group)) largest = std::max(largest, bytes);
   }
   return largest;
 }
@@ -64,26 +64,26 @@ void RankShards::synchronize() {
   host_stream_.synchronize();
 }
 
-StreamView RankShards::stream_of(const SubGroup& group, LeaseUse use) {
+StreamView RankShards::stream_of(const SubGroup& sub_group, LeaseUse use) {
   if (use == LeaseUse::update_early) return queue_stream_;
-  return group.tier == MemoryTier::device ? streams_.compute : stream_of(Device{});
+  return sub_group.tier == MemoryTier::device ? streams_.compute : stream_of(Device{});
 }
 
-TensorView RankShards::parameters(int segment) const {
-  return resident(plan_.segment(segment).parameters).parameters(segment);
+TensorView RankShards::parameters(SegmentId segment) const {
+  return resident(plan_.segments[segment].parameters).parameters(segment);
 }
 
-TensorView RankShards::own_parameters(int segment) const {
+TensorView RankShards::own_parameters(SegmentId segment) const {
   return own_shard(layout_.segment(segment), rank_, parameters(segment));
 }
 
-TensorView RankShards::gradients(int segment) const {
-  return resident(plan_.segment(segment).optimizer).gradients(segment);
+TensorView RankShards::gradients(SegmentId segment) const {
+  return resident(plan_.segments[segment].optimizer).gradients(segment);
 }
 
-RankShards::ParameterLease::ParameterLease(RankShards& shards, int segment, LeaseUse use)
+RankShards::ParameterLease::ParameterLease(RankShards& shards, SegmentId segment, LeaseUse use)
     : shards_(&shards), segment_(segment), use_(use) {
-  if (shards.plan_.segment(segment).parameters != MemoryTier::nvme) {
+  if (shards.plan_.segments[segment].parameters != MemoryTier::nvme) {
     values_ = shards.shards_updates() ? shards.own_parameters(segment) : shards.parameters(segment);
     return;
   }
@@ -109,32 +109,31 @@ void RankShards::ParameterLease::give_back() {
 
 void RankShards::ParameterLease::give_back(bool changed) {
   RankShards& shards = *shards_.release();
-  const SegmentShare& share = shards.plan_.segment(segment_);
+  const SegmentShare& share = shards.plan_.segments[segment_];
   if (share.parameters != MemoryTier::nvme || use_ == LeaseUse::measure) return;
   // What a device updates is written by its stream.
   if (changed && share.optimizer == MemoryTier::device) shards.streams_.compute.synchronize();
   shards.disk_->release_parameters(segment_, changed);
 }
 
-RankShards::SubGroupLease RankShards::lend(int index,
+RankShards::SubGroupLease RankShards::lend(SubGroupId id,
                                            const ParameterLease& parameters,
                                            TensorView gradients) {
-  const SubGroup& group = plan_.group(index);
-  SubGroupLease lease(*this, index, parameters.use_, stream_of(group, parameters.use_));
+  const SubGroup& sub_group = plan_.sub_groups[id];
+  SubGroupLease lease(*this, id, parameters.use_, stream_of(sub_group, parameters.use_));
   if (!parameters.values().empty()) {
-    lease.parameters = parameters.values().part(group.offset, {group.numel});
+    lease.parameters = parameters.values().part(sub_group.offset, {sub_group.numel});
   }
-  DiskShards::LoadedSubGroup values{resident(group.tier).states(index), {}};
-  if (group.tier == MemoryTier::nvme) {
-    values = lease.use_ == LeaseUse::update_early
-                 ? disk_->begin_early(index, gradients, lease.stream)
-                 : disk_->acquire(index, lease.use_);
+  DiskShards::LoadedSubGroup values{resident(sub_group.tier).states(id), {}};
+  if (sub_group.tier == MemoryTier::nvme) {
+    values = lease.use_ == LeaseUse::update_early ? disk_->begin_early(id, gradients, lease.stream)
+                                                  : disk_->acquire(id, lease.use_);
   }
   lease.gradients = values.gradients;
-  lease.states = values.states.first(static_cast<std::size_t>(group.states));
-  const bool staged = uploads_ && is_uploaded(plan_, group) && changes_parameters(lease.use_);
+  lease.states = values.states.first(static_cast<std::size_t>(sub_group.states));
+  const bool staged = uploads_ && is_uploaded(plan_, sub_group) && changes_parameters(lease.use_);
   if (staged) stage_parameters(lease);
-  lease.exact = group.master ? values.states.back() : lease.parameters;
+  lease.exact = sub_group.master ? values.states.back() : lease.parameters;
   return lease;
 }
 
@@ -150,7 +149,7 @@ RankShards::SubGroupLease::~SubGroupLease() {
   if (shards_ == nullptr) return;
   stream.wait_until_idle();
   try {
-    shards_->return_sub_group(group_, LeaseUse::read);
+    shards_->return_sub_group(sub_group_, LeaseUse::read);
   } catch (const Error&) {  // of a read that nobody waits for any more
   }
 }
@@ -167,14 +166,14 @@ void RankShards::SubGroupLease::give_back() {
     }
     upload_->busy = Event::record(uploads);
   }
-  if (shards.plan_.group(group_).tier == MemoryTier::nvme) stream.synchronize();
-  shards.return_sub_group(group_, use_);
+  if (shards.plan_.sub_groups[sub_group_].tier == MemoryTier::nvme) stream.synchronize();
+  shards.return_sub_group(sub_group_, use_);
 }
 
 /// The work with it is done.
-void RankShards::return_sub_group(int group, LeaseUse use) {
-  if (plan_.group(group).tier != MemoryTier::nvme) return;
-  use == LeaseUse::update_early ? disk_->end_early(group) : disk_->release(group, use);
+void RankShards::return_sub_group(SubGroupId sub_group, LeaseUse use) {
+  if (plan_.sub_groups[sub_group].tier != MemoryTier::nvme) return;
+  use == LeaseUse::update_early ? disk_->end_early(sub_group) : disk_->release(sub_group, use);
 }
 
 void RankShards::follow_uploads() const {

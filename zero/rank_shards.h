@@ -47,11 +47,11 @@ class RankShards {
   /// Whether a rank updates its shards alone.
   [[nodiscard]] bool shards_updates() const { return stage_policy(options_.stage).shard_optimizer; }
   /// All that the rank keeps of a segment's parameters; empty when it lies on a disk.
-  [[nodiscard]] TensorView parameters(int segment) const;
+  [[nodiscard]] TensorView parameters(SegmentId segment) const;
   /// Of that, the shard of the rank.
-  [[nodiscard]] TensorView own_parameters(int segment) const;
+  [[nodiscard]] TensorView own_parameters(SegmentId segment) const;
   /// The shard of summed gradients that is kept; empty when it is nowhere, or on a disk.
-  [[nodiscard]] TensorView gradients(int segment) const;
+  [[nodiscard]] TensorView gradients(SegmentId segment) const;
   /// Null when nothing lies on a disk.
   [[nodiscard]] DiskShards* disk() { return disk_ ? &*disk_ : nullptr; }
   /// Whether the host's memory is another than the device's.
@@ -79,10 +79,10 @@ class RankShards {
 
    private:
     friend class RankShards;
-    ParameterLease(RankShards& shards, int segment, LeaseUse use);
+    ParameterLease(RankShards& shards, SegmentId segment, LeaseUse use);
     void give_back(bool changed);
     Lender shards_;  ///< null: given back
-    int segment_;
+    SegmentId segment_;
     LeaseUse use_;
     TensorView values_;
   };
@@ -107,19 +107,21 @@ class RankShards {
 
    private:
     friend class RankShards;
-    SubGroupLease(RankShards& shards, int group, LeaseUse use, StreamView on)
-        : stream(on), shards_(&shards), group_(group), use_(use) {}
+    SubGroupLease(RankShards& shards, SubGroupId sub_group, LeaseUse use, StreamView on)
+        : stream(on), shards_(&shards), sub_group_(sub_group), use_(use) {}
     Lender shards_;  ///< null: given back
-    int group_;
+    SubGroupId sub_group_;
     LeaseUse use_;
     TensorView target_{};  ///< of `parameters`, when these are staged
     StagingBuffer* upload_ = nullptr;
   };
 
-  ParameterLease lend(int segment, LeaseUse use) { return {*this, segment, use}; }
-  /// `parameters` is the lease of the group's segment; both are for the same use. `gradients`: of
-  /// the last micro step, for an early update.
-  SubGroupLease lend(int group, const ParameterLease& parameters, TensorView gradients = {});
+  ParameterLease lend(SegmentId segment, LeaseUse use) { return {*this, segment, use}; }
+  /// `parameters` is the lease of the sub-group's segment; both are for the same use. `gradients`:
+  /// of the last micro step, for an early update.
+  SubGroupLease lend(SubGroupId sub_group,
+                     const ParameterLease& parameters,
+                     TensorView gradients = {});
 
   /// What the compute stream is given from now on runs after all copies to the device that were
   /// begun so far.
@@ -129,9 +131,9 @@ class RankShards {
   [[nodiscard]] const ResidentShards& resident(MemoryTier tier) const {
     return on_host(tier) ? host_ : device_;
   }
-  [[nodiscard]] StreamView stream_of(const SubGroup& group, LeaseUse use);
+  [[nodiscard]] StreamView stream_of(const SubGroup& sub_group, LeaseUse use);
   void stage_parameters(SubGroupLease& lease);
-  void return_sub_group(int group, LeaseUse use);
+  void return_sub_group(SubGroupId sub_group, LeaseUse use);
 
   const FlatLayout& layout_;
   ShardPlan::Options options_;

@@ -12,20 +12,20 @@ bool lies_in(MemoryTier tier, Location location) {
 template <class IsHere>
 CategoryBytes bytes_where(const FlatLayout& layout, const ShardPlan& plan, IsHere is_here) {
   CategoryBytes bytes{};
-  for (std::size_t i = 0; i < plan.segments.size(); ++i) {
-    const SegmentShare& share = plan.segments[i];
+  for (const SegmentId id : plan.segments.ids()) {
+    const SegmentShare& share = plan.segments[id];
     if (is_here(share.parameters)) {
       of(bytes, MemoryCategory::parameters) +=
-          share.parameter_numel * size_of(layout.segments()[i].dtype);
+          share.parameter_numel * size_of(layout.segment(id).dtype);
     }
     if (is_here(share.optimizer)) {
       of(bytes, MemoryCategory::gradients) +=
           share.gradient_numel * size_of(plan.precision.gradients);
     }
   }
-  for (const SubGroup& group : plan.groups) {
-    if (!is_here(group.tier)) continue;
-    of(bytes, MemoryCategory::optimizer) += group.numel * group.state_bytes();
+  for (const SubGroup& sub_group : plan.sub_groups) {
+    if (!is_here(sub_group.tier)) continue;
+    of(bytes, MemoryCategory::optimizer) += sub_group.numel * sub_group.state_bytes();
   }
   return bytes;
 }
@@ -66,17 +66,18 @@ ResidentShards::ResidentShards(const FlatLayout& layout,
           bytes_of(layout, plan, location, MemoryCategory::gradients), memory.gradients, stream),
       state_memory_(
           bytes_of(layout, plan, location, MemoryCategory::optimizer), memory.optimizer, stream) {
-  for (std::size_t i = 0; i < plan.segments.size(); ++i) {
-    const SegmentShare& share = plan.segments[i];
-    parameters_.add(layout.segments()[i].dtype,
+  for (const SegmentId id : plan.segments.ids()) {
+    const SegmentShare& share = plan.segments[id];
+    parameters_.add(layout.segment(id).dtype,
                     lies_in(share.parameters, location) ? share.parameter_numel : 0);
     gradients_.add(plan.precision.gradients,
                    lies_in(share.optimizer, location) ? share.gradient_numel : 0);
   }
-  for (const SubGroup& group : plan.groups) {
+  for (const SubGroup& sub_group : plan.sub_groups) {
     std::vector<TensorView>& states = states_.emplace_back();
-    if (!lies_in(group.tier, location)) continue;
-    states = group.cut_states(state_memory_.cut(DType::u8, group.numel * group.state_bytes()));
+    if (!lies_in(sub_group.tier, location)) continue;
+    states = sub_group.cut_states(
+        state_memory_.cut(DType::u8, sub_group.numel * sub_group.state_bytes()));
   }
 }
 

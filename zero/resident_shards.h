@@ -27,12 +27,12 @@ class ResidentShards {
   static CategoryBytes bytes(const FlatLayout& layout, const ShardPlan& plan, MemoryTier tier);
 
   /// Of a segment: all that the rank keeps of it.
-  [[nodiscard]] TensorView parameters(int segment) const { return parameters_.at(segment); }
+  [[nodiscard]] TensorView parameters(SegmentId segment) const { return parameters_[segment]; }
   /// The rank's shard of a segment's summed gradients.
-  [[nodiscard]] TensorView gradients(int segment) const { return gradients_.at(segment); }
+  [[nodiscard]] TensorView gradients(SegmentId segment) const { return gradients_[segment]; }
   /// Of a sub-group.
-  [[nodiscard]] std::span<const TensorView> states(int group) const {
-    return states_[static_cast<std::size_t>(group)];
+  [[nodiscard]] std::span<const TensorView> states(SubGroupId sub_group) const {
+    return states_[sub_group];
   }
 
  private:
@@ -43,18 +43,18 @@ class ResidentShards {
         : memory_(bytes, memory, stream) {}
     TensorView cut(DType dtype, std::int64_t numel);
     void add(DType dtype, std::int64_t numel) { views_.push_back(cut(dtype, numel)); }
-    [[nodiscard]] TensorView at(int index) const { return views_[static_cast<std::size_t>(index)]; }
+    [[nodiscard]] const TensorView& operator[](SegmentId segment) const { return views_[segment]; }
 
    private:
     Buffer memory_;
     Bytes used_ = 0;
-    std::vector<TensorView> views_;
+    TypedVector<SegmentId, TensorView> views_;
   };
 
   Tensors parameters_;  ///< per segment
   Tensors gradients_;   ///< per segment
   Tensors state_memory_;
-  std::vector<std::vector<TensorView>> states_;  ///< per sub-group
+  TypedVector<SubGroupId, std::vector<TensorView>> states_;
 };
 
 }  // namespace dstrain::zero

@@ -38,12 +38,12 @@ void copy_state(RankShards& shards,
 
 /// Of a sub-group, `saved` in the order of saved_states(); `begun`: slices so far.
 void copy_group(RankShards& shards,
-                int group,
+                SubGroupId sub_group,
                 std::span<const TensorView> saved,
                 std::size_t& begun,
                 engine::SaveTargetOf target_of) {
   for (const auto& [slice, before] :
-       sub_group_slices(shards.layout(), shards.plan().group(group), shards.rank())) {
+       sub_group_slices(shards.layout(), shards.plan().sub_groups[sub_group], shards.rank())) {
     if (before == 0) ++begun;
     for (std::size_t state = 0; state < saved.size(); ++state) {
       const engine::SaveTarget to = target_of({begun - 1, state, before}, {slice.elements.count()});
@@ -67,8 +67,8 @@ std::vector<engine::SavedState> saved_states(std::span<const std::string_view> o
 
 std::vector<engine::ParameterSlice> saved_slices(const FlatLayout& layout, int rank) {
   std::vector<engine::ParameterSlice> saved;
-  for (int index = 0; index < static_cast<int>(layout.segments().size()); ++index) {
-    for (const ShardSlice& slice : shard_slices(layout, index, rank)) {
+  for (const SegmentId segment : layout.segments().ids()) {
+    for (const ShardSlice& slice : shard_slices(layout, segment, rank)) {
       saved.push_back(
           {layout.parameter(slice.parameter).spec.name, slice.elements.begin, slice.elements.end});
     }
@@ -79,12 +79,12 @@ std::vector<engine::ParameterSlice> saved_slices(const FlatLayout& layout, int r
 void copy_saved(RankShards& shards, std::size_t optimizer_states, engine::SaveTargetOf target_of) {
   const FlatLayout& layout = shards.layout();
   std::size_t begun = 0;  // slices
-  for (int segment = 0; segment < static_cast<int>(layout.segments().size()); ++segment) {
-    const SegmentShare& share = shards.plan().segment(segment);
+  for (const SegmentId segment : layout.segments().ids()) {
+    const SegmentShare& share = shards.plan().segments[segment];
     RankShards::ParameterLease parameters = shards.lend(segment, LeaseUse::read);
-    for (int group = share.first_group; group < share.end_group; ++group) {
-      RankShards::SubGroupLease lease = shards.lend(group, parameters);
-      copy_group(shards, group,
+    for (const SubGroupId sub_group : share.sub_groups) {
+      RankShards::SubGroupLease lease = shards.lend(sub_group, parameters);
+      copy_group(shards, sub_group,
                  saved_values(shards, layout.segment(segment), optimizer_states, lease), begun,
                  target_of);
       shards.synchronize();

@@ -30,31 +30,31 @@ void read_values(const model::ParameterSource& source,
 
 }  // namespace
 
-void ShardLoader::load(int segment) {
-  const SegmentShare& share = shards_.plan().segment(segment);
+void ShardLoader::load(SegmentId segment) {
+  const SegmentShare& share = shards_.plan().segments[segment];
   RankShards::ParameterLease parameters = shards_.lend(segment, LeaseUse::replace);
-  if (share.first_group == share.end_group) {
+  if (share.sub_groups.empty()) {
     const StreamView stream = shards_.stream_of(parameters.values().device());
     const SubGroup all{.segment = segment, .numel = parameters.values().numel()};
     load_values(all, sources_.parameters, parameters.values(), stream);
     stream.synchronize();
   }
-  for (int group = share.first_group; group < share.end_group; ++group) {
-    load_group(group, parameters);
+  for (const SubGroupId sub_group : share.sub_groups) {
+    load_sub_group(sub_group, parameters);
   }
   parameters.give_back();
 }
 
-void ShardLoader::load_group(int index, const RankShards::ParameterLease& parameters) {
-  const SubGroup& group = shards_.plan().group(index);
-  RankShards::SubGroupLease lease = shards_.lend(index, parameters);
-  load_values(group, sources_.parameters, lease.exact, lease.stream);
-  if (group.master) ops::convert(lease.exact, lease.parameters, lease.stream);
+void ShardLoader::load_sub_group(SubGroupId id, const RankShards::ParameterLease& parameters) {
+  const SubGroup& sub_group = shards_.plan().sub_groups[id];
+  RankShards::SubGroupLease lease = shards_.lend(id, parameters);
+  load_values(sub_group, sources_.parameters, lease.exact, lease.stream);
+  if (sub_group.master) ops::convert(lease.exact, lease.parameters, lease.stream);
   for (std::size_t state = 0; state < lease.states.size(); ++state) {
     if (sources_.optimizer.empty()) {
       ops::fill_zero(lease.states[state], lease.stream);
     } else {
-      load_values(group, *sources_.optimizer[state], lease.states[state], lease.stream);
+      load_values(sub_group, *sources_.optimizer[state], lease.states[state], lease.stream);
     }
   }
   lease.stream.synchronize();
@@ -62,14 +62,14 @@ void ShardLoader::load_group(int index, const RankShards::ParameterLease& parame
 }
 
 /// Reads this rank's part of a group's values, and gets the others' parts where all are here.
-void ShardLoader::load_values(const SubGroup& group,
+void ShardLoader::load_values(const SubGroup& sub_group,
                               const model::ParameterSource& source,
                               TensorView values,
                               StreamView stream) {
   const FlatLayout& layout = shards_.layout();
-  const TensorView own = own_shard(layout.segment(group.segment), shards_.rank(), values);
+  const TensorView own = own_shard(layout.segment(sub_group.segment), shards_.rank(), values);
   ops::fill_zero(own, stream);  // the padding
-  for (const auto& [slice, before] : sub_group_slices(layout, group, shards_.rank())) {
+  for (const auto& [slice, before] : sub_group_slices(layout, sub_group, shards_.rank())) {
     read_values(source, layout.parameter(slice.parameter).spec, slice.elements.begin,
                 own.part(slice.offset, {slice.elements.count()}), stream);
   }

@@ -16,11 +16,11 @@ class ShardLoader {
       : shards_(shards), communication_(communication), sources_(sources) {}
 
   /// What this rank updates of a segment, or serves. Waits until it is there.
-  void load(int segment);
+  void load(SegmentId segment);
 
  private:
-  void load_group(int group, const RankShards::ParameterLease& parameters);
-  void load_values(const SubGroup& group,
+  void load_sub_group(SubGroupId id, const RankShards::ParameterLease& parameters);
+  void load_values(const SubGroup& sub_group,
                    const model::ParameterSource& source,
                    TensorView values,
                    StreamView stream);

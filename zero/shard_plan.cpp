@@ -26,9 +26,10 @@ std::vector<TensorView> SubGroup::cut_states(const TensorView& memory) const {
   return cut;
 }
 
-std::vector<MemoryTier> parameter_tiers(const FlatLayout& layout, const Offload& offload) {
+TypedVector<SegmentId, MemoryTier> parameter_tiers(const FlatLayout& layout,
+                                                   const Offload& offload) {
   std::int64_t stays = offload.parameters == MemoryTier::nvme ? offload.parameters_in_host : 0;
-  std::vector<MemoryTier> tiers;
+  TypedVector<SegmentId, MemoryTier> tiers;
   for (const Segment& segment : layout.segments()) {
     const bool fits = segment.shard_numel <= stays;
     if (segment.persistent) {
@@ -41,22 +42,23 @@ std::vector<MemoryTier> parameter_tiers(const FlatLayout& layout, const Offload&
   return tiers;
 }
 
-std::vector<MemoryTier> optimizer_tiers(const FlatLayout& layout, const Offload& offload) {
+TypedVector<SegmentId, MemoryTier> optimizer_tiers(const FlatLayout& layout,
+                                                   const Offload& offload) {
   std::int64_t stays = 0;
   for (const Segment& segment : layout.segments()) {
     if (segment.trainable) stays += segment.shard_numel;
   }
   stays -= static_cast<std::int64_t>(static_cast<double>(stays) * offload.optimizer_ratio);
-  std::vector<MemoryTier> tiers = parameter_tiers(layout, offload);
-  for (std::size_t i = 0; i < tiers.size(); ++i) {
-    const Segment& segment = layout.segments()[i];
+  TypedVector<SegmentId, MemoryTier> tiers = parameter_tiers(layout, offload);
+  for (const SegmentId id : tiers.ids()) {
+    const Segment& segment = layout.segment(id);
     const bool fits = segment.shard_numel <= stays;
     if (!segment.trainable) {
       // Where the parameters are worked with.
-      if (tiers[i] == MemoryTier::nvme) tiers[i] = offload.staging;
+      if (tiers[id] == MemoryTier::nvme) tiers[id] = offload.staging;
     } else {
       if (fits) stays -= segment.shard_numel;
-      tiers[i] = fits ? MemoryTier::device : offload.optimizer;
+      tiers[id] = fits ? MemoryTier::device : offload.optimizer;
     }
   }
   return tiers;
@@ -68,50 +70,52 @@ bool ShardPlan::parameters_in(MemoryTier tier) const {
 }
 
 bool ShardPlan::states_in(MemoryTier tier) const {
-  return std::ranges::any_of(groups, [tier](const SubGroup& group) { return group.tier == tier; });
+  return std::ranges::any_of(sub_groups,
+                             [tier](const SubGroup& each) { return each.tier == tier; });
 }
 
 ShardPlan::ShardPlan(const FlatLayout& layout, const Options& options)
     : precision(options.precision) {
   const StagePolicy policy = stage_policy(options.stage);
   const Offload& offload = options.offload;
-  const std::vector<MemoryTier> parameters = parameter_tiers(layout, offload);
-  const std::vector<MemoryTier> optimizer = optimizer_tiers(layout, offload);
-  for (std::size_t index = 0; index < layout.segments().size(); ++index) {
-    const Segment& segment = layout.segments()[index];
+  const auto parameters = parameter_tiers(layout, offload);
+  const auto optimizer = optimizer_tiers(layout, offload);
+  for (const SegmentId id : layout.segments().ids()) {
+    const Segment& segment = layout.segment(id);
     const bool sharded = policy.shard_parameters && !segment.persistent;
-    SegmentShare share{.parameters = parameters[index],
+    SegmentShare share{.parameters = parameters[id],
                        .parameter_numel = sharded ? segment.shard_numel : segment.numel,
-                       .optimizer = optimizer[index],
-                       .first_group = static_cast<int>(groups.size())};
+                       .optimizer = optimizer[id]};
     share.whole = !sharded || (layout.world() == 1 && offload.parameters == MemoryTier::device);
     const bool has_shard = on_host(share.optimizer) ||
                            (policy.shard_gradients && share.optimizer == MemoryTier::device);
+    const SubGroupId first = sub_groups.end_id();
     if (options.trains) {
-      SubGroup group{.segment = static_cast<int>(index), .tier = share.optimizer};
+      SubGroup sub_group{.segment = id, .tier = share.optimizer};
       if (segment.trainable) {
         share.gradient_numel = has_shard ? segment.shard_numel : 0;
-        group.master =
-            segment.dtype != options.precision.masters || !same_place(group.tier, share.parameters);
-        group.states = options.optimizer_states;
-        group.precision = options.precision;
+        sub_group.master = segment.dtype != options.precision.masters ||
+                           !same_place(sub_group.tier, share.parameters);
+        sub_group.states = options.optimizer_states;
+        sub_group.precision = options.precision;
         // What is rounded needs a place to be read from.
         const bool keeps = offload.keeps_gradients || options.precision.gradients != DType::f32;
-        group.gradients = group.tier == MemoryTier::nvme && keeps;
+        sub_group.gradients = sub_group.tier == MemoryTier::nvme && keeps;
       }
-      add_groups(group, policy.shard_optimizer ? segment.shard_numel : segment.numel, offload);
+      add_sub_groups(sub_group, policy.shard_optimizer ? segment.shard_numel : segment.numel,
+                     offload);
     }
-    share.end_group = static_cast<int>(groups.size());
+    share.sub_groups = {first, sub_groups.end_id()};
     segments.push_back(share);
   }
 }
 
-/// Cuts `numel` elements into groups like `group`.
-void ShardPlan::add_groups(SubGroup group, std::int64_t numel, const Offload& offload) {
-  const std::int64_t most = group.tier == MemoryTier::device ? numel : offload.sub_group_numel;
-  for (; group.offset < numel; group.offset += group.numel) {
-    group.numel = std::min(most, numel - group.offset);
-    groups.push_back(group);
+/// Cuts `numel` elements into sub-groups like `sub_group`.
+void ShardPlan::add_sub_groups(SubGroup sub_group, std::int64_t numel, const Offload& offload) {
+  const std::int64_t most = sub_group.tier == MemoryTier::device ? numel : offload.sub_group_numel;
+  for (; sub_group.offset < numel; sub_group.offset += sub_group.numel) {
+    sub_group.numel = std::min(most, numel - sub_group.offset);
+    sub_groups.push_back(sub_group);
   }
 }
 

@@ -8,6 +8,9 @@
 
 namespace dstrain::zero {
 
+/// Index into ShardPlan::sub_groups.
+enum class SubGroupId : int {};
+
 /// What a rank keeps of a segment; of one that is frozen the parameters alone.
 struct SegmentShare {
   MemoryTier parameters = MemoryTier::device;  ///< where its parameters lie
@@ -15,14 +18,13 @@ struct SegmentShare {
   bool whole = false;  ///< all of it is on the device of each rank; nothing is gathered
   MemoryTier optimizer = MemoryTier::device;  ///< where its summed gradients and states lie
   std::int64_t gradient_numel = 0;  ///< of a shard of summed gradients; 0: they are elsewhere
-  int first_group = 0;              ///< its sub-groups: [first_group, end_group)
-  int end_group = 0;
+  IdRange<SubGroupId> sub_groups{};
 };
 
 /// What a rank updates in one call: a part of what it updates of a segment. What is frozen is cut
 /// likewise, to be loaded and saved.
 struct SubGroup {
-  int segment = 0;
+  SegmentId segment{};
   std::int64_t offset = 0;  ///< first element within what the rank updates of the segment
   std::int64_t numel = 0;
   std::int64_t states = 0;  ///< of the optimizer; 0: it is frozen, and nothing updates it
@@ -54,28 +56,24 @@ class ShardPlan {
   };
   ShardPlan(const FlatLayout& layout, const Options& options);
 
-  [[nodiscard]] const SegmentShare& segment(int index) const {
-    return segments[static_cast<std::size_t>(index)];
-  }
-  [[nodiscard]] const SubGroup& group(int index) const {
-    return groups[static_cast<std::size_t>(index)];
-  }
   /// Whether a segment's parameters, or a sub-group's states, lie in `tier`.
   [[nodiscard]] bool parameters_in(MemoryTier tier) const;
   [[nodiscard]] bool states_in(MemoryTier tier) const;
 
-  std::vector<SegmentShare> segments;  ///< of the layout, in order
-  std::vector<SubGroup> groups;        ///< in the order of their segments
+  TypedVector<SegmentId, SegmentShare> segments;
+  TypedVector<SubGroupId, SubGroup> sub_groups;  ///< in the order of their segments
   config::StatePrecision precision;
 
  private:
-  void add_groups(SubGroup group, std::int64_t numel, const Offload& offload);
+  void add_sub_groups(SubGroup sub_group, std::int64_t numel, const Offload& offload);
 };
 
 /// Per segment: where a rank's part of its parameters lies.
-std::vector<MemoryTier> parameter_tiers(const FlatLayout& layout, const Offload& offload);
+TypedVector<SegmentId, MemoryTier> parameter_tiers(const FlatLayout& layout,
+                                                   const Offload& offload);
 /// Per segment: where its summed gradients and optimizer states lie; where a frozen one is worked
 /// with.
-std::vector<MemoryTier> optimizer_tiers(const FlatLayout& layout, const Offload& offload);
+TypedVector<SegmentId, MemoryTier> optimizer_tiers(const FlatLayout& layout,
+                                                   const Offload& offload);
 
 }  // namespace dstrain::zero

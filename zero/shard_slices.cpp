@@ -2,37 +2,39 @@
 
 namespace dstrain::zero {
 
-std::vector<ShardSlice> range_slices(const FlatLayout& layout, int segment, ElementRange range) {
+std::vector<ShardSlice> range_slices(const FlatLayout& layout,
+                                     SegmentId segment,
+                                     ElementRange range) {
   std::vector<ShardSlice> slices;
-  for (const int parameter : layout.segment(segment).parameters) {
-    const Placement& place = layout.parameter(parameter);
-    const ElementRange held{std::max(range.begin, place.offset),
-                            std::min(range.end, place.offset + place.shape.numel())};
+  for (const ParameterId parameter : layout.segment(segment).parameters) {
+    const Placement& placement = layout.parameter(parameter);
+    const ElementRange held{std::max(range.begin, placement.offset),
+                            std::min(range.end, placement.offset + placement.shape.numel())};
     if (held.count() <= 0) continue;
-    const std::int64_t first = place.begin + held.begin - place.offset;
+    const std::int64_t first = placement.begin + held.begin - placement.offset;
     slices.push_back({parameter, {first, first + held.count()}, held.begin - range.begin});
   }
   return slices;
 }
 
-std::vector<ShardSlice> shard_slices(const FlatLayout& layout, int segment, int rank) {
+std::vector<ShardSlice> shard_slices(const FlatLayout& layout, SegmentId segment, int rank) {
   const std::int64_t numel = layout.segment(segment).shard_numel;
   return range_slices(layout, segment, {rank * numel, (rank + 1) * numel});
 }
 
 std::vector<SubGroupSlice> sub_group_slices(const FlatLayout& layout,
-                                            const SubGroup& group,
+                                            const SubGroup& sub_group,
                                             int rank) {
-  const std::int64_t end = group.offset + group.numel;
+  const std::int64_t end = sub_group.offset + sub_group.numel;
   std::vector<SubGroupSlice> slices;
-  for (const ShardSlice& slice : shard_slices(layout, group.segment, rank)) {
-    const std::int64_t first = std::max(slice.offset, group.offset);
+  for (const ShardSlice& slice : shard_slices(layout, sub_group.segment, rank)) {
+    const std::int64_t first = std::max(slice.offset, sub_group.offset);
     const std::int64_t last = std::min(slice.offset + slice.elements.count(), end);
     if (first >= last) continue;
     const std::int64_t before = first - slice.offset;
     const std::int64_t begin = slice.elements.begin + before;
     slices.push_back(
-        {{slice.parameter, {begin, begin + last - first}, first - group.offset}, before});
+        {{slice.parameter, {begin, begin + last - first}, first - sub_group.offset}, before});
   }
   return slices;
 }

@@ -9,16 +9,18 @@ namespace dstrain::zero {
 
 /// What a range of a segment, such as a rank's shard, holds of one parameter.
 struct ShardSlice {
-  int parameter = 0;        ///< index into FlatLayout::parameters()
+  ParameterId parameter{};
   ElementRange elements{};  ///< of the parameter, row-major
   std::int64_t offset = 0;  ///< of the first one within the range
 };
 
 /// Elements `range` of `segment`, cut at parameters, in order; padding is left out.
-std::vector<ShardSlice> range_slices(const FlatLayout& layout, int segment, ElementRange range);
+std::vector<ShardSlice> range_slices(const FlatLayout& layout,
+                                     SegmentId segment,
+                                     ElementRange range);
 
 /// Likewise the shard of `segment` that belongs to `rank`.
-std::vector<ShardSlice> shard_slices(const FlatLayout& layout, int segment, int rank);
+std::vector<ShardSlice> shard_slices(const FlatLayout& layout, SegmentId segment, int rank);
 
 /// What a sub-group holds of its segment's shard.
 struct SubGroupSlice {
@@ -26,7 +28,7 @@ struct SubGroupSlice {
   std::int64_t elements_before = 0;  ///< of the shard's slice, in the sub-groups before
 };
 std::vector<SubGroupSlice> sub_group_slices(const FlatLayout& layout,
-                                            const SubGroup& group,
+                                            const SubGroup& sub_group,
                                             int rank);
 
 /// The part of a segment's flat values that is the shard of `rank`; they are whole, or lie in

@@ -12,7 +12,7 @@ namespace {
 /// Elements of a bucket for the own parts of units, or for tiles.
 std::int64_t capacity(const FlatLayout& layout, std::int64_t bucket_numel, bool tiles) {
   std::int64_t total = 0;
-  for (int part = 0; part < layout.parts(); ++part) {
+  for (const model::PartId part : layout.parts()) {
     if (layout.is_tile(part) == tiles) total += own_numel(layout, part);
   }
   return std::max(largest_own_numel(layout, tiles), std::min(bucket_numel, total));
@@ -70,29 +70,29 @@ void ShardedGradients::cut_buckets() {
       buckets->all.emplace_back().memory = cut(buckets->capacity);
     }
   }
-  for (std::size_t index = 0; index < layout_.segments().size(); ++index) {
-    const Segment& segment = layout_.segments()[index];
-    if (segment.trainable && segment.shared) whole_[index] = cut(segment.numel);
+  for (const SegmentId id : layout_.segments().ids()) {
+    const Segment& segment = layout_.segment(id);
+    if (segment.trainable && segment.shared) whole_[id] = cut(segment.numel);
   }
 }
 
 void ShardedGradients::begin(engine::MicroStep micro_step) {
   micro_step_ = micro_step;
   pending_.reset();
-  parts_left_ = layout_.parts();
+  parts_left_ = layout_.parts().size();
   targets_.reset();
   if (offloaded_ != nullptr) offloaded_->begin(micro_step);
 }
 
-void ShardedGradients::place(int part, StreamView stream) {
+void ShardedGradients::place(model::PartId part, StreamView stream) {
   Buckets& buckets = buckets_of(part);
   if (buckets.current().used + own_numel(layout_, part) > buckets.capacity) flush(buckets, stream);
-  for (const int index : layout_.part_segments(part)) {
-    const Segment& segment = layout_.segment(index);
+  for (const SegmentId id : layout_.part_segments(part)) {
+    const Segment& segment = layout_.segment(id);
     if (!segment.trainable) continue;
-    TensorView& whole = whole_[static_cast<std::size_t>(index)];
+    TensorView& whole = whole_[id];
     if (segment.shared) {
-      communication_.wait(shared_reduced_[static_cast<std::size_t>(index)], stream);
+      communication_.wait(shared_reduced_[id], stream);
     } else {
       whole = place_in_bucket(buckets.current(), segment.numel, stream);
     }
@@ -107,20 +107,21 @@ TensorView ShardedGradients::place_in_bucket(Bucket& bucket,
   return bucket.memory.part(std::exchange(bucket.used, bucket.used + numel), {numel});
 }
 
-std::span<const model::GradientTarget> ShardedGradients::targets(int part, StreamView stream) {
+std::span<const model::GradientTarget> ShardedGradients::targets(model::PartId part,
+                                                                 StreamView stream) {
   place(part, stream);
   return targets_.of(part, whole_);
 }
 
-void ShardedGradients::reduce(int part, StreamView stream) {
+void ShardedGradients::reduce(model::PartId part, StreamView stream) {
   Buckets& buckets = buckets_of(part);
-  for (const int index : pending_.complete(part)) {
-    if (layout_.segment(index).shared) {
+  for (const SegmentId segment : pending_.complete(part)) {
+    if (layout_.segment(segment).shared) {
       communication_.follow(stream);
-      reduce_segment(index);
-      shared_reduced_[static_cast<std::size_t>(index)] = reduced();
+      reduce_segment(segment);
+      shared_reduced_[segment] = reduced();
     } else {
-      buckets.current().complete.push_back(index);
+      buckets.current().complete.push_back(segment);
     }
   }
   --parts_left_;
@@ -133,7 +134,7 @@ void ShardedGradients::reduce(int part, StreamView stream) {
 void ShardedGradients::flush(Buckets& buckets, StreamView stream) {
   Bucket& bucket = buckets.current();
   communication_.follow(stream);
-  for (const int index : bucket.complete) reduce_segment(index);
+  for (const SegmentId segment : bucket.complete) reduce_segment(segment);
   bucket.emptied = reduced();
   bucket.complete.clear();
   bucket.used = 0;
@@ -145,15 +146,15 @@ Communication::Point ShardedGradients::reduced() const {
   return offloaded_ == nullptr ? communication_.now() : offloaded_->taken();
 }
 
-void ShardedGradients::reduce_segment(int index) {
-  const TensorView whole = whole_[static_cast<std::size_t>(index)];
-  const TensorView shard = own(index);
+void ShardedGradients::reduce_segment(SegmentId segment) {
+  const TensorView whole = whole_[segment];
+  const TensorView shard = own(segment);
   const bool in_reach = !shard.empty() && shard.device() == whole.device();
   if (micro_step_.first() && in_reach) return exchange_.reduce_scatter(whole, shard);
-  if (!in_reach) offloaded_->announce(index);
-  const TensorView sum = own_shard(layout_.segment(index), shards_.rank(), whole);
+  if (!in_reach) offloaded_->announce(segment);
+  const TensorView sum = own_shard(layout_.segment(segment), shards_.rank(), whole);
   exchange_.reduce_scatter(whole, sum);
-  in_reach ? ops::add(sum, shard, communication_.stream()) : offloaded_->take(index, sum);
+  in_reach ? ops::add(sum, shard, communication_.stream()) : offloaded_->take(segment, sum);
 }
 
 }  // namespace dstrain::zero

@@ -34,17 +34,19 @@ class ShardedGradients final : public GradientReducer {
                             const config::StatePrecision& precision);
 
   void begin(engine::MicroStep micro_step) override;
-  std::span<const model::GradientTarget> targets(int part, StreamView stream) override;
-  void reduce(int part, StreamView stream) override;
-  [[nodiscard]] TensorView own(int segment) const override { return shards_.gradients(segment); }
-  [[nodiscard]] TensorView updated(int segment) const override { return own(segment); }
+  std::span<const model::GradientTarget> targets(model::PartId part, StreamView stream) override;
+  void reduce(model::PartId part, StreamView stream) override;
+  [[nodiscard]] TensorView own(SegmentId segment) const override {
+    return shards_.gradients(segment);
+  }
+  [[nodiscard]] TensorView updated(SegmentId segment) const override { return own(segment); }
 
  private:
   struct Bucket {
     TensorView memory;
-    std::int64_t used = 0;         ///< elements
-    std::vector<int> complete;     ///< segments in it that wait to be reduced
-    Communication::Point emptied;  ///< set while it is being reduced
+    std::int64_t used = 0;            ///< elements
+    std::vector<SegmentId> complete;  ///< segments in it that wait to be reduced
+    Communication::Point emptied;     ///< set while it is being reduced
   };
   /// The buckets of units, or of tiles: one is filled after the other.
   struct Buckets {
@@ -53,12 +55,12 @@ class ShardedGradients final : public GradientReducer {
     std::size_t filling = 0;  ///< index of the bucket being filled
     Bucket& current() { return all[filling]; }
   };
-  Buckets& buckets_of(int part) { return layout_.is_tile(part) ? tiles_ : units_; }
+  Buckets& buckets_of(model::PartId part) { return layout_.is_tile(part) ? tiles_ : units_; }
   void cut_buckets();
-  void place(int part, StreamView stream);
+  void place(model::PartId part, StreamView stream);
   TensorView place_in_bucket(Bucket& bucket, std::int64_t numel, StreamView stream);
   [[nodiscard]] Communication::Point reduced() const;
-  void reduce_segment(int index);
+  void reduce_segment(SegmentId segment);
   void flush(Buckets& buckets, StreamView stream);
 
   const FlatLayout& layout_;
@@ -70,8 +72,8 @@ class ShardedGradients final : public GradientReducer {
   Buffer bucket_memory_;
   Buckets units_;
   Buckets tiles_;
-  std::vector<TensorView> whole_;  ///< per segment, while its gradients are being written
-  std::vector<Communication::Point> shared_reduced_;  ///< per segment
+  TypedVector<SegmentId, TensorView> whole_;  ///< while its gradients are being written
+  TypedVector<SegmentId, Communication::Point> shared_reduced_;
   engine::MicroStep micro_step_;
   PendingUses pending_;
   int parts_left_ = 0;

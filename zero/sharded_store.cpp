@@ -118,7 +118,7 @@ void ShardedStore::load(const engine::StateSources& sources, StreamView stream) 
   stream.synchronize();
   communication_.synchronize();
   ShardLoader loader(shards_, communication_, sources);
-  for (int segment = 0; segment < segments(); ++segment) {
+  for (const SegmentId segment : layout_.segments().ids()) {
     loader.load(segment);
     shards_.follow_uploads();
     parameters_.loaded(segment, stream);
@@ -138,22 +138,22 @@ void ShardedStore::copy_saved(engine::SaveTargetOf target_of) {
   zero::copy_saved(shards_, groups_->state_names().size(), target_of);
 }
 
-void ShardedStore::expect(std::span<const int> parts, std::int64_t rounds) {
+void ShardedStore::expect(std::span<const model::PartId> parts, std::int64_t rounds) {
   parameters_.expect(parts, rounds);
 }
 
-std::span<const TensorView> ShardedStore::acquire(int part, StreamView stream) {
-  int& in_use = part_in_use(part);
-  DSTRAIN_CHECK(in_use == nothing, "part {} is still in use", in_use);
+std::span<const TensorView> ShardedStore::acquire(model::PartId part, StreamView stream) {
+  std::optional<model::PartId>& in_use = part_in_use(part);
+  DSTRAIN_CHECK(!in_use, "part {} is still in use", to_int(*in_use));
   in_use = part;
   return parameters_.acquire(part, stream);
 }
 
-void ShardedStore::release(int part, StreamView /*stream*/) {
-  int& in_use = part_in_use(part);
-  DSTRAIN_CHECK(in_use == part, "part {} is in use, not {}", in_use, part);
+void ShardedStore::release(model::PartId part, StreamView /*stream*/) {
+  std::optional<model::PartId>& in_use = part_in_use(part);
+  DSTRAIN_CHECK(in_use == part, "part {} is released but not in use", to_int(part));
   parameters_.release(part);
-  in_use = nothing;
+  in_use.reset();
 }
 
 std::span<const rules::ScalarValues> ShardedStore::begin_step(const optim::StepScalars& scalars) {
@@ -168,16 +168,17 @@ void ShardedStore::begin(engine::MicroStep micro_step) {
   gradients_->begin(micro_step);
 }
 
-std::span<const model::GradientTarget> ShardedStore::gradients(int part, StreamView stream) {
+std::span<const model::GradientTarget> ShardedStore::gradients(model::PartId part,
+                                                               StreamView stream) {
   return gradients_->targets(part, stream);
 }
 
-void ShardedStore::reduce(int part, StreamView stream) {
+void ShardedStore::reduce(model::PartId part, StreamView stream) {
   gradients_->reduce(part, stream);
 }
 
-bool ShardedStore::on_disk(int segment) const {
-  return shards_.plan().segment(segment).optimizer == MemoryTier::nvme;
+bool ShardedStore::on_disk(SegmentId segment) const {
+  return shards_.plan().segments[segment].optimizer == MemoryTier::nvme;
 }
 
 void ShardedStore::gather_totals(TensorView own, TensorView totals, StreamView stream) {
@@ -196,7 +197,7 @@ void ShardedStore::sum_squares(TensorView sum, StreamView stream) {
   }
   const auto add = [&](Device device, const TensorView& target) {
     ops::AddSquaresArgs squares{.values = {}, .sum = target};
-    for (int segment = 0; segment < segments(); ++segment) {
+    for (const SegmentId segment : layout_.segments().ids()) {
       const TensorView gradients = gradients_->own(segment);
       if (gradients.empty() || gradients.device() != device) continue;
       squares.values.push_back(gradients);
@@ -217,7 +218,7 @@ void ShardedStore::sum_squares(TensorView sum, StreamView stream) {
 
 optim::StepTensors ShardedStore::host_tensors() {
   constexpr std::int64_t numel = rules::scalar_numel;
-  return {HostView(scalars_.data(), DType::f32, {std::ssize(scalars_), numel}),
+  return {HostView(std::to_address(scalars_.begin()), DType::f32, {std::ssize(scalars_), numel}),
           ops::view_of(decision_), HostView(&rounding_, DType::i64, {1})};
 }
 
@@ -230,7 +231,7 @@ void ShardedStore::step(const optim::StepTensors& step, StreamView stream) {
   }
   const bool disk_is_done = offloaded_ && offloaded_->end_step(decision_);
   if (sums_) measure(step, stream);
-  for (int segment = 0; segment < segments(); ++segment) {
+  for (const SegmentId segment : layout_.segments().ids()) {
     if (!layout_.segment(segment).trainable) continue;
     if (!disk_is_done || !on_disk(segment)) pass_over(segment, LeaseUse::update, step);
     shards_.follow_uploads();
@@ -246,10 +247,11 @@ std::optional<std::string> ShardedStore::last_not_finite(TensorView sum) {
 
 void ShardedStore::measure(const optim::StepTensors& step, StreamView stream) {
   const auto measure_all = [&](bool of_device) {
-    for (int segment = 0; segment < segments(); ++segment) {
-      const bool there = shards_.plan().segment(segment).optimizer == MemoryTier::device;
+    for (const SegmentId segment : layout_.segments().ids()) {
+      const bool there = shards_.plan().segments[segment].optimizer == MemoryTier::device;
       const Segment& own = layout_.segment(segment);
-      if (there != of_device || !own.trainable || groups_->optimizer(own.group).sums() == 0)
+      if (there != of_device || !own.trainable ||
+          groups_->optimizer(own.parameter_group).sums() == 0)
         continue;
       pass_over(segment, LeaseUse::measure, step);
     }
@@ -261,38 +263,39 @@ void ShardedStore::measure(const optim::StepTensors& step, StreamView stream) {
   sums_->add_up(stream);
 }
 
-void ShardedStore::pass_over(int segment, LeaseUse pass, const optim::StepTensors& step) {
-  const SegmentShare& share = shards_.plan().segment(segment);
+void ShardedStore::pass_over(SegmentId segment, LeaseUse pass, const optim::StepTensors& step) {
+  const SegmentShare& share = shards_.plan().segments[segment];
   RankShards::ParameterLease parameters = [&] {
     const Recording waiting(on_disk(segment) ? timeline_ : nullptr, Lane::compute, Activity::wait);
     return shards_.lend(segment, pass);
   }();
-  for (int group = share.first_group; group < share.end_group; ++group) {
-    pass_over_sub_group(group, parameters, pass, step);
+  for (const SubGroupId sub_group : share.sub_groups) {
+    pass_over_sub_group(sub_group, parameters, pass, step);
   }
   parameters.give_back();
 }
 
-void ShardedStore::pass_over_sub_group(int index,
+void ShardedStore::pass_over_sub_group(SubGroupId id,
                                        const RankShards::ParameterLease& parameters,
                                        LeaseUse pass,
                                        const optim::StepTensors& step) {
-  const SubGroup& group = shards_.plan().group(index);
-  profile::Timeline* const waits = on_disk(group.segment) ? timeline_ : nullptr;
+  const SubGroup& sub_group = shards_.plan().sub_groups[id];
+  profile::Timeline* const waits = on_disk(sub_group.segment) ? timeline_ : nullptr;
   RankShards::SubGroupLease lease = [&] {
     const Recording waiting(waits, Lane::compute, Activity::wait);
-    return shards_.lend(index, parameters);
+    return shards_.lend(id, parameters);
   }();
-  if (group.tier != MemoryTier::nvme) {
-    lease.gradients = gradients_->updated(group.segment).part(group.offset, {group.numel});
+  if (sub_group.tier != MemoryTier::nvme) {
+    lease.gradients =
+        gradients_->updated(sub_group.segment).part(sub_group.offset, {sub_group.numel});
   }
   {
     const Recording recording(timeline_, lease.stream, Lane::compute, Activity::update,
-                              group.segment);
+                              to_int(sub_group.segment));
     const bool here = lease.stream.device() == step.decision.device();
     const optim::StepTensors own = here ? step : host_tensors();
-    pass == LeaseUse::measure ? updates_->measure(index, lease, own)
-                              : updates_->update(index, lease, own);
+    pass == LeaseUse::measure ? updates_->measure(id, lease, own)
+                              : updates_->update(id, lease, own);
   }
   const Recording waiting(waits, Lane::compute, Activity::wait);
   lease.give_back();

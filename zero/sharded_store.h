@@ -1,7 +1,7 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -68,13 +68,13 @@ class ShardedStore final : public engine::ParameterStore {
   [[nodiscard]] std::vector<engine::SavedState> saved_states() const override;
   [[nodiscard]] std::vector<engine::ParameterSlice> saved_slices(int rank) const override;
   void copy_saved(engine::SaveTargetOf target_of) override;
-  void expect(std::span<const int> parts, std::int64_t rounds) override;
-  std::span<const TensorView> acquire(int part, StreamView stream) override;
-  void release(int part, StreamView stream) override;
+  void expect(std::span<const model::PartId> parts, std::int64_t rounds) override;
+  std::span<const TensorView> acquire(model::PartId part, StreamView stream) override;
+  void release(model::PartId part, StreamView stream) override;
   std::span<const rules::ScalarValues> begin_step(const optim::StepScalars& scalars) override;
   void begin(engine::MicroStep micro_step) override;
-  std::span<const model::GradientTarget> gradients(int part, StreamView stream) override;
-  void reduce(int part, StreamView stream) override;
+  std::span<const model::GradientTarget> gradients(model::PartId part, StreamView stream) override;
+  void reduce(model::PartId part, StreamView stream) override;
   void gather_totals(TensorView own, TensorView totals, StreamView stream) override;
   void step(const optim::StepTensors& step, StreamView stream) override;
   std::optional<std::string> last_not_finite(TensorView sum) override;
@@ -82,15 +82,16 @@ class ShardedStore final : public engine::ParameterStore {
  private:
   void sum_squares(TensorView sum, StreamView stream);
   void measure(const optim::StepTensors& step, StreamView stream);
-  void pass_over(int segment, LeaseUse pass, const optim::StepTensors& step);
-  void pass_over_sub_group(int group,
+  void pass_over(SegmentId segment, LeaseUse pass, const optim::StepTensors& step);
+  void pass_over_sub_group(SubGroupId id,
                            const RankShards::ParameterLease& parameters,
                            LeaseUse pass,
                            const optim::StepTensors& step);
   [[nodiscard]] optim::StepTensors host_tensors();
-  [[nodiscard]] int segments() const { return static_cast<int>(layout_.segments().size()); }
-  [[nodiscard]] bool on_disk(int segment) const;
-  int& part_in_use(int part) { return parts_in_use_.at(layout_.is_tile(part) ? 1 : 0); }
+  [[nodiscard]] bool on_disk(SegmentId segment) const;
+  std::optional<model::PartId>& part_in_use(model::PartId part) {
+    return layout_.is_tile(part) ? tile_in_use_ : unit_in_use_;
+  }
 
   const FlatLayout& layout_;
   const optim::ParameterGroups* groups_;
@@ -103,13 +104,13 @@ class ShardedStore final : public engine::ParameterStore {
   std::unique_ptr<SubGroupUpdates> updates_;       ///< null: nothing is updated
   std::unique_ptr<OffloadedGradients> offloaded_;  ///< null: it has nothing to do
   std::unique_ptr<GradientReducer> gradients_;
-  std::vector<rules::ScalarValues> scalars_;  ///< of the step, by parameter group
+  TypedVector<optim::ParameterGroupId, rules::ScalarValues> scalars_;  ///< of the step
   // What crosses between the host and a device when updates are the host's.
   ops::StepDecision decision_;
   std::int64_t rounding_ = 0;
   ExactSum squares_;
-  static constexpr int nothing = -1;
-  std::array<int, 2> parts_in_use_{nothing, nothing};  ///< a unit's, and a tile
+  std::optional<model::PartId> unit_in_use_;  ///< without its tiles
+  std::optional<model::PartId> tile_in_use_;
 };
 
 }  // namespace dstrain::zero

@@ -18,7 +18,7 @@ struct RecordContents {
 /// then the states, each part in whole pieces of the file.
 class StateRecord {
  public:
-  explicit StateRecord(const SubGroup& group);
+  explicit StateRecord(const SubGroup& sub_group);
   [[nodiscard]] Bytes bytes() const { return end_; }
   [[nodiscard]] Bytes gradient_bytes() const { return middle_; }
   /// In bytes of the record.
@@ -27,7 +27,7 @@ class StateRecord {
   void cut_states(std::span<std::byte> record, std::vector<TensorView>& states) const;
 
  private:
-  SubGroup group_;
+  SubGroup sub_group_;
   Bytes middle_;  ///< where the states begin
   Bytes end_;
 };

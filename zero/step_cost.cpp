@@ -118,10 +118,10 @@ StepWork step_work(const FlatLayout& layout, const StepWorkInput& input) {
   constexpr double checkpointed = 4.0 / 3;  // forward, forward again and backward, which is two
   StepWork work{.flops = input.flops * static_cast<double>(input.micro_steps) *
                          (input.checkpointing ? checkpointed : 1)};
-  const std::vector<MemoryTier> optimizer = optimizer_tiers(layout, input.store.offload);
-  const std::vector<MemoryTier> parameters = parameter_tiers(layout, input.store.offload);
-  for (std::size_t i = 0; i < optimizer.size(); ++i) {
-    SegmentWork(layout, input, layout.segments()[i], optimizer[i], parameters[i]).add_to(work);
+  const auto optimizer = optimizer_tiers(layout, input.store.offload);
+  const auto parameters = parameter_tiers(layout, input.store.offload);
+  for (const SegmentId id : layout.segments().ids()) {
+    SegmentWork(layout, input, layout.segment(id), optimizer[id], parameters[id]).add_to(work);
   }
   return work;
 }

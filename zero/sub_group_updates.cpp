@@ -13,18 +13,18 @@ namespace {
 constexpr std::int64_t chunk_numel = 262'144;
 
 /// How many arrays of a sub-group are kept in 16 bits.
-std::int64_t halves(const SubGroup& group) {
-  const config::StatePrecision& precision = group.precision;
-  return (is_half(precision.optimizer_states) ? group.states : 0) +
+std::int64_t halves(const SubGroup& sub_group) {
+  const config::StatePrecision& precision = sub_group.precision;
+  return (is_half(precision.optimizer_states) ? sub_group.states : 0) +
          (is_half(precision.masters) ? 1 : 0) + (is_half(precision.gradients) ? 1 : 0);
 }
 
-std::vector<optim::ParameterSpan> spans_of(const SubGroup& group,
+std::vector<optim::ParameterSpan> spans_of(const SubGroup& sub_group,
                                            const SubGroupUpdates::Inputs& inputs,
                                            const std::vector<std::string>& names) {
-  std::vector<optim::ParameterSpan> spans = parameter_spans(inputs.shards, group, names);
+  std::vector<optim::ParameterSpan> spans = parameter_spans(inputs.shards, sub_group, names);
   for (optim::ParameterSpan& span : spans) {
-    if (inputs.sums != nullptr) span.sums = inputs.sums->of(span.parameter, group);
+    if (inputs.sums != nullptr) span.sums = inputs.sums->of(span.parameter_number, sub_group);
   }
   return spans;
 }
@@ -33,9 +33,9 @@ std::vector<optim::ParameterSpan> spans_of(const SubGroup& group,
 
 Bytes SubGroupUpdates::bytes(const ShardPlan& plan, bool by_host) {
   Bytes most = 0;
-  for (const SubGroup& group : plan.groups) {
-    if (group.states == 0 || (group.tier != MemoryTier::device) != by_host) continue;
-    most = std::max(most, halves(group) * std::min(chunk_numel, group.numel));
+  for (const SubGroup& sub_group : plan.sub_groups) {
+    if (sub_group.states == 0 || (sub_group.tier != MemoryTier::device) != by_host) continue;
+    most = std::max(most, halves(sub_group) * std::min(chunk_numel, sub_group.numel));
   }
   return most * size_of(DType::f32);
 }
@@ -46,14 +46,15 @@ SubGroupUpdates::SubGroupUpdates(const Inputs& inputs, StreamView stream)
       device_(bytes(inputs.shards.plan(), false), inputs.device, stream),
       host_(bytes(inputs.shards.plan(), true), inputs.host, stream) {
   const std::vector<std::string> names = parameter_names(shards_.layout());
-  for (const SubGroup& group : shards_.plan().groups) {
-    const bool needed = group.states > 0 && (inputs.sums != nullptr || halves(group) > 0);
-    spans_.push_back(needed ? spans_of(group, inputs, names) : std::vector<optim::ParameterSpan>());
+  for (const SubGroup& sub_group : shards_.plan().sub_groups) {
+    const bool needed = sub_group.states > 0 && (inputs.sums != nullptr || halves(sub_group) > 0);
+    spans_.push_back(needed ? spans_of(sub_group, inputs, names)
+                            : std::vector<optim::ParameterSpan>());
   }
 }
 
-int SubGroupUpdates::parameter_group(int group) const {
-  return shards_.layout().segment(shards_.plan().group(group).segment).group;
+optim::ParameterGroupId SubGroupUpdates::parameter_group(SubGroupId sub_group) const {
+  return shards_.layout().segment(shards_.plan().sub_groups[sub_group].segment).parameter_group;
 }
 
 /// Some elements of a sub-group as optimizers see them.
@@ -109,7 +110,7 @@ class SubGroupUpdates::Chunk {
     if (!is_half(kept.dtype())) return;
     const auto tensors = static_cast<std::uint32_t>(states_.size() + 1);
     for (const optim::ParameterSpan& span : spans_) {
-      const auto parameter = static_cast<std::uint32_t>(span.parameter);
+      const auto parameter = static_cast<std::uint32_t>(span.parameter_number);
       ops::round_stochastic({.source = values.part(span.offset, {span.numel}),
                              .target = of(kept).part(span.offset, {span.numel}),
                              .key = step.rounding,
@@ -131,39 +132,39 @@ class SubGroupUpdates::Chunk {
 };
 
 template <class Pass>
-void SubGroupUpdates::for_chunks(int index,
+void SubGroupUpdates::for_chunks(SubGroupId id,
                                  const RankShards::SubGroupLease& lease,
                                  const Pass& pass) const {
-  const SubGroup& group = shards_.plan().group(index);
-  const Buffer& workspace = group.tier == MemoryTier::device ? device_ : host_;
-  const std::int64_t most = halves(group) > 0 ? chunk_numel : group.numel;
-  for (std::int64_t begin = 0; begin < group.numel; begin += most) {
-    pass(Chunk(lease, begin, std::min(most, group.numel - begin), workspace.block(),
-               spans_[static_cast<std::size_t>(index)]));
+  const SubGroup& sub_group = shards_.plan().sub_groups[id];
+  const Buffer& workspace = sub_group.tier == MemoryTier::device ? device_ : host_;
+  const std::int64_t most = halves(sub_group) > 0 ? chunk_numel : sub_group.numel;
+  for (std::int64_t begin = 0; begin < sub_group.numel; begin += most) {
+    pass(Chunk(lease, begin, std::min(most, sub_group.numel - begin), workspace.block(),
+               spans_[id]));
   }
 }
 
-void SubGroupUpdates::measure(int group,
+void SubGroupUpdates::measure(SubGroupId sub_group,
                               const RankShards::SubGroupLease& lease,
                               const optim::StepTensors& step) const {
-  const int own = parameter_group(group);
-  for_chunks(group, lease, [&](const Chunk& chunk) {
-    groups_.optimizer(own).measure(chunk.shard(), step.of(own), lease.stream);
+  const optim::ParameterGroupId group = parameter_group(sub_group);
+  for_chunks(sub_group, lease, [&](const Chunk& chunk) {
+    groups_.optimizer(group).measure(chunk.shard(), tensors_of(step, group), lease.stream);
     chunk.round_states(step);
   });
 }
 
-void SubGroupUpdates::update(int group,
+void SubGroupUpdates::update(SubGroupId sub_group,
                              const RankShards::SubGroupLease& lease,
                              const optim::StepTensors& step) const {
-  const int own = parameter_group(group);
+  const optim::ParameterGroupId group = parameter_group(sub_group);
   // In the same pass where both lie in one memory.
   const bool rounded = lease.exact.dtype() == DType::f32 && is_half(lease.parameters.dtype()) &&
                        lease.parameters.device() == lease.exact.device();
-  for_chunks(group, lease, [&](const Chunk& chunk) {
+  for_chunks(sub_group, lease, [&](const Chunk& chunk) {
     optim::OptimizerShard shard = chunk.shard();
     if (rounded) shard.working = chunk.of(lease.parameters);
-    groups_.optimizer(own).step(shard, step.of(own), lease.stream);
+    groups_.optimizer(group).step(shard, tensors_of(step, group), lease.stream);
     chunk.round_states(step);
     chunk.round_parameters(step);
   });

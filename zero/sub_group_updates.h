@@ -28,11 +28,11 @@ class SubGroupUpdates {
 
   /// The first pass of a step over a sub-group, of optimizers that take sums. `step`: of all
   /// parameter groups.
-  void measure(int group,
+  void measure(SubGroupId sub_group,
                const RankShards::SubGroupLease& lease,
                const optim::StepTensors& step) const;
   /// Updates a sub-group from its gradients, its parameters as units see them included.
-  void update(int group,
+  void update(SubGroupId sub_group,
               const RankShards::SubGroupLease& lease,
               const optim::StepTensors& step) const;
 
@@ -40,12 +40,14 @@ class SubGroupUpdates {
   class Chunk;
   /// Calls `pass(chunk)` for one chunk after the other.
   template <class Pass>
-  void for_chunks(int group, const RankShards::SubGroupLease& lease, const Pass& pass) const;
-  [[nodiscard]] int parameter_group(int group) const;
+  void for_chunks(SubGroupId sub_group,
+                  const RankShards::SubGroupLease& lease,
+                  const Pass& pass) const;
+  [[nodiscard]] optim::ParameterGroupId parameter_group(SubGroupId sub_group) const;
 
   const RankShards& shards_;
   const optim::ParameterGroups& groups_;
-  std::vector<std::vector<optim::ParameterSpan>> spans_;  ///< per sub-group, where they are needed
+  TypedVector<SubGroupId, std::vector<optim::ParameterSpan>> spans_;  ///< where they are needed
   Buffer device_;
   Buffer host_;
 };

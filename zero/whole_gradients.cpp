@@ -56,53 +56,54 @@ void WholeGradients::begin(engine::MicroStep micro_step) {
   if (micro_step.first() || staging_) targets_.reset();
 }
 
-std::span<const model::GradientTarget> WholeGradients::targets(int part, StreamView stream) {
+std::span<const model::GradientTarget> WholeGradients::targets(model::PartId part,
+                                                               StreamView stream) {
   if (staging_) {
     staging_->place(part, stream);
     return targets_.of(part, staging_->segments());
   }
   if (micro_step_.first()) {
-    for (const int index : layout_.part_segments(part)) {
-      const TensorView& whole = segments_[static_cast<std::size_t>(index)];
-      if (!whole.empty()) zero_padding(layout_, layout_.segment(index), whole, stream);
+    for (const SegmentId segment : layout_.part_segments(part)) {
+      const TensorView& whole = segments_[segment];
+      if (!whole.empty()) zero_padding(layout_, layout_.segment(segment), whole, stream);
     }
   }
   return targets_.of(part, segments_);
 }
 
-void WholeGradients::reduce(int part, StreamView stream) {
-  const std::span<const int> complete = pending_.complete(part);
+void WholeGradients::reduce(model::PartId part, StreamView stream) {
+  const std::span<const SegmentId> complete = pending_.complete(part);
   if (staging_) keep(complete, stream);
   if (!micro_step_.last()) return;
   communication_.follow(stream);
-  for (const int index : complete) reduce_segment(index);
+  for (const SegmentId segment : complete) reduce_segment(segment);
 }
 
-void WholeGradients::keep(std::span<const int> complete, StreamView stream) {
-  for (const int index : complete) {
-    const TensorView& kept = segments_[static_cast<std::size_t>(index)];
-    staging_->keep(index, kept, micro_step_.first(), stream);
+void WholeGradients::keep(std::span<const SegmentId> complete, StreamView stream) {
+  for (const SegmentId segment : complete) {
+    const TensorView& kept = segments_[segment];
+    staging_->keep(segment, kept, micro_step_.first(), stream);
   }
 }
 
-void WholeGradients::reduce_segment(int index) {
-  const TensorView whole = segments_[static_cast<std::size_t>(index)];
+void WholeGradients::reduce_segment(SegmentId segment) {
+  const TensorView whole = segments_[segment];
   if (result_ == Result::whole) return exchange_.all_reduce(whole);
-  const TensorView shard = own(index);
+  const TensorView shard = own(segment);
   if (shard.device() == whole.device()) return exchange_.reduce_scatter(whole, shard);
-  const TensorView sum = own_shard(layout_.segment(index), shards_.rank(), whole);
+  const TensorView sum = own_shard(layout_.segment(segment), shards_.rank(), whole);
   exchange_.reduce_scatter(whole, sum);
-  offloaded_->take(index, sum);
+  offloaded_->take(segment, sum);
 }
 
-TensorView WholeGradients::own(int segment) const {
+TensorView WholeGradients::own(SegmentId segment) const {
   if (const TensorView elsewhere = shards_.gradients(segment); !elsewhere.empty()) return elsewhere;
-  const TensorView& whole = segments_[static_cast<std::size_t>(segment)];
+  const TensorView& whole = segments_[segment];
   return whole.empty() ? whole : own_shard(layout_.segment(segment), shards_.rank(), whole);
 }
 
-TensorView WholeGradients::updated(int segment) const {
-  return result_ == Result::whole ? segments_[static_cast<std::size_t>(segment)] : own(segment);
+TensorView WholeGradients::updated(SegmentId segment) const {
+  return result_ == Result::whole ? segments_[segment] : own(segment);
 }
 
 }  // namespace dstrain::zero

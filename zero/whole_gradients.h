@@ -33,14 +33,14 @@ class WholeGradients final : public GradientReducer {
   static Bytes buffer_bytes(const FlatLayout& layout, const config::StatePrecision& precision);
 
   void begin(engine::MicroStep micro_step) override;
-  std::span<const model::GradientTarget> targets(int part, StreamView stream) override;
-  void reduce(int part, StreamView stream) override;
-  [[nodiscard]] TensorView own(int segment) const override;
-  [[nodiscard]] TensorView updated(int segment) const override;
+  std::span<const model::GradientTarget> targets(model::PartId part, StreamView stream) override;
+  void reduce(model::PartId part, StreamView stream) override;
+  [[nodiscard]] TensorView own(SegmentId segment) const override;
+  [[nodiscard]] TensorView updated(SegmentId segment) const override;
 
  private:
-  void keep(std::span<const int> complete, StreamView stream);
-  void reduce_segment(int segment);
+  void keep(std::span<const SegmentId> complete, StreamView stream);
+  void reduce_segment(SegmentId segment);
 
   const FlatLayout& layout_;
   const RankShards& shards_;
@@ -50,7 +50,7 @@ class WholeGradients final : public GradientReducer {
   OffloadedGradients* offloaded_;
   Buffer memory_;
   std::optional<GradientStaging> staging_;  ///< none where they are kept in f32
-  std::vector<TensorView> segments_;
+  TypedVector<SegmentId, TensorView> segments_;
   engine::MicroStep micro_step_;
   PendingUses pending_;
   GradientTargets targets_;

@@ -16,21 +16,20 @@ std::int64_t rounding_key(std::uint64_t seed, std::int64_t update) {
   return static_cast<std::int64_t>((std::uint64_t{words[1]} << 32U) | words[0]);
 }
 
-/// Per unit, the index of its own part.
-std::vector<int> first_parts(const model::Model& model) {
-  std::vector<int> first;
-  int index = 0;
-  for (const model::Part& part : model.parts()) {
-    if (!part.is_tile()) first.push_back(index);
-    ++index;
+/// Per unit, the part without its tiles.
+std::vector<model::PartId> own_parts(const model::Model& model) {
+  std::vector<model::PartId> own;
+  const auto parts = model.parts();
+  for (const model::PartId part : parts.ids()) {
+    if (!parts[part].is_tile()) own.push_back(part);
   }
-  return first;
+  return own;
 }
 
 /// The tiles of a unit, which are the parts after `own`.
 class StoredTiles final : public model::TileLender {
  public:
-  StoredTiles(const Engine::Inputs& inputs, int own, StreamView stream)
+  StoredTiles(const Engine::Inputs& inputs, model::PartId own, StreamView stream)
       : store_(inputs.store), timeline_(inputs.timeline), own_(own), stream_(stream) {}
   TensorView acquire(std::size_t tile) override {
     const profile::Recording waiting = wait();
@@ -51,11 +50,13 @@ class StoredTiles final : public model::TileLender {
   [[nodiscard]] profile::Recording wait() const {
     return {timeline_, stream_, profile::Lane::compute, profile::Activity::wait};
   }
-  [[nodiscard]] int part_of(std::size_t tile) const { return own_ + 1 + static_cast<int>(tile); }
+  [[nodiscard]] model::PartId part_of(std::size_t tile) const {
+    return next_id(own_, 1 + static_cast<int>(tile));
+  }
 
   ParameterStore& store_;
   profile::Timeline* timeline_;
-  int own_;
+  model::PartId own_;
   StreamView stream_;
 };
 
@@ -113,7 +114,7 @@ Engine::Engine(Inputs inputs, Options options, Streams streams)
       host_memory_(
           frame_bytes(inputs.model, options).host, inputs.host_activations, streams.compute),
       inference_(inputs.model, {inference_shape_, FrameMode::inference}, {memory_.block()}),
-      first_part_(first_parts(inputs.model)),
+      own_part_(own_parts(inputs.model)),
       inference_parts_(parts_of(inference_)) {
   if (options.mode == FrameMode::inference) return;
   training_.emplace(inputs.model, Frame::Options{options.shape, options.mode},
@@ -124,18 +125,18 @@ Engine::Engine(Inputs inputs, Options options, Streams streams)
   }
 }
 
-std::vector<int> Engine::parts_of(const Frame& frame) const {
-  std::vector<int> parts;
+std::vector<model::PartId> Engine::parts_of(const Frame& frame) const {
+  std::vector<model::PartId> parts;
   for (const FrameCall& call : frame.calls()) {
     const auto unit = static_cast<std::size_t>(call.unit);
-    const int own = first_part_[unit];
+    const model::PartId own = own_part_[unit];
     const auto tiles = static_cast<int>(inputs_.model.units[unit]->spec().tiles.size());
     parts.push_back(own);
     if (call.pass == Pass::forward || call.recompute) {
-      for (int tile = 1; tile <= tiles; ++tile) parts.push_back(own + tile);
+      for (int tile = 1; tile <= tiles; ++tile) parts.push_back(next_id(own, tile));
     }
     if (call.pass == Pass::backward) {
-      for (int tile = tiles; tile > 0; --tile) parts.push_back(own + tile);
+      for (int tile = tiles; tile > 0; --tile) parts.push_back(next_id(own, tile));
     }
   }
   return parts;
@@ -160,7 +161,7 @@ model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context)
 
 void Engine::run_call(const FrameCall& call, const Context& context) {
   const model::Unit& unit = *inputs_.model.units[static_cast<std::size_t>(call.unit)];
-  const int part = first_part_[static_cast<std::size_t>(call.unit)];
+  const model::PartId part = own_part_[static_cast<std::size_t>(call.unit)];
   const StreamView stream = streams_.compute;
   StoredTiles tiles(inputs_, part, stream);
   model::UnitCall arguments = unit_call(call, context);

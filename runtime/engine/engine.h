@@ -89,7 +89,7 @@ class Engine {
   void run(const Frame& frame, const Context& context);
   void run_call(const FrameCall& call, const Context& context);
   [[nodiscard]] model::UnitCall unit_call(const FrameCall& call, const Context& context) const;
-  [[nodiscard]] std::vector<int> parts_of(const Frame& frame) const;
+  [[nodiscard]] std::vector<model::PartId> parts_of(const Frame& frame) const;
 
   Inputs inputs_;
   Options options_;
@@ -100,9 +100,9 @@ class Engine {
   HostBuffer host_memory_;
   Frame inference_;
   std::optional<Frame> training_;
-  std::vector<int> first_part_;       ///< per unit: its own
-  std::vector<int> inference_parts_;  ///< in the order in which they are acquired
-  std::vector<int> training_parts_;
+  std::vector<model::PartId> own_part_;         ///< per unit: the part without its tiles
+  std::vector<model::PartId> inference_parts_;  ///< in the order in which they are acquired
+  std::vector<model::PartId> training_parts_;
   std::optional<FrameCopies> copies_;  ///< of the training frame; uses the memory: goes first
 };
 

@@ -76,10 +76,11 @@ std::exception_ptr save_model(const model::Model& model,
                               StreamView stream) {
   std::optional<Output> output;
   if (directory != nullptr) output.emplace(model, *directory);
-  int index = 0;
-  for (const model::Part& part : model.parts()) {
+  const auto parts = model.parts();
+  for (const model::PartId id : parts.ids()) {
+    const model::Part& part = parts[id];
     const model::UnitSpec& unit = model.units[static_cast<std::size_t>(part.unit)]->spec();
-    const std::span<const TensorView> views = store.acquire(index, stream);
+    const std::span<const TensorView> views = store.acquire(id, stream);
     if (output && part.is_tile()) {
       const auto tile = static_cast<std::size_t>(part.tile);
       output->write(unit.parameters[unit.tiles[tile].parameter], views.front(), stream);
@@ -87,7 +88,7 @@ std::exception_ptr save_model(const model::Model& model,
     for (std::size_t i = 0; output && !part.is_tile() && i < unit.parameters.size(); ++i) {
       if (!views[i].empty()) output->write(unit.parameters[i], views[i], stream);
     }
-    store.release(index++, stream);
+    store.release(id, stream);
   }
   return output ? output->finish() : nullptr;
 }

@@ -6,8 +6,8 @@
 
 #include "runtime/base/function_ref.h"
 #include "runtime/device/stream.h"
+#include "runtime/model/model.h"
 #include "runtime/model/parameter_source.h"
-#include "runtime/model/unit.h"
 #include "runtime/optim/optimizer.h"
 
 namespace dstrain::engine {
@@ -81,13 +81,13 @@ class ParameterStore {
   /// Which parts will be acquired next: `parts` in order, `rounds` times over. Lets the store fetch
   /// ahead; replaces what was expected before, as does an acquire() of another part. The same on
   /// every rank. `parts` must stay until then.
-  virtual void expect(std::span<const int> parts, std::int64_t rounds) = 0;
+  virtual void expect(std::span<const model::PartId> parts, std::int64_t rounds) = 0;
 
   /// The whole parameters that `part` uses, owned then borrowed (empty views of those in tiles), in
   /// the model's dtype and the shapes of their specs, or the tile; valid until release(). The
   /// addresses of a part are the same each time.
-  virtual std::span<const TensorView> acquire(int part, StreamView stream) = 0;
-  virtual void release(int part, StreamView stream) = 0;
+  virtual std::span<const TensorView> acquire(model::PartId part, StreamView stream) = 0;
+  virtual void release(model::PartId part, StreamView stream) = 0;
 
   /// Called before the micro steps of a step. Returns what step() is to find on the device, by
   /// parameter group; lets the store update before that what it need not keep until then.
@@ -96,10 +96,11 @@ class ParameterStore {
   virtual void begin(MicroStep micro_step) = 0;
   /// Where the backward of `part` puts its parameter gradients, owned then borrowed; empty targets
   /// for those that are frozen.
-  virtual std::span<const model::GradientTarget> gradients(int part, StreamView stream) = 0;
+  virtual std::span<const model::GradientTarget> gradients(model::PartId part,
+                                                           StreamView stream) = 0;
   /// The backward of `part` is done. What is complete by now may be summed over the ranks and, in
   /// the last micro step, get new values: it is not acquired again before step().
-  virtual void reduce(int part, StreamView stream) = 0;
+  virtual void reduce(model::PartId part, StreamView stream) = 0;
 
   /// After the last micro step: adds the squares of the gradients that this rank answers for to its
   /// `own` total (over all ranks, each element counts once), (ops::step_total_numel) i64, and puts

@@ -119,10 +119,9 @@ void StepBlock::fill(std::span<const MicroBatch> batches,
   stage(HostView(&count, DType::f64, {1}), staged_.label_count);
   stage(HostView(&scale, DType::f64, {1}), staged_.loss_scale);
   stage(HostView(&rounding, DType::i64, {1}), staged_.rounding);
-  for (std::size_t group = 0; group < numbers.scalars.size(); ++group) {
-    rules::ScalarValues scalars = numbers.scalars[group];
-    stage(HostView(scalars, {1, std::ssize(scalars)}),
-          staged_.scalars.rows(static_cast<std::int64_t>(group), 1));
+  std::int64_t group = 0;
+  for (rules::ScalarValues scalars : numbers.scalars) {
+    stage(HostView(scalars, {1, std::ssize(scalars)}), staged_.scalars.rows(group++, 1));
   }
   if (apart_) {
     ops::convert(staged_.block, inputs_.block, stream);

@@ -16,8 +16,8 @@ std::int64_t Model::parameter_count() const {
   return count;
 }
 
-std::vector<Part> Model::parts() const {
-  std::vector<Part> parts;
+TypedVector<PartId, Part> Model::parts() const {
+  TypedVector<PartId, Part> parts;
   for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
     parts.push_back({unit});
     const auto tiles = static_cast<int>(units[static_cast<std::size_t>(unit)]->spec().tiles.size());

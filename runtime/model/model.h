@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/base/label.h"
+#include "runtime/base/typed_index.h"
 #include "runtime/model/hf_companions.h"
 #include "runtime/model/hf_names.h"
 #include "runtime/model/unit.h"
@@ -18,6 +19,9 @@ struct Part {
   int tile = no_tile;  ///< index into UnitSpec::tiles
   [[nodiscard]] bool is_tile() const { return tile != no_tile; }
 };
+
+/// Index into Model::parts().
+enum class PartId : int {};
 
 /// Attention of all layers of a kind.
 struct AttentionWidth {
@@ -50,7 +54,7 @@ struct Model {
   [[nodiscard]] std::vector<ParameterSpec> parameters() const;
   [[nodiscard]] std::int64_t parameter_count() const;
   /// Unit by unit: the unit's own part, then its tiles in order.
-  [[nodiscard]] std::vector<Part> parts() const;
+  [[nodiscard]] TypedVector<PartId, Part> parts() const;
   /// FLOP of forward and backward over a batch, as llm.c counts: 6 for each parameter and row of
   /// its unit's axis, and for attention of T queries to S keys 12 T S A with A =
   /// AttentionWidth::width, half of that if causal.

@@ -21,19 +21,15 @@ struct StepTensors {
   TensorView scalars;  ///< f32: rules::ScalarValues (16), or those of each parameter group (G, 16)
   TensorView decision{};  ///< (StepDecision::numel) f64; empty: taken, with gradients as they are
   TensorView rounding{};  ///< (1) i64: what stochastic rounding draws from
-  /// Those of one of the groups.
-  [[nodiscard]] StepTensors of(int group) const {
-    return {scalars.rows(group, 1).reshaped({rules::scalar_numel}), decision, rounding};
-  }
 };
 
 /// Where in a flat run one parameter lies, or what of it is there.
 struct ParameterSpan {
   std::int64_t offset = 0;  ///< a multiple of 64
   std::int64_t numel = 0;
-  int parameter = 0;       ///< its number among those of the model
-  std::int64_t begin = 0;  ///< index of the first element in it
-  TensorView sums{};       ///< (Optimizer::sums(), ops::norm_sum_numel) i64: of the whole parameter
+  int parameter_number = 0;  ///< counted in the order of the parameters' names
+  std::int64_t begin = 0;    ///< index of the first element in it
+  TensorView sums{};  ///< (Optimizer::sums(), ops::norm_sum_numel) i64: of the whole parameter
 };
 
 /// A flat run of parameters that this rank updates, f32, with what belongs to it, element by

@@ -11,7 +11,7 @@ bool takes_rest(const ParameterGroup& group) {
   return group.names.empty();
 }
 
-void check_names(const std::vector<ParameterGroup>& groups) {
+void check_names(std::span<const ParameterGroup> groups) {
   DSTRAIN_CHECK(std::ranges::count_if(groups, takes_rest) <= 1, "two groups take what is left");
   std::vector<std::string> named;
   for (const ParameterGroup& group : groups) {
@@ -36,19 +36,20 @@ ParameterGroups::ParameterGroups(std::vector<ParameterGroup> groups) : groups_(s
 ParameterGroups::ParameterGroups(const rules::Settings& rule)
     : ParameterGroups(std::vector{ParameterGroup{.optimizer = Optimizer(rule)}}) {}
 
-int ParameterGroups::group_of(const std::string& parameter) const {
-  const auto names_it = [&parameter](const ParameterGroup& group) {
-    return std::ranges::find(group.names, parameter) != group.names.end();
-  };
-  auto found = std::ranges::find_if(groups_, names_it);
-  if (found == groups_.end()) found = std::ranges::find_if(groups_, takes_rest);
-  DSTRAIN_CHECK(found != groups_.end(), "{} is in no group", parameter);
-  return static_cast<int>(found - groups_.begin());
+ParameterGroupId ParameterGroups::group_of(const std::string& parameter) const {
+  std::optional<ParameterGroupId> rest;
+  for (const ParameterGroupId id : groups_.ids()) {
+    const std::vector<std::string>& names = groups_[id].names;
+    if (std::ranges::find(names, parameter) != names.end()) return id;
+    if (names.empty()) rest = id;
+  }
+  DSTRAIN_CHECK(rest, "{} is in no group", parameter);
+  return *rest;
 }
 
-const Optimizer& ParameterGroups::optimizer(int group) const {
-  DSTRAIN_CHECK(trains(group), "group {} is frozen", group);
-  return *at(group).optimizer;
+const Optimizer& ParameterGroups::optimizer(ParameterGroupId group) const {
+  DSTRAIN_CHECK(trains(group), "group {} is frozen", to_int(group));
+  return *groups_[group].optimizer;
 }
 
 std::span<const std::string_view> ParameterGroups::state_names() const {
@@ -66,14 +67,20 @@ std::int64_t ParameterGroups::sums() const {
   return most;
 }
 
-std::vector<rules::ScalarValues> ParameterGroups::scalars(const rules::Step& step) const {
-  std::vector<rules::ScalarValues> scalars;
+TypedVector<ParameterGroupId, rules::ScalarValues> ParameterGroups::scalars(
+    const rules::Step& step) const {
+  TypedVector<ParameterGroupId, rules::ScalarValues> scalars;
   for (const ParameterGroup& group : groups_) {
     rules::Step own = step;
     own.learning_rate *= group.rate_factor;
     scalars.push_back(group.optimizer ? group.optimizer->scalars(own) : rules::ScalarValues{});
   }
   return scalars;
+}
+
+StepTensors tensors_of(const StepTensors& step, ParameterGroupId group) {
+  return {step.scalars.rows(to_int(group), 1).reshaped({rules::scalar_numel}), step.decision,
+          step.rounding};
 }
 
 ParameterGroups make_parameter_groups(const config::OptimizerSettings& settings,

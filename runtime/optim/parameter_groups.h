@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/typed_index.h"
 #include "runtime/config/optimizer_settings.h"
 #include "runtime/optim/optimizer.h"
 
@@ -15,6 +16,9 @@ struct ParameterGroup {
   std::vector<std::string> names{};      ///< of its parameters; none: all that no other group names
 };
 
+/// Index of one of ParameterGroups.
+enum class ParameterGroupId : int {};
+
 /// The groups of a model: each parameter is in one. Gradients and optimizer states exist for what
 /// is not frozen; all optimizers keep the same states.
 class ParameterGroups {
@@ -25,25 +29,28 @@ class ParameterGroups {
   /// One group of all parameters.
   explicit ParameterGroups(const rules::Settings& rule);
 
-  [[nodiscard]] int count() const { return static_cast<int>(groups_.size()); }
+  [[nodiscard]] int count() const { return groups_.ids().size(); }
   /// That of a parameter. Throws Error{internal} where none has it.
-  [[nodiscard]] int group_of(const std::string& parameter) const;
-  [[nodiscard]] bool trains(int group) const { return at(group).optimizer.has_value(); }
+  [[nodiscard]] ParameterGroupId group_of(const std::string& parameter) const;
+  [[nodiscard]] bool trains(ParameterGroupId group) const {
+    return groups_[group].optimizer.has_value();
+  }
   /// Of a group that is not frozen.
-  [[nodiscard]] const Optimizer& optimizer(int group) const;
+  [[nodiscard]] const Optimizer& optimizer(ParameterGroupId group) const;
   /// Of all that are not frozen.
   [[nodiscard]] std::span<const std::string_view> state_names() const;
   /// Most sums over a parameter that one of the optimizers takes.
   [[nodiscard]] std::int64_t sums() const;
   /// What each optimizer makes of a step, by group; nothing for those that are frozen.
-  [[nodiscard]] std::vector<rules::ScalarValues> scalars(const rules::Step& step) const;
+  [[nodiscard]] TypedVector<ParameterGroupId, rules::ScalarValues> scalars(
+      const rules::Step& step) const;
 
  private:
-  [[nodiscard]] const ParameterGroup& at(int group) const {
-    return groups_.at(static_cast<std::size_t>(group));
-  }
-  std::vector<ParameterGroup> groups_;
+  TypedVector<ParameterGroupId, ParameterGroup> groups_;
 };
+
+/// What the update of one group reads of `step`, which has a row of scalars for each group.
+StepTensors tensors_of(const StepTensors& step, ParameterGroupId group);
 
 /// The groups of a run: one of all parameters, as DeepSpeed makes of a configuration, or a second
 /// one of those that the settings do not decay. `undecayed`: the names of biases and norm weights.

@@ -51,20 +51,21 @@ class WholeStore final : public engine::ParameterStore {
     return {};
   }
   void copy_saved(engine::SaveTargetOf /*target_of*/) override {}
-  void expect(std::span<const int> /*parts*/, std::int64_t /*rounds*/) override {}
-  std::span<const TensorView> acquire(int part, StreamView /*stream*/) override {
-    return views_[static_cast<std::size_t>(part)];
+  void expect(std::span<const model::PartId> /*parts*/, std::int64_t /*rounds*/) override {}
+  std::span<const TensorView> acquire(model::PartId part, StreamView /*stream*/) override {
+    return views_[part];
   }
-  void release(int /*part*/, StreamView /*stream*/) override {}
+  void release(model::PartId /*part*/, StreamView /*stream*/) override {}
   std::span<const rules::ScalarValues> begin_step(const optim::StepScalars& scalars) override {
     begun.push_back(scalars);
     return {};
   }
   void begin(engine::MicroStep /*micro_step*/) override {}
-  std::span<const model::GradientTarget> gradients(int part, StreamView /*stream*/) override {
-    return targets_[static_cast<std::size_t>(part)];
+  std::span<const model::GradientTarget> gradients(model::PartId part,
+                                                   StreamView /*stream*/) override {
+    return targets_[part];
   }
-  void reduce(int /*part*/, StreamView /*stream*/) override {}
+  void reduce(model::PartId /*part*/, StreamView /*stream*/) override {}
   void gather_totals(TensorView own, TensorView totals, StreamView stream) override {
     ExactSum squares;
     squares.add(norm * norm);
@@ -80,8 +81,9 @@ class WholeStore final : public engine::ParameterStore {
   std::vector<Shape> shapes_;
   std::vector<std::vector<float>> values_;
   std::vector<std::vector<float>> gradients_;
-  std::vector<std::vector<TensorView>> views_;               ///< per unit
-  std::vector<std::vector<model::GradientTarget>> targets_;  ///< per unit
+  // By unit, none of which has tiles.
+  TypedVector<model::PartId, std::vector<TensorView>> views_;
+  TypedVector<model::PartId, std::vector<model::GradientTarget>> targets_;
 };
 
 /// An engine on one rank, with parameters that all have the same value.

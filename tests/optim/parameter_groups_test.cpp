@@ -7,6 +7,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using optim::ParameterGroup;
+using optim::ParameterGroupId;
 using optim::ParameterGroups;
 
 optim::Optimizer adamw(double weight_decay) {
@@ -25,13 +26,13 @@ TEST_CASE("Parameter groups: each has its names and one has the rest", "[optim][
                                     ParameterGroup{.optimizer = adamw(0.1)},
                                     ParameterGroup{.names = {"c"}}));
   CHECK(groups.count() == 3);
-  CHECK(groups.group_of("b") == 0);
-  CHECK(groups.group_of("other") == 1);
-  CHECK(groups.group_of("c") == 2);
-  CHECK(groups.trains(0));
-  CHECK_FALSE(groups.trains(2));
+  CHECK(groups.group_of("b") == ParameterGroupId{0});
+  CHECK(groups.group_of("other") == ParameterGroupId{1});
+  CHECK(groups.group_of("c") == ParameterGroupId{2});
+  CHECK(groups.trains(ParameterGroupId{0}));
+  CHECK_FALSE(groups.trains(ParameterGroupId{2}));
   CHECK(groups.state_names().size() == 2);
-  CHECK_THROWS_WITH(groups.optimizer(2), ContainsSubstring("frozen"));
+  CHECK_THROWS_WITH(groups.optimizer(ParameterGroupId{2}), ContainsSubstring("frozen"));
 }
 
 TEST_CASE("Parameter groups: a rule sees the rate of its group", "[optim][groups]") {
@@ -40,8 +41,8 @@ TEST_CASE("Parameter groups: a rule sees the rate of its group", "[optim][groups
            ParameterGroup{}, ParameterGroup{.optimizer = adamw(0.1), .names = {"b"}}));
   const auto scalars = groups.scalars({.number = 3, .learning_rate = 0.01});
   REQUIRE(scalars.size() == 3);
-  CHECK(scalars[0] == adamw(0.1).scalars({.number = 3, .learning_rate = 0.0025}));
-  CHECK(scalars[2] == adamw(0.1).scalars({.number = 3, .learning_rate = 0.01}));
+  CHECK(scalars[ParameterGroupId{0}] == adamw(0.1).scalars({.number = 3, .learning_rate = 0.0025}));
+  CHECK(scalars[ParameterGroupId{2}] == adamw(0.1).scalars({.number = 3, .learning_rate = 0.01}));
 }
 
 TEST_CASE("Parameter groups: biases and norms are spared where the settings say so",
@@ -50,10 +51,8 @@ TEST_CASE("Parameter groups: biases and norms are spared where the settings say 
   const ParameterGroups groups = optim::make_parameter_groups(adam, {"b"});
   REQUIRE(groups.count() == 2);
   const auto scalars = groups.scalars({.number = 3, .learning_rate = 0.01});
-  CHECK(scalars[static_cast<std::size_t>(groups.group_of("w"))] ==
-        adamw(0.1).scalars({.number = 3, .learning_rate = 0.01}));
-  CHECK(scalars[static_cast<std::size_t>(groups.group_of("b"))] ==
-        adamw(0).scalars({.number = 3, .learning_rate = 0.01}));
+  CHECK(scalars[groups.group_of("w")] == adamw(0.1).scalars({.number = 3, .learning_rate = 0.01}));
+  CHECK(scalars[groups.group_of("b")] == adamw(0).scalars({.number = 3, .learning_rate = 0.01}));
   CHECK(optim::make_parameter_groups(adam, {}).count() == 1);
   adam.decays_all = true;
   CHECK(optim::make_parameter_groups(adam, {"b"}).count() == 1);

@@ -14,16 +14,16 @@ TEST_CASE("FlatLayout: every element has one place", "[zero][layout]") {
   const std::int64_t threshold = GENERATE(0, 600, 1'000'000);
   const zero::FlatLayout layout(model, {world, threshold});
   CHECK(layout.numel() == model.parameter_count());
-  std::vector<std::vector<bool>> used;
+  TypedVector<zero::SegmentId, std::vector<bool>> used;
   for (const zero::Segment& segment : layout.segments()) {
     CHECK(segment.numel == segment.shard_numel * world);
     CHECK(segment.shard_numel % zero::layout_alignment == 0);
-    used.emplace_back(static_cast<std::size_t>(segment.numel), false);
+    used.push_back(std::vector<bool>(static_cast<std::size_t>(segment.numel), false));
   }
   bool overlap = false;
   for (const zero::Placement& place : layout.parameters()) {
     CHECK(place.offset % zero::layout_alignment == 0);
-    auto& segment = used[static_cast<std::size_t>(place.segment)];
+    auto& segment = used[place.segment];
     for (std::int64_t i = 0; i < place.spec.shape.numel(); ++i) {
       const auto at = static_cast<std::size_t>(place.offset + i);
       overlap = overlap || segment.at(at);
@@ -37,8 +37,8 @@ TEST_CASE("FlatLayout: segments hold one class each", "[zero][layout]") {
   const model::Model model = test::toy_gpt2();
   const zero::FlatLayout layout(model, {2, 600});
   for (const zero::Segment& segment : layout.segments()) {
-    for (const int index : segment.parameters) {
-      const zero::Placement& place = layout.parameter(index);
+    for (const zero::ParameterId id : segment.parameters) {
+      const zero::Placement& place = layout.parameter(id);
       CHECK(segment.shared == (place.spec.name == "wte.weight"));
       if (!segment.shared) CHECK(segment.persistent == (place.spec.shape.numel() < 600));
     }
@@ -48,10 +48,10 @@ TEST_CASE("FlatLayout: segments hold one class each", "[zero][layout]") {
 TEST_CASE("FlatLayout: borrowed parameters are found at their owner", "[zero][layout]") {
   const model::Model model = test::toy_gpt2();
   const zero::FlatLayout layout(model, {2, 0});
-  const int head = layout.parts() - 1;
-  const int borrowed = layout.part_parameters(head).back();
+  const model::PartId head = layout.parts().back();
+  const zero::ParameterId borrowed = layout.part_parameters(head).back();
   CHECK(layout.parameter(borrowed).spec.name == "wte.weight");
-  CHECK(layout.part_parameters(0).front() == borrowed);
+  CHECK(layout.part_parameters(model::PartId{0}).front() == borrowed);
   CHECK(layout.part_segments(head).back() == layout.parameter(borrowed).segment);
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("FlatLayout: tiles have segments of their own and tile their parameter
   const std::int64_t splits = GENERATE(2, 5, 1000);
   const model::Model model = test::toy_gpt2(DType::f32, splits);
   const zero::FlatLayout layout(model, {3, 200});
-  REQUIRE(layout.parts() == static_cast<int>(model.parts().size()));
+  REQUIRE(layout.parts().back() == model.parts().ids().back());
   std::map<std::string, std::int64_t> placed;
   std::int64_t tiles = 0;
   for (const zero::Placement& place : layout.parameters()) {

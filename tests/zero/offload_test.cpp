@@ -179,9 +179,9 @@ TEST_CASE("Offload: a ratio keeps at most its share on the device", "[zero][offl
   std::int64_t stays = 0;
   std::int64_t all = 0;
   const zero::ShardPlan plan(layout, {.stage = 3, .offload = {host, ratio, device}});
-  for (const zero::SubGroup& group : plan.groups) {
-    all += group.numel;
-    if (group.tier == device) stays += group.numel;
+  for (const zero::SubGroup& sub_group : plan.sub_groups) {
+    all += sub_group.numel;
+    if (sub_group.tier == device) stays += sub_group.numel;
   }
   const double share = static_cast<double>(stays) / static_cast<double>(all);
   CHECK(share <= 1 - ratio);

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <mutex>
-#include <numeric>
 
 #include "runtime/base/error.h"
 #include "runtime/comm/thread/thread_communicator.h"
@@ -13,6 +12,7 @@
 #include "tests/zero/device_memory.h"
 
 using namespace dstrain;
+using model::PartId;
 
 namespace {
 
@@ -54,7 +54,10 @@ class PrefetchRank {
 /// The operations that each acquire() of `units` launched, in order.
 using Log = std::vector<std::vector<std::string>>;
 
-Log gathers_of(const std::vector<int>& units, const zero::Overlap& overlap) {
+/// Parts of the toy model, each of which is a unit.
+using Units = std::vector<PartId>;
+
+Log gathers_of(const Units& units, const zero::Overlap& overlap) {
   auto group = comm::make_thread_group(2);
   Log log;
   test::run_ranks(
@@ -66,7 +69,7 @@ Log gathers_of(const std::vector<int>& units, const zero::Overlap& overlap) {
                             CpuStream::Mode::inline_on_caller,
                             [&](const std::string& operation) { now.push_back(operation); });
         runner.store().expect(units, 1);
-        for (const int unit : units) {
+        for (const PartId unit : units) {
           now.clear();
           runner.store().acquire(unit, runner.compute());
           if (rank == 0) log.push_back(now);
@@ -77,15 +80,14 @@ Log gathers_of(const std::vector<int>& units, const zero::Overlap& overlap) {
   return log;
 }
 
-std::vector<int> forward_units() {
-  std::vector<int> units(head + 1);
-  std::iota(units.begin(), units.end(), 0);
-  return units;
+Units forward_units() {
+  const IdRange<PartId> all(PartId{0}, PartId{head + 1});
+  return {all.begin(), all.end()};
 }
 
-std::vector<int> training_units() {
-  std::vector<int> units = forward_units();
-  for (int unit = last_block; unit >= 0; --unit) units.push_back(unit);
+Units training_units() {
+  Units units = forward_units();
+  for (int unit = last_block; unit >= 0; --unit) units.push_back(PartId{unit});
   return units;
 }
 
@@ -138,8 +140,8 @@ TEST_CASE("Prefetch: live elements stay within their limit", "[zero][prefetch]")
     if (segment.shared) two_blocks_and_embedding += segment.numel;
   }
   for (const int block : {1, 2}) {
-    for (const int index : layout.part_segments(block)) {
-      two_blocks_and_embedding += layout.segment(index).numel;
+    for (const zero::SegmentId segment : layout.part_segments(PartId{block})) {
+      two_blocks_and_embedding += layout.segment(segment).numel;
     }
   }
   const std::int64_t missing = GENERATE(0, 1);
@@ -172,8 +174,8 @@ TEST_CASE("Prefetch: what is used after as many elements as the limit is kept",
   const zero::FlatLayout layout(test::toy_gpt2(), {.world = 2});
   overlap.reuse_numel = -missing;
   for (int block = 1; block <= last_block; ++block) {
-    for (const int index : layout.part_segments(block)) {
-      overlap.reuse_numel += layout.segment(index).numel;
+    for (const zero::SegmentId segment : layout.part_segments(PartId{block})) {
+      overlap.reuse_numel += layout.segment(segment).numel;
     }
   }
   CHECK(count(gathers_of(forward_units(), overlap), gather_of("wte.weight")) == 1 + missing);
@@ -182,12 +184,12 @@ TEST_CASE("Prefetch: what is used after as many elements as the limit is kept",
 TEST_CASE("Prefetch: as many elements as the limit on their way are enough", "[zero][prefetch]") {
   const model::Model model = test::toy_gpt2();
   const zero::FlatLayout layout(model, {.world = 2});
-  const std::vector<int>& segments = layout.part_segments(0);
+  const std::vector<zero::SegmentId>& segments = layout.part_segments(PartId{0});
   REQUIRE(segments.size() == 2);
   const std::int64_t more = GENERATE(0, 1);
   zero::Overlap overlap = no_limits;
   overlap.prefetch_numel = layout.segment(segments.front()).numel + more;
-  const Log log = gathers_of({1, 0}, overlap);  // with the embedding after a block
+  const Log log = gathers_of({PartId{1}, PartId{0}}, overlap);  // with the embedding after a block
   CHECK(log[0].size() == static_cast<std::size_t>(2 + more));
   CHECK(log[1].size() == static_cast<std::size_t>(1 - more));
 }
@@ -197,11 +199,11 @@ TEST_CASE("Prefetch: a unit nobody expected is gathered too", "[zero][prefetch]"
   test::run_ranks(2, [&](int rank) {
     PrefetchRank runner(*group[static_cast<std::size_t>(rank)], no_limits,
                         CpuStream::Mode::worker_thread, [](const std::string&) {});
-    const std::vector<int> expected{0, 1, 2};
+    const Units expected{PartId{0}, PartId{1}, PartId{2}};
     runner.store().expect(expected, 2);
     for (const int unit : {0, 5, 1, 2, 0}) {
-      runner.store().acquire(unit, runner.compute());
-      runner.store().release(unit, runner.compute());
+      runner.store().acquire(PartId{unit}, runner.compute());
+      runner.store().release(PartId{unit}, runner.compute());
     }
   });
   SUCCEED("no hang, no check failed");
@@ -221,9 +223,9 @@ TEST_CASE("Prefetch: a failure comes out of the next acquire", "[zero][prefetch]
                                 if (rank == 0 && ++gathers == 4)
                                   fail(ErrorCode::comm, "rank 1 is gone");
                               });
-          const std::vector<int> units = forward_units();
+          const Units units = forward_units();
           runner.store().expect(units, 1);
-          for (const int unit : units) {
+          for (const PartId unit : units) {
             runner.store().acquire(unit, runner.compute());
             ++acquired[static_cast<std::size_t>(rank)];
             runner.store().release(unit, runner.compute());
@@ -240,9 +242,9 @@ TEST_CASE("Prefetch: a store may go while a unit is on its way", "[zero][prefetc
   test::run_ranks(2, [&](int rank) {
     PrefetchRank runner(*group[static_cast<std::size_t>(rank)], no_limits,
                         CpuStream::Mode::worker_thread, [](const std::string&) {});
-    const std::vector<int> units = forward_units();
+    const Units units = forward_units();
     runner.store().expect(units, 1);
-    runner.store().acquire(0, runner.compute());
+    runner.store().acquire(PartId{0}, runner.compute());
   });
   SUCCEED("no hang, and the memory stayed while it was written");
 }

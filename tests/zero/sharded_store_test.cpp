@@ -84,21 +84,23 @@ class StoreRank {
  private:
   void run_backward(int step, engine::MicroStep micro) {
     store_.begin(micro);
-    for (int unit = layout_.parts() - 1; unit >= 0; --unit) {
+    for (int unit = layout_.parts().size() - 1; unit >= 0; --unit) {
+      const model::PartId part{unit};  // no unit has tiles
       const std::int64_t place =
           ((step * micro.count + micro.index) * 100 + unit) * 10 + communicator_.rank();
-      write_gradients(store_.gradients(unit, stream_), static_cast<std::uint64_t>(100 * place));
-      store_.reduce(unit, stream_);
+      write_gradients(store_.gradients(part, stream_), static_cast<std::uint64_t>(100 * place));
+      store_.reduce(part, stream_);
     }
   }
 
   void collect_weights(StoreResult& result) {
-    for (std::size_t unit = 0; unit < model_.units.size(); ++unit) {
-      const auto views = store_.acquire(static_cast<int>(unit), stream_);
+    for (const model::PartId part : layout_.parts()) {
+      const auto views = store_.acquire(part, stream_);
+      const auto unit = static_cast<std::size_t>(to_int(part));
       for (std::size_t i = 0; i < model_.units[unit]->spec().parameters.size(); ++i) {
         test::append_floats(views[i], result.weights);
       }
-      store_.release(static_cast<int>(unit), stream_);
+      store_.release(part, stream_);
     }
   }
 

@@ -18,6 +18,7 @@
 #include "tests/zero/device_memory.h"
 
 using namespace dstrain;
+using model::PartId;
 using Late = test::LateStreams::Late;
 
 namespace {
@@ -84,10 +85,13 @@ class OrderRank {
   [[nodiscard]] int tiles(int unit) const {
     return static_cast<int>(model_.units[static_cast<std::size_t>(unit)]->spec().tiles.size());
   }
-  [[nodiscard]] int part_of(int unit) const {
-    int part = 0;
-    for (int before = 0; before < unit; ++before) part += 1 + tiles(before);
+  [[nodiscard]] PartId part_of(int unit) const {
+    PartId part{0};
+    for (int before = 0; before < unit; ++before) part = next_id(part, 1 + tiles(before));
     return part;
+  }
+  [[nodiscard]] PartId tile_of(int unit, int tile) const {
+    return next_id(part_of(unit), 1 + tile);
   }
 
   /// What the engine does around units, with parts in its order.
@@ -106,25 +110,27 @@ class OrderRank {
 
   void expect(int unit, bool backwards) {
     const auto first = static_cast<std::ptrdiff_t>(expected_.size()) + 1;
-    for (int part = 0; part <= tiles(unit); ++part) expected_.push_back(part_of(unit) + part);
+    expected_.push_back(part_of(unit));
+    for (int tile = 0; tile < tiles(unit); ++tile) expected_.push_back(tile_of(unit, tile));
     if (backwards) std::reverse(expected_.begin() + first, expected_.end());
   }
 
   void forward(int unit) {
-    const int part = part_of(unit);
+    const PartId part = part_of(unit);
     read(part);
-    for (int tile = part + 1; tile <= part + tiles(unit); ++tile) {
-      read(tile);
-      store_.release(tile, compute());
+    for (int tile = 0; tile < tiles(unit); ++tile) {
+      read(tile_of(unit, tile));
+      store_.release(tile_of(unit, tile), compute());
     }
     store_.release(part, compute());
   }
 
   void backward(int unit, std::int64_t seed) {
-    const int part = part_of(unit);
+    const PartId part = part_of(unit);
     read(part);
     write_gradients(part, seed);
-    for (int tile = part + tiles(unit); tile > part; --tile) {
+    for (int index = tiles(unit) - 1; index >= 0; --index) {
+      const PartId tile = tile_of(unit, index);
       read(tile);
       write_gradients(tile, seed);
       store_.release(tile, compute());
@@ -134,7 +140,7 @@ class OrderRank {
     store_.reduce(part, compute());
   }
 
-  void read(int part) {
+  void read(PartId part) {
     const auto views = store_.acquire(part, compute());
     compute().launch([this, values = std::vector(views.begin(), views.end())] {
       streams_.hold_computing();
@@ -145,9 +151,9 @@ class OrderRank {
   }
 
   /// Numbers that depend on rank, step, part and place.
-  void write_gradients(int part, std::int64_t seed) {
+  void write_gradients(PartId part, std::int64_t seed) {
     const auto targets = store_.gradients(part, compute());
-    const std::int64_t from = (seed * 1000 + part) * world + communicator_.rank();
+    const std::int64_t from = (seed * 1000 + to_int(part)) * world + communicator_.rank();
     compute().launch([this, from, all = std::vector(targets.begin(), targets.end())] {
       streams_.hold_computing();
       std::int64_t number = from * 7919;
@@ -173,7 +179,7 @@ class OrderRank {
   optim::ParameterGroups groups_{rules::Adam::Settings{.weight_decay = 0.1}};
   zero::ShardedStore store_;
   test::StoreStep step_{world};
-  std::vector<int> expected_;
+  std::vector<PartId> expected_;
   OrderResult result_;
 };
 

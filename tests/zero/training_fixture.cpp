@@ -282,10 +282,11 @@ class Rank {
   }
 
   void collect_weights(TrainingResult& result) {
-    int at = 0;
-    for (const model::Part& part : model_.parts()) {
+    const auto parts = model_.parts();
+    for (const model::PartId id : parts.ids()) {
+      const model::Part& part = parts[id];
       const model::UnitSpec& unit = model_.units[static_cast<std::size_t>(part.unit)]->spec();
-      const auto views = store_.acquire(at, stream_);
+      const auto views = store_.acquire(id, stream_);
       const std::size_t owned = part.is_tile() ? 1 : unit.parameters.size();
       for (std::size_t i = 0; i < owned; ++i) {
         if (views[i].empty()) continue;
@@ -294,7 +295,7 @@ class Rank {
         append_values(views[i], result.weights);
         append_values(views[i], result.parameters[unit.parameters[index].name]);
       }
-      store_.release(at++, stream_);
+      store_.release(id, stream_);
     }
   }
 
