@@ -7,13 +7,13 @@
 
 namespace dstrain::zero {
 
-/// How the parts of a store talk to the other ranks: through one communicator, on one stream, in
-/// the order of their calls, which is the same on every rank. When that stream is not the computing
-/// one, events order the two. What reads and writes disks for it, and computes beside it on the
-/// host, runs on one queue, which events order with the stream. Copies are the same communication.
+/// Communication of a store with the other ranks: one communicator on one stream, in the order of
+/// the calls, which is the same on every rank. If that stream is not the computing one, events
+/// order the two. Disk I/O and host computation for the store run on one queue, which events order
+/// with the stream. Copies between device and host count as communication too.
 class Communication {
  public:
-  /// A point in its work; empty when it runs in line with computing.
+  /// A point in the work of the communication; empty if it runs in line with computing.
   using Point = std::optional<Event>;
 
   /// `host` is inline when the streams do not overlap.
@@ -25,30 +25,29 @@ class Communication {
 
   [[nodiscard]] comm::Communicator& communicator() const { return *communicator_; }
   [[nodiscard]] int rank() const { return communicator_->rank(); }
-  /// Where to launch it.
+  /// The stream to launch collectives and copies on.
   [[nodiscard]] StreamView stream() const { return streams_.communication; }
-  /// Where the host works for it.
+  /// The queue of the host.
   [[nodiscard]] HostQueue& host() const { return *host_; }
 
-  /// What is launched from now on runs after all that `compute` was given so far. Throws what
-  /// communication has failed with by now.
+  /// Later launches on the communication stream run after everything launched on `compute` so far.
+  /// Throws the failure of earlier communication.
   void follow(StreamView compute) const;
-  /// What the host is given from now on runs after all that was launched so far; without overlap
-  /// this waits.
+  /// Later tasks of the host queue run after everything launched on the communication stream so
+  /// far. Without overlap this waits.
   void host_follows() const;
-  /// What is launched from now on runs after all that the host was given so far.
+  /// Later launches on the communication stream run after all tasks of the host queue so far.
   void follow_host() const;
-  /// The point after all that was launched so far.
+  /// The point after everything launched on the communication stream so far.
   [[nodiscard]] Point now() const;
-  /// The point after all that the host was given so far.
+  /// The point after all tasks of the host queue so far.
   [[nodiscard]] Point host_now() const;
-  /// What `compute` is given from now on runs after `point`, which is empty after that. Throws what
-  /// communication has failed with by then.
+  /// Later work on `compute` runs after `point`, which becomes empty. Throws the failure of earlier
+  /// communication.
   void wait(Point& point, StreamView compute) const;
-  /// What `compute` is given from now on runs after all that communication and the host were given
-  /// so far.
+  /// Later work on `compute` runs after all communication and host tasks so far.
   void join(StreamView compute) const;
-  /// Blocks until all is done. Throws what it failed with.
+  /// Blocks until all of it is done. Throws its failure.
   void synchronize() const;
 
  private:

@@ -14,18 +14,19 @@
 
 namespace dstrain::zero {
 
-/// What of a rank's shards lies on disks, and comes into buffers of the host for its use: the
-/// parameters of a segment in one record, each sub-group's states with their gradients in another.
+/// The shards of a rank that are on disks, read into host buffers for use. The parameters of a
+/// segment are one record of a swap file; the states of a sub-group with their gradients are one
+/// record of another.
 ///
-/// Gradients are written as they are summed; a step reads a sub-group with the next one behind it,
-/// and writes back the states alone. A sub-group may also be updated as its gradients come: then
-/// the new states wait for accept() (EarlyUpdate::revocable: in a second record, beside the old
-/// ones), or for a step that updates the old ones again. All must outlive it. Parameters are
-/// thread-safe as RecordSwap is; the rest is for one thread at a time.
+/// Gradients are written as they are summed. A step reads the next sub-group while it updates one,
+/// and writes only the states back. A sub-group may also be updated as soon as its gradients are
+/// complete. Its new states then count only after accept(); before that, a step can repeat the
+/// update from the old ones (EarlyUpdate::revocable keeps both, in two records). All arguments must
+/// outlive it. Parameters are thread-safe as RecordSwap is; the rest is for one thread at a time.
 class DiskShards {
  public:
   struct Folders {
-    const SwapFolder* parameters = nullptr;  ///< null: none lie on a disk
+    const SwapFolder* parameters = nullptr;  ///< null: none are on a disk
     const SwapFolder* optimizer = nullptr;
   };
   DiskShards(const FlatLayout& layout,
@@ -33,56 +34,55 @@ class DiskShards {
              const Offload& offload,
              Folders folders,
              StreamView stream);
-  /// In files, by category.
+  /// Bytes in files, by category.
   static CategoryBytes file_bytes(const FlatLayout& layout,
                                   const ShardPlan& plan,
                                   const Offload& offload);
-  /// Of the host.
+  /// Bytes of host buffers.
   static Bytes buffer_bytes(const FlatLayout& layout,
                             const ShardPlan& plan,
                             const Offload& offload);
 
-  /// Begins to read a segment's parameters, when a buffer is to spare.
+  /// Begins to read the parameters of a segment if a buffer is free.
   void expect_parameters(SegmentId segment);
-  /// The buffer that they are being read into: wait_for_parameters() before use.
+  /// Returns the buffer into which they are being read; call wait_for_parameters() before use.
   [[nodiscard]] HostView take_parameters(SegmentId segment);
   void wait_for_parameters(SegmentId segment) { parameters_->wait(record_of(segment)); }
-  /// A buffer for new values.
+  /// Returns a buffer for new values.
   [[nodiscard]] HostView replace_parameters(SegmentId segment);
-  /// After either. What has changed is written.
+  /// Returns the buffer of take_parameters() or replace_parameters(). Changed values are written.
   void release_parameters(SegmentId segment, bool changed);
 
   /// A sub-group in memory.
   struct LoadedSubGroup {
     std::span<const TensorView> states;
-    TensorView gradients;  ///< of an update; empty where they have no place beside the states
+    TensorView gradients;  ///< for an update; empty if none are kept beside the states
   };
-  /// Until release(), which writes the states unless they were read only. Each sub-group is
-  /// replaced before any other use.
+  /// Loads a sub-group until release(), which writes the states unless they were only read.
+  /// LeaseUse::replace must be the first use of each sub-group.
   LoadedSubGroup acquire(SubGroupId sub_group, LeaseUse use);
   void release(SubGroupId sub_group, LeaseUse use);
 
-  /// What comes from now on belongs to this micro step. `early`: in the last one, sub-groups are
-  /// updated as their gradients come.
+  /// Begins a micro step. `early`: in the last one, sub-groups are updated as their gradients come.
   void begin(engine::MicroStep micro_step, bool early);
   [[nodiscard]] bool updates_early() const { return early_ && micro_step_.last(); }
-  /// Adds a sub-group's gradients, summed over the ranks, to what the micro steps before have put
-  /// there. `stream` is inline: the values may change once this returns. Throws Error{io}.
+  /// Adds the gradients of a sub-group, summed over the ranks, to those of earlier micro steps.
+  /// `stream` is inline: the values may change once this returns. Throws Error{io}.
   void add(SubGroupId sub_group, TensorView gradients, StreamView stream);
-  /// The same, and gives the sub-group to be updated from them until end_early().
+  /// Does the same, and returns the sub-group to be updated from them until end_early().
   LoadedSubGroup begin_early(SubGroupId sub_group, TensorView gradients, StreamView stream);
   void end_early(SubGroupId sub_group);
-  /// Of the gradients of all that came, once the last micro step is done.
+  /// The squares of all gradients that came, once the last micro step is done.
   [[nodiscard]] const ExactSum& squares() const { return squares_; }
-  /// What was updated early counts.
+  /// Makes early updates count.
   void accept();
 
  private:
   struct SubGroupRecords {
     StateRecord layout;
-    int record = 0;      ///< that holds it
-    int new_record = 0;  ///< that an early update writes: another one, if that can be revoked
-    bool early = false;  ///< was updated so, and not accepted
+    int record = 0;      ///< that holds the states
+    int new_record = 0;  ///< that an early update writes; another one if the update can be revoked
+    bool early = false;  ///< updated early and not yet accepted
     [[nodiscard]] bool revocable() const { return new_record != record; }
   };
   [[nodiscard]] static int record_of(SegmentId segment) { return to_int(segment); }
@@ -95,7 +95,8 @@ class DiskShards {
 
   const FlatLayout& layout_;
   std::optional<offload::RecordSwap> parameters_;  ///< a record per segment
-  std::optional<offload::RecordSwap> states_;      ///< per sub-group, then the second ones
+  /// A record per sub-group; if updates can be revoked, then a second one each.
+  std::optional<offload::RecordSwap> states_;
   TypedVector<SubGroupId, SubGroupRecords> records_;
   bool read_ahead_;
   std::vector<TensorView> views_;  ///< the states of the sub-group in use

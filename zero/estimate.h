@@ -16,12 +16,12 @@ namespace dstrain::zero {
 
 struct EstimateInput {
   std::int64_t total_params = 0;
-  std::int64_t largest_layer_params = 0;  ///< of stage 3: it is gathered whole
+  std::int64_t largest_layer_params = 0;  ///< stage 3 gathers it whole
   int gpus_per_node = 1;
   int nodes = 1;
 };
 
-/// What one choice of offloads takes.
+/// The memory that one combination of offloads takes.
 struct Estimate {
   bool offload_param = false;  ///< stage 3 only
   bool offload_optimizer = false;

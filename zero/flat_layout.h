@@ -10,8 +10,8 @@
 
 namespace dstrain::zero {
 
-/// Parameters start on multiples of this many elements within a segment, and shards end on them:
-/// the gradient norm's blocks are never cut, rows are aligned to cache lines.
+/// Parameters start, and shards end, on multiples of this many elements within a segment. The
+/// blocks of the gradient norm are therefore never cut, and rows are aligned to cache lines.
 inline constexpr std::int64_t layout_alignment = 64;
 
 /// Index into FlatLayout::segments().
@@ -19,39 +19,40 @@ enum class SegmentId : int {};
 /// Index into FlatLayout::parameters().
 enum class ParameterId : int {};
 
-/// The place of a parameter, or of a tile of one.
+/// The position of a parameter, or of a tile of one, in its segment.
 struct Placement {
   model::ParameterSpec spec;  ///< of the whole parameter
-  std::int64_t begin = 0;     ///< its first element that lies here
-  Shape shape;                ///< of what lies here
+  std::int64_t begin = 0;     ///< index of its first element that is here
+  Shape shape;                ///< of the elements that are here
   SegmentId segment{};
   std::int64_t offset = 0;  ///< first element within the segment
 };
 
 /// A flat run of parameters that is padded, gathered, reduced, updated and saved as one.
 struct Segment {
-  DType dtype = DType::f32;  ///< of what units see
+  DType dtype = DType::f32;  ///< that units see
   optim::ParameterGroupId parameter_group{};
   bool trainable = true;    ///< false: it has neither gradients nor states, and is not updated
   bool shared = false;      ///< other units borrow its parameters
   bool persistent = false;  ///< stays whole on every rank in stage 3
-  bool tile = false;        ///< of a tile: in use beside its unit's other segments
+  bool tile = false;        ///< a tile: used together with its unit's other segments
   std::vector<ParameterId> parameters{};  ///< in order of offset
   std::int64_t numel = 0;                 ///< padded: world times shard_numel
   std::int64_t shard_numel = 0;
 };
 
-/// Where every parameter lies: the same for all stages, so that sums run in the same order.
+/// The layout of all parameters in flat segments. It is the same for all stages, so that sums run
+/// in the same order.
 ///
-/// A unit's parameters fall into segments by parameter group and class: sharded (large, used by
-/// this unit alone), persistent (small), and shared with other units. Each tile is a segment.
+/// A unit's parameters are split into segments by parameter group and class: sharded (large, used
+/// by this unit only), persistent (small), and shared with other units. Each tile is a segment.
 class FlatLayout {
  public:
   struct Options {
     int world = 1;
     std::int64_t persistence_threshold_numel = 0;  ///< fewer elements than this: persistent
     std::int64_t persistence_total_numel = std::numeric_limits<std::int64_t>::max();
-    const optim::ParameterGroups* groups = nullptr;  ///< null: one, which trains
+    const optim::ParameterGroups* groups = nullptr;  ///< null: one group, which trains
   };
   FlatLayout(const model::Model& model, Options options);
 

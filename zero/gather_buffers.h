@@ -11,12 +11,12 @@
 
 namespace dstrain::zero {
 
-/// The fixed places where stage 3 makes sharded segments whole. Units run one after another, so
-/// the segments that one unit alone uses share one buffer for each parameter group, or take two in
-/// turns when the next unit is gathered while one computes; so do tiles, in buffers of their own,
-/// while the rest of their unit is in use; a shared segment has a buffer of its own. A buffer keeps
-/// its tenant until another moves in, so that a unit whose backward follows its forward is gathered
-/// once.
+/// The fixed buffers in which stage 3 makes sharded segments whole. Units run one after another, so
+/// the segments that only one unit uses share one buffer per parameter group. They alternate
+/// between two if the next unit is gathered while one computes. Tiles have buffers of their own,
+/// because the rest of their unit is in use meanwhile; a shared segment has its own buffer. A
+/// buffer keeps its segment until another is gathered into it, so a unit whose backward follows its
+/// forward is gathered once.
 class GatherBuffers {
  public:
   GatherBuffers(const FlatLayout& layout,
@@ -28,22 +28,22 @@ class GatherBuffers {
   /// Bytes that the buffers of `layout` take.
   static Bytes bytes(const FlatLayout& layout, const Overlap& overlap);
 
-  /// The whole segment, whatever the buffer holds now.
+  /// The memory of the whole segment, even if the buffer holds another one now.
   [[nodiscard]] TensorView view(SegmentId segment) const;
-  /// Whether the buffer of `segment` holds it, or will when what is on its way has come.
+  /// Whether the buffer of `segment` holds it, or will once the gather under way is done.
   [[nodiscard]] bool holds(SegmentId segment) const { return buffer_of(segment).held == segment; }
   /// Begins to make `segment` whole from every rank's `shard`, unless its buffer holds it.
   void gather(SegmentId segment, TensorView shard, StreamView stream);
-  /// Who waits for `segment` waits for this later point than that of its gather.
+  /// Makes wait() for `segment` wait for `point`, which is later than its gather.
   void set_filled(SegmentId segment, Communication::Point point) {
     buffer_of(segment).filled = std::move(point);
   }
   /// Waits until `segment` is there.
   void wait(SegmentId segment, StreamView stream);
-  /// The segment in its buffer is of no use any more.
+  /// Marks the segment in its buffer as stale.
   void drop(SegmentId segment);
 
-  /// Elements of all buffers' tenants, once `segment` were among them.
+  /// Elements of all gathered segments if `segment` were one of them.
   [[nodiscard]] std::int64_t live_numel_with(SegmentId segment) const;
   /// Whether `segment` would take the buffer of one of `others`.
   [[nodiscard]] bool displaces_any(SegmentId segment, std::span<const SegmentId> others) const;

@@ -11,7 +11,7 @@ DType sent_dtype(const FlatLayout& layout, const config::StatePrecision& precisi
   return layout.world() == 1 ? summed : precision.communication;
 }
 
-/// What gradients are rounded to before they are sent; `summed`: nothing.
+/// The dtype that gradients are rounded to before they are sent; `summed`: they are not.
 DType rounded_dtype(const FlatLayout& layout,
                     const config::StatePrecision& precision,
                     DType summed) {

@@ -7,19 +7,20 @@
 
 namespace dstrain::zero {
 
-/// Where the backward of a micro step writes gradients that are kept in 16 bits: in f32, so that
-/// what several units add to a shared segment is rounded once. The segments of a unit and those of
-/// a tile have places that they take in turns, shared ones places of their own.
+/// The f32 memory into which the backward of a micro step writes gradients that are kept in 16
+/// bits, so that gradients that several units add to a shared segment are rounded once. The
+/// segments of all units use one region in turns, and those of all tiles another; shared segments
+/// have regions of their own.
 class GradientStaging {
  public:
   GradientStaging(const FlatLayout& layout, MemoryResource& memory, StreamView stream);
   static Bytes bytes(const FlatLayout& layout);
 
-  /// The backward of `part` begins: its segments have places, with zeros where no parameter is.
+  /// Prepares the backward of `part`: its segments get memory, with zeros in the padding.
   void place(model::PartId part, StreamView stream);
-  /// Per segment, while it is written.
+  /// The gradients of each segment while they are being written.
   [[nodiscard]] const TypedVector<SegmentId, TensorView>& segments() const { return segments_; }
-  /// A segment is complete: becomes `kept`, or is added to it.
+  /// Rounds the gradients of a complete segment into `kept`: overwrites it if `first`, else adds.
   void keep(SegmentId segment, const TensorView& kept, bool first, StreamView stream) const;
 
  private:

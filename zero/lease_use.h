@@ -3,13 +3,13 @@
 
 namespace dstrain::zero {
 
-/// What parameters or states are lent for.
+/// The purpose for which parameters or states are lent.
 enum class LeaseUse : std::uint8_t {
-  read,          ///< they stay as they are
-  replace,       ///< all of them get new values from elsewhere: what they hold now means nothing
-  measure,       ///< the first of a step's two passes: states change, parameters do not
-  update,        ///< a step: all parameters get new values; the gradients come with the states
-  update_early,  ///< likewise, of what lies on a disk, on the host's queue (Offload::early)
+  read,          ///< nothing changes
+  replace,       ///< all values are overwritten; the old ones are not read
+  measure,       ///< the first of a step's two passes: changes states, not parameters
+  update,        ///< a step: changes all parameters; the gradients come with the states
+  update_early,  ///< the same for a sub-group on a disk, on the host queue (Offload::early)
 };
 
 constexpr bool changes_parameters(LeaseUse use) {

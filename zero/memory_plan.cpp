@@ -82,13 +82,13 @@ void add_sums(MemoryPlan& plan,
   plan.add(input.offload.staging, MemoryCategory::buffers, bytes);
 }
 
-/// What optimizers see of what is kept in 16 bits.
+/// The f32 workspace for states that are kept in 16 bits.
 void add_workspace(MemoryPlan& plan, const ShardPlan& shards, const MemoryPlanInput& input) {
   plan.add(MemoryTier::device, MemoryCategory::buffers, SubGroupUpdates::bytes(shards, false));
   plan.add(input.offload.staging, MemoryCategory::buffers, SubGroupUpdates::bytes(shards, true));
 }
 
-/// What the backward writes gradients into.
+/// The memory that backward writes gradients into.
 void add_whole_gradients(MemoryPlan& plan, const FlatLayout& layout, const MemoryPlanInput& input) {
   const bool sharded = stage_policy(input.stage).shard_gradients;
   const ShardedGradients::Options buckets{input.reduce_bucket_numel, input.overlap.enabled};

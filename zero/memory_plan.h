@@ -12,15 +12,15 @@
 
 namespace dstrain::zero {
 
-/// The memory that a rank of a training run takes at its peak, by tier and by what it is for. The
-/// arithmetic is that of the allocations, so the prediction is exact, and it is the same on a
-/// machine without the device. All of it is allocated before step 0, but for `save_copy`.
+/// The peak memory of a rank of a training run, by tier and category. It is computed by the same
+/// code as the allocations, so the prediction is exact, also on a machine without the device.
+/// Everything but `save_copy` is allocated before step 0.
 struct MemoryPlan {
   TierBytes bytes{};
-  /// The copy that a save writes, from the first one on, which may be one on request: of the host's
-  /// buffers, or of the disk's when the states lie there.
+  /// The copy that a save writes, allocated by the first save: in the host's buffers, or in the
+  /// disk's if the states are there.
   Bytes save_copy = 0;
-  DeviceKind device = DeviceKind::cpu;  ///< whose libraries take more; see ops::library_memory()
+  DeviceKind device = DeviceKind::cpu;  ///< its libraries take more; see ops::library_memory()
 
   [[nodiscard]] Bytes of(MemoryTier tier, MemoryCategory category) const {
     return dstrain::of(bytes.at(static_cast<std::size_t>(tier)), category);
@@ -30,9 +30,10 @@ struct MemoryPlan {
   }
   [[nodiscard]] Bytes of(MemoryCategory category) const { return of(MemoryTier::device, category); }
   [[nodiscard]] Bytes total(MemoryTier tier = MemoryTier::device) const;
-  /// What it takes of the machine's memory: the host's, and the device's where that is the same.
+  /// Bytes of the machine's memory: the host's, and the device's if that is the same.
   [[nodiscard]] Bytes machine_total() const;
-  /// Parameters, gradients and optimizer states on all tiers: what the ZeRO stage divides.
+  /// Bytes of parameters, gradients and optimizer states on all tiers, which the ZeRO stage
+  /// divides.
   [[nodiscard]] Bytes model_states() const;
 };
 
@@ -43,16 +44,16 @@ struct MemoryPlanInput {
   Offload offload{};
   config::StatePrecision precision{};
   DeviceKind device = DeviceKind::cpu;  ///< as Model::device
-  /// Of the optimizer itself, one value per parameter each.
+  /// States of the optimizer itself, each with one value per parameter.
   std::vector<std::string_view> optimizer_states{"exp_avg", "exp_avg_sq"};
-  std::int64_t optimizer_sums = 0;  ///< of the optimizer itself, over each parameter
-  bool trains = true;               ///< false: the parameters are only served, and nothing is saved
+  std::int64_t optimizer_sums = 0;   ///< over each parameter, that the optimizer needs
+  bool trains = true;                ///< false: the parameters are only served, nothing is saved
   engine::FrameBytes activations{};  ///< Engine::activation_bytes()
 };
 
 MemoryPlan plan_memory(const FlatLayout& layout, const MemoryPlanInput& input);
 
-/// What the ZeRO paper's formula gives for the model states of a run; see StagePolicy.
+/// Input of the ZeRO paper's formula for the model states of a run; see StagePolicy.
 struct FormulaInput {
   std::int64_t psi = 0;  ///< parameters
   DType dtype = DType::f32;
@@ -63,7 +64,7 @@ struct FormulaInput {
 };
 Bytes formula_bytes(const FormulaInput& input);
 
-/// The plan, the formula and what is outside of both, for people.
+/// Text of the plan, the formula and the memory that neither counts.
 std::string describe(const MemoryPlan& plan, Bytes formula);
 
 }  // namespace dstrain::zero

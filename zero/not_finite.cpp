@@ -11,7 +11,7 @@
 namespace dstrain::zero {
 namespace {
 
-using Last = std::optional<ParameterId>;  // none comes before all
+using Last = std::optional<ParameterId>;  // none is less than any
 
 bool is_finite(const TensorView& values, const TensorView& sum, StreamView stream) {
   ExactSum squares;
@@ -22,7 +22,7 @@ bool is_finite(const TensorView& values, const TensorView& sum, StreamView strea
   return std::isfinite(squares.value());
 }
 
-/// Of a segment whose gradients lie in memory.
+/// The last one in a segment whose gradients are in memory.
 Last last_in_memory(RankShards& shards, SegmentId segment, TensorView own, TensorView sum) {
   ExactSum host_squares;
   if (own.device() != sum.device()) sum = ops::view_of(host_squares);
@@ -35,7 +35,7 @@ Last last_in_memory(RankShards& shards, SegmentId segment, TensorView own, Tenso
   return last;
 }
 
-/// Of a sub-group that lies on a disk.
+/// The last one in a sub-group on a disk.
 Last last_on_disk(RankShards& shards, SubGroupId id) {
   const SubGroup& sub_group = shards.plan().sub_groups[id];
   RankShards::ParameterLease parameters = shards.lend(sub_group.segment, LeaseUse::measure);

@@ -7,10 +7,10 @@
 
 namespace dstrain::zero {
 
-/// The last parameter, in the order of the layout, of whose summed gradients some of this rank's
-/// are not finite, which is the first that backward came to; nothing also where they lie on a disk
-/// and are not kept. `sum`: an ExactSum where units compute, for use meanwhile. Between steps;
-/// waits for the device.
+/// Returns the last parameter, in the order of the layout, of which this rank has summed gradients
+/// that are not finite. Backward came to it first. Returns nothing if there is none, or if the
+/// gradients are on a disk and are not kept. `sum` is an ExactSum on the computing device, used as
+/// scratch memory. Call between steps; waits for the device.
 std::optional<std::string> last_not_finite(RankShards& shards,
                                            const GradientReducer& gradients,
                                            const TensorView& sum);

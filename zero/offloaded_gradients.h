@@ -11,14 +11,14 @@
 
 namespace dstrain::zero {
 
-/// Takes a rank's shards of the gradients, summed over the ranks, to where communication cannot put
-/// them: to a disk, or from a device to the host. In a step that begins early (Offload::early)
-/// what lies on a disk is updated as its gradients come, beside the rest of backward, and the
-/// parameters with it: of a segment whose gradients are complete nothing is used any more. When the
-/// norm is known the step is accepted, or, as gradients must be clipped, taken again from the old
-/// states ("speculation-then-validation", Lian et al., SuperOffload, arXiv 2509.21271). A step
-/// after one that was clipped is not begun early. All must outlive it. For the computing thread,
-/// which hands the work to the host's queue of Communication.
+/// Moves a rank's shards of the summed gradients to where collectives cannot put them: to a disk,
+/// or from a device to the host. In a step that begins early (Offload::early), sub-groups on a disk
+/// are updated as their gradients come, during the rest of backward. Their parameters are updated
+/// too, since nothing reads a segment whose gradients are complete. Once the norm is known the step
+/// is accepted or, if gradients must be clipped, repeated from the old states
+/// ("speculation-then-validation", Lian et al., SuperOffload, arXiv 2509.21271). A step after a
+/// clipped one is not begun early. All arguments must outlive it. For the computing thread, which
+/// passes the work to the host queue of Communication.
 class OffloadedGradients final {
  public:
   struct Inputs {
@@ -29,26 +29,26 @@ class OffloadedGradients final {
     profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
   };
   OffloadedGradients(const Inputs& inputs, EarlyUpdate mode, Streams streams);
-  /// Whether there is something for it to do.
+  /// Whether a plan needs it.
   static bool needed(const ShardPlan& plan, DeviceKind device);
-  /// Of the host, for what comes from a device.
+  /// Bytes of host memory for gradients that come from a device.
   static Bytes staging_bytes(const ShardPlan& plan, DeviceKind device);
 
-  /// While nothing is under way: a step begins, or ends. `step`, of the host, stays until then,
-  /// with the decision of a step that is taken and not clipped, in which gradients are multiplied
-  /// with `unclipped_scale`.
+  /// Begins a step, while no work is under way. `step` is in host memory and stays valid until
+  /// end_step(). Its decision is that of a step that is taken and not clipped, whose gradients are
+  /// multiplied by `unclipped_scale`.
   void begin_step(const optim::StepTensors& step, double unclipped_scale);
-  /// Whether what was updated early counts; else a step is to be taken as if nothing had been.
+  /// Ends a step. Returns whether early updates count; if not, the step must be taken as if there
+  /// were none.
   bool end_step(const ops::StepDecision& decision);
 
-  /// What is taken from now on belongs to this micro step.
+  /// Begins a micro step, to which later take() calls belong.
   void begin(engine::MicroStep micro_step);
-  /// The reduction of a segment is about to be launched: waits for what take() will need.
+  /// Call before launching the reduction of a segment: waits for what take() will need.
   void announce(SegmentId segment);
-  /// Takes `sum`, what was launched on the communication's stream so far leaves there, and adds it
-  /// to what the micro steps before have left.
+  /// Adds `sum`, which the communication stream writes, to the gradients of earlier micro steps.
   void take(SegmentId segment, TensorView sum);
-  /// The point from which on what was taken so far may be overwritten.
+  /// The point after which everything taken so far may be overwritten.
   [[nodiscard]] Communication::Point taken() const;
 
  private:
@@ -72,14 +72,14 @@ class OffloadedGradients final {
   profile::Timeline* timeline_;
   EarlyUpdate mode_;
   StreamView transfers_;
-  std::optional<StagingRing> ring_;  ///< none where the host's memory is the device's
-  bool clipped_ = true;              ///< the last step, or it is not known
+  std::optional<StagingRing> ring_;  ///< none if the host's memory is the device's
+  bool clipped_ = true;              ///< the last step was, or is not known
   bool early_ = false;
   optim::StepTensors step_{};
   double unclipped_scale_ = 1;
   engine::MicroStep micro_step_;
   SharedLease announced_;
-  // Of the queue's thread.
+  // Used by the thread of the queue:
   CpuStream inline_{CpuStream::Mode::inline_on_caller};
   HostQueue here_{HostQueue::Mode::inline_on_caller};
 };

@@ -11,9 +11,9 @@
 
 namespace dstrain::zero {
 
-/// Makes the parameters of parts whole for units: what is kept whole is there, the other segments
-/// are gathered from the shards of all ranks, ahead of their use where that is wanted. All
-/// references must outlive it.
+/// Makes the parameters of parts whole for units. Some segments are kept whole; the others are
+/// gathered from the shards of all ranks, ahead of their use if Overlap allows it. All references
+/// must outlive it.
 class ParameterGathers {
  public:
   /// `buffers`: of the device, for gathered segments.
@@ -22,7 +22,7 @@ class ParameterGathers {
                    Communication communication,
                    MemoryResource& buffers,
                    StreamView stream);
-  /// Of the device.
+  /// Bytes on the device.
   static Bytes buffer_bytes(const FlatLayout& layout,
                             const ShardPlan& plan,
                             const Overlap& overlap);
@@ -30,13 +30,14 @@ class ParameterGathers {
   void expect(std::span<const model::PartId> parts, std::int64_t rounds) {
     schedule_.expect(parts, rounds);
   }
-  /// The whole parameters of a part. Gathers the segments that are not here, and begins to gather
-  /// those of the next part.
+  /// Returns the whole parameters of a part. Gathers the segments that are missing, and begins to
+  /// gather those of the next part.
   std::span<const TensorView> acquire(model::PartId part, StreamView stream);
   void release(model::PartId part);
-  /// This rank's shard of a segment was loaded: gathers what is kept whole.
+  /// Call after this rank's shard of a segment was loaded: gathers segments that are kept whole.
   void loaded(SegmentId segment, StreamView stream);
-  /// What this rank updates of a segment is new: begins to make every copy on this rank new.
+  /// Call after this rank updated its elements of a segment: begins to renew every copy on this
+  /// rank.
   void publish(SegmentId segment, StreamView stream);
 
  private:

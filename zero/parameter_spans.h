@@ -7,11 +7,12 @@
 
 namespace dstrain::zero {
 
-/// The names of a layout's parameters, each once, however many tiles it has. A parameter's number
-/// is its place here: it does not depend on how the model is cut.
+/// The names of a layout's parameters in ascending order, each once, however many tiles it has. The
+/// number of a parameter is its position here, so it does not depend on how the model is cut.
 std::vector<std::string> parameter_names(const FlatLayout& layout);
 
-/// What a sub-group holds of parameters, in order, without sums. `names`: parameter_names().
+/// The spans of parameters in a sub-group, in order, without their sums. `names`:
+/// parameter_names().
 std::vector<optim::ParameterSpan> parameter_spans(const RankShards& shards,
                                                   const SubGroup& sub_group,
                                                   const std::vector<std::string>& names);

@@ -5,10 +5,10 @@
 
 namespace dstrain::zero {
 
-/// Sums over each parameter, wherever its elements are updated, for optimizers that take them
-/// (optim::Optimizer::sums()). In a step they are cleared; what the host updates is measured, then
-/// host_is_done(), then what the device updates; then add_up() makes them those of all ranks. For
-/// the computing thread. All must outlive it.
+/// Sums over whole parameters for optimizers that need them (optim::Optimizer::sums()), wherever
+/// their elements are updated. A step clears them and measures the host's sub-groups, then calls
+/// host_is_done(), measures the device's, and calls add_up(), which sums over all ranks. For the
+/// computing thread. All arguments must outlive it.
 class ParameterSums {
  public:
   struct Memory {
@@ -21,11 +21,11 @@ class ParameterSums {
                 Communication communication,
                 Memory memory,
                 StreamView stream);
-  /// Of the device; of the host as much again where it updates what a device computes with.
+  /// Bytes on the device. If needs_host(), the host takes as much again.
   static Bytes bytes(const FlatLayout& layout, std::int64_t sums);
   static bool needs_host(const ShardPlan& plan, DeviceKind device);
 
-  /// Those of a parameter, by its number, where a sub-group is updated: (sums, ops::norm_sum_numel)
+  /// The sums of a parameter, on the device that updates the sub-group: (sums, ops::norm_sum_numel)
   /// i64.
   [[nodiscard]] TensorView of(int parameter_number, const SubGroup& sub_group) const;
   void clear(StreamView stream) const;
@@ -39,7 +39,7 @@ class ParameterSums {
   Buffer device_memory_;
   Buffer host_memory_;
   TensorView on_device_;  ///< (parameters, sums x ops::norm_sum_numel) i64
-  TensorView on_host_;    ///< likewise; empty where the host has none of its own
+  TensorView on_host_;    ///< the same; empty if the host has none of its own
 };
 
 }  // namespace dstrain::zero

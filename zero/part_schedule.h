@@ -7,7 +7,7 @@
 
 namespace dstrain::zero {
 
-/// Which parts are acquired next, as far as they are known: see ParameterStore::expect().
+/// The parts that will be acquired next, as far as they are known: see ParameterStore::expect().
 class PartSchedule {
  public:
   void expect(std::span<const model::PartId> parts, std::int64_t rounds) {
@@ -15,7 +15,7 @@ class PartSchedule {
     left_ = static_cast<std::int64_t>(parts.size()) * rounds;
     next_ = 0;
   }
-  /// `part` is acquired. If another was expected, nothing is known any more.
+  /// Notes that `part` is acquired. If another one was expected, the schedule becomes unknown.
   void advance(model::PartId part) {
     if (upcoming(0) != part) left_ = 0;
     if (left_ == 0) return;

@@ -14,8 +14,8 @@ struct ElementRange {
   friend constexpr bool operator==(const ElementRange&, const ElementRange&) = default;
 };
 
-/// Splits `numel` elements over `world` ranks in equal shards. The shard is rounded up to
-/// `alignment`, so the tail is padding: the last ranks may hold less, or nothing but padding.
+/// Splits `numel` elements over `world` ranks in equal shards. A shard is rounded up to
+/// `alignment`, so the last ranks may hold fewer elements, or only padding.
 class Partition {
  public:
   struct Options {

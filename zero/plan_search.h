@@ -7,8 +7,8 @@
 
 namespace dstrain::zero {
 
-/// The memory there is. The host's and the NVMe's are shared by the ranks of a node; pinned memory
-/// is the host's.
+/// The memory available. The ranks of a node share host memory and NVMe; pinned memory is host
+/// memory.
 struct PlanBudget {
   Bytes device = 0;  ///< of a rank
   Bytes host = 0;    ///< of a node
@@ -16,14 +16,14 @@ struct PlanBudget {
   int ranks_per_node = 1;
 };
 
-/// A choice with what it takes.
+/// A choice with its memory and its cost.
 struct PlanRow {
   PlanChoice choice;
   MemoryPlan memory;  ///< of a rank
-  double cost = 0;    ///< of a step: the less, the sooner it stands in a plan
+  double cost = 0;    ///< of a step; plans list cheaper ones first
 };
 
-/// How far a plan goes beyond a budget: of a rank on the device, of a node elsewhere.
+/// Bytes by which a plan exceeds a budget: per rank on the device, per node elsewhere.
 struct PlanMiss {
   Bytes device = 0;
   Bytes host = 0;
@@ -35,8 +35,8 @@ PlanMiss plan_miss(const MemoryPlan& memory, const PlanBudget& budget);
 /// "12.0 MiB of device memory per rank and 1.00 GiB of host memory per node"
 std::string describe(const PlanMiss& miss);
 
-/// Those rows that fit, cheapest first, and in the order of `rows` where they cost the same. A lean
-/// choice is left out where the same without it fits.
+/// The rows that fit, cheapest first, and in the order of `rows` if they cost the same. A lean
+/// choice is left out if the same choice fits without being lean.
 std::vector<PlanRow> rows_that_fit(const std::vector<PlanRow>& rows, const PlanBudget& budget);
 
 /// The row that misses by the fewest bytes; the first of them. `rows` must not be empty.

@@ -99,7 +99,7 @@ RankShards::ParameterLease::~ParameterLease() {
   if (shards_ == nullptr) return;
   try {
     give_back(false);
-  } catch (const Error&) {  // of a read that nobody waits for any more
+  } catch (const Error&) {  // of a read whose result is not needed any more
   }
 }
 
@@ -111,7 +111,7 @@ void RankShards::ParameterLease::give_back(bool changed) {
   RankShards& shards = *shards_.release();
   const SegmentShare& share = shards.plan_.segments[segment_];
   if (share.parameters != MemoryTier::nvme || use_ == LeaseUse::measure) return;
-  // What a device updates is written by its stream.
+  // The stream of the device writes its updates.
   if (changed && share.optimizer == MemoryTier::device) shards.streams_.compute.synchronize();
   shards.disk_->release_parameters(segment_, changed);
 }
@@ -150,7 +150,7 @@ RankShards::SubGroupLease::~SubGroupLease() {
   stream.wait_until_idle();
   try {
     shards_->return_sub_group(sub_group_, LeaseUse::read);
-  } catch (const Error&) {  // of a read that nobody waits for any more
+  } catch (const Error&) {  // of a read whose result is not needed any more
   }
 }
 

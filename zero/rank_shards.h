@@ -14,11 +14,11 @@
 
 namespace dstrain::zero {
 
-/// What a rank keeps of parameters, summed gradients and optimizer states, each in the tier that
-/// its ShardPlan says: who works with it borrows it from here, wherever it lies. The thread that
-/// computes may, and the host's queue what is updated early. All must outlive it.
+/// A rank's share of parameters, summed gradients and optimizer states, each in the tier that its
+/// ShardPlan says. Callers borrow them from here, wherever they are. For the computing thread;
+/// early updates borrow on the host queue. All arguments must outlive it.
 class RankShards {
-  /// Who has lent something; a lease that was moved from has none.
+  /// The lender of a lease; null in a lease that was moved from.
   struct NotOwned {
     void operator()(RankShards* /*shards*/) const noexcept {}
   };
@@ -28,7 +28,7 @@ class RankShards {
   struct Memory {
     ResidentShards::Memory device;
     ResidentShards::Memory host;
-    MemoryResource& staging;  ///< of the host, for what crosses between it and a device
+    MemoryResource& staging;  ///< of the host, for transfers to and from a device
     DiskShards::Folders disks{};
   };
   RankShards(const FlatLayout& layout,
@@ -37,44 +37,43 @@ class RankShards {
              Memory memory,
              Streams streams,
              profile::Timeline* timeline = nullptr);
-  /// Of the host, for parameters that the host updates and a device keeps.
+  /// Bytes of host memory for parameters that the host updates and a device keeps.
   static Bytes staging_bytes(const FlatLayout& layout, const ShardPlan& plan, DeviceKind device);
 
   [[nodiscard]] const FlatLayout& layout() const { return layout_; }
   [[nodiscard]] const ShardPlan& plan() const { return plan_; }
   [[nodiscard]] const Offload& offload() const { return options_.offload; }
   [[nodiscard]] int rank() const { return rank_; }
-  /// Whether a rank updates its shards alone.
+  /// Whether this rank updates only its shards.
   [[nodiscard]] bool shards_updates() const { return stage_policy(options_.stage).shard_optimizer; }
-  /// All that the rank keeps of a segment's parameters; empty when it lies on a disk.
+  /// The parameters that the rank keeps of a segment; empty if they are on a disk.
   [[nodiscard]] TensorView parameters(SegmentId segment) const;
-  /// Of that, the shard of the rank.
+  /// The rank's shard of these.
   [[nodiscard]] TensorView own_parameters(SegmentId segment) const;
-  /// The shard of summed gradients that is kept; empty when it is nowhere, or on a disk.
+  /// The rank's shard of summed gradients; empty if it is not kept or is on a disk.
   [[nodiscard]] TensorView gradients(SegmentId segment) const;
-  /// Null when nothing lies on a disk.
+  /// Null if nothing is on a disk.
   [[nodiscard]] DiskShards* disk() { return disk_ ? &*disk_ : nullptr; }
-  /// Whether the host's memory is another than the device's.
+  /// Whether the host's memory is not the device's.
   [[nodiscard]] bool host_is_apart() const { return streams_.compute.device() != Device{}; }
-  /// Where work with what lies on `device` goes: the stream that computes, or one of the host,
-  /// inline.
+  /// The stream for work with data on `device`: the computing stream, or an inline one of the host.
   [[nodiscard]] StreamView stream_of(Device device);
   /// Waits for these streams.
   void synchronize();
 
-  /// What this rank updates of a segment's parameters: its shard, or all of it when every rank
-  /// updates all; nothing to measure what lies on a disk.
+  /// The elements of a segment's parameters that this rank updates: its shard, or all if every rank
+  /// updates all. Empty for LeaseUse::measure of a segment on a disk.
   class ParameterLease {
    public:
     ParameterLease(ParameterLease&& other) noexcept = default;
     ParameterLease& operator=(ParameterLease&&) = delete;
     ParameterLease(const ParameterLease&) = delete;
     ParameterLease& operator=(const ParameterLease&) = delete;
-    /// Gives them back unchanged, unless they were.
+    /// Gives them back unchanged if give_back() was not called.
     ~ParameterLease();
     [[nodiscard]] TensorView values() const { return values_; }
-    /// Gives them back: they are new if that is what they were lent for. What lies on a disk goes
-    /// there once work on the segment's stream is done.
+    /// Gives them back. They count as changed if the use changes parameters. A segment on a disk is
+    /// written once work on its stream is done.
     void give_back();
 
    private:
@@ -87,23 +86,24 @@ class RankShards {
     TensorView values_;
   };
 
-  /// A sub-group, with the parameters that it belongs to.
+  /// A sub-group with its parameters.
   class SubGroupLease {
    public:
     SubGroupLease(SubGroupLease&& other) noexcept = default;
     SubGroupLease& operator=(SubGroupLease&&) = delete;
     SubGroupLease(const SubGroupLease&) = delete;
     SubGroupLease& operator=(const SubGroupLease&) = delete;
-    /// Gives it back as if nothing had been done with it, unless it was.
+    /// Gives it back as unused if give_back() was not called.
     ~SubGroupLease();
-    /// Gives it back once work on `stream` is done: what was not lent to be read is new.
+    /// Gives it back once work on `stream` is done. Unless the use is LeaseUse::read, its values
+    /// are new.
     void give_back();
 
-    TensorView parameters;  ///< as units see them; empty to measure what lies on a disk
-    TensorView exact;       ///< what is updated: the master, or where there is none `parameters`
+    TensorView parameters;  ///< as units see them; empty to measure a segment on a disk
+    TensorView exact;       ///< updated by the optimizer: the master, or else `parameters`
     std::span<const TensorView> states;  ///< of the optimizer
     TensorView gradients;                ///< summed
-    StreamView stream;                   ///< where they are worked with, but for reading parameters
+    StreamView stream;  ///< for work with these, but not for device parameters that are only read
 
    private:
     friend class RankShards;
@@ -123,8 +123,7 @@ class RankShards {
                      const ParameterLease& parameters,
                      TensorView gradients = {});
 
-  /// What the compute stream is given from now on runs after all copies to the device that were
-  /// begun so far.
+  /// Later work on the compute stream runs after all copies to the device that were begun so far.
   void follow_uploads() const;
 
  private:

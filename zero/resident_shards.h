@@ -7,9 +7,9 @@
 
 namespace dstrain::zero {
 
-/// What of a rank's shards lies in one memory, that of the device or that of the host: parameters
-/// in the model's dtype, summed gradients and states in those of the plan, each flat. What lies
-/// elsewhere is empty here.
+/// The shards of a rank that are in one memory, that of the device or that of the host: parameters
+/// in the model's dtype, summed gradients and states in the dtypes of the plan, each flat. Shards
+/// in other tiers are empty here.
 class ResidentShards {
  public:
   enum class Location { device, host };
@@ -23,14 +23,14 @@ class ResidentShards {
                  Location location,
                  Memory memory,
                  StreamView stream);
-  /// What lies in `tier`; of the disk's tier nothing.
+  /// Bytes in `tier`; none for the disk's tier.
   static CategoryBytes bytes(const FlatLayout& layout, const ShardPlan& plan, MemoryTier tier);
 
-  /// Of a segment: all that the rank keeps of it.
+  /// The parameters that the rank keeps of a segment.
   [[nodiscard]] TensorView parameters(SegmentId segment) const { return parameters_[segment]; }
   /// The rank's shard of a segment's summed gradients.
   [[nodiscard]] TensorView gradients(SegmentId segment) const { return gradients_[segment]; }
-  /// Of a sub-group.
+  /// The states of a sub-group.
   [[nodiscard]] std::span<const TensorView> states(SubGroupId sub_group) const {
     return states_[sub_group];
   }

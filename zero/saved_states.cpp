@@ -36,7 +36,7 @@ void copy_state(RankShards& shards,
   ops::copy_finite({.source = source, .target = to.values, .not_finite = to.not_finite}, stream);
 }
 
-/// Of a sub-group, `saved` in the order of saved_states(); `begun`: slices so far.
+/// Copies a sub-group. `saved` is in the order of saved_states(); `begun` counts slices so far.
 void copy_group(RankShards& shards,
                 SubGroupId sub_group,
                 std::span<const TensorView> saved,

@@ -5,8 +5,9 @@
 
 namespace dstrain::zero {
 
-/// Sets a rank's parameters and states from where they are read, each value in f32, which is copied
-/// or rounded to where it belongs; padding becomes zero. Collective, segment by segment.
+/// Loads a rank's parameters and states from their sources. Each value is read in f32, and copied
+/// or rounded to the dtype in which it is kept; padding becomes zero. Collective, segment by
+/// segment.
 class ShardLoader {
  public:
   /// All must outlive it.
@@ -15,7 +16,7 @@ class ShardLoader {
               const engine::StateSources& sources)
       : shards_(shards), communication_(communication), sources_(sources) {}
 
-  /// What this rank updates of a segment, or serves. Waits until it is there.
+  /// Loads the elements of a segment that this rank updates or serves. Waits until they are loaded.
   void load(SegmentId segment);
 
  private:

@@ -54,7 +54,7 @@ TypedVector<SegmentId, MemoryTier> optimizer_tiers(const FlatLayout& layout,
     const Segment& segment = layout.segment(id);
     const bool fits = segment.shard_numel <= stays;
     if (!segment.trainable) {
-      // Where the parameters are worked with.
+      // A frozen segment is used in memory.
       if (tiers[id] == MemoryTier::nvme) tiers[id] = offload.staging;
     } else {
       if (fits) stays -= segment.shard_numel;
@@ -98,7 +98,7 @@ ShardPlan::ShardPlan(const FlatLayout& layout, const Options& options)
                            !same_place(sub_group.tier, share.parameters);
         sub_group.states = options.optimizer_states;
         sub_group.precision = options.precision;
-        // What is rounded needs a place to be read from.
+        // Rounding needs the summed gradients in memory.
         const bool keeps = offload.keeps_gradients || options.precision.gradients != DType::f32;
         sub_group.gradients = sub_group.tier == MemoryTier::nvme && keeps;
       }

@@ -7,7 +7,7 @@
 
 namespace dstrain::zero {
 
-/// What a range of a segment, such as a rank's shard, holds of one parameter.
+/// The elements of one parameter in a range of a segment, such as a rank's shard.
 struct ShardSlice {
   ParameterId parameter{};
   ElementRange elements{};  ///< of the parameter, row-major
@@ -19,20 +19,19 @@ std::vector<ShardSlice> range_slices(const FlatLayout& layout,
                                      SegmentId segment,
                                      ElementRange range);
 
-/// Likewise the shard of `segment` that belongs to `rank`.
+/// The same for the shard of `segment` that belongs to `rank`.
 std::vector<ShardSlice> shard_slices(const FlatLayout& layout, SegmentId segment, int rank);
 
-/// What a sub-group holds of its segment's shard.
+/// The elements of one parameter in a rank's share of a sub-group.
 struct SubGroupSlice {
-  ShardSlice slice;                  ///< offset: within this rank's part of the sub-group
-  std::int64_t elements_before = 0;  ///< of the shard's slice, in the sub-groups before
+  ShardSlice slice;                  ///< its offset is within this rank's share of the sub-group
+  std::int64_t elements_before = 0;  ///< of the shard's slice, in earlier sub-groups
 };
 std::vector<SubGroupSlice> sub_group_slices(const FlatLayout& layout,
                                             const SubGroup& sub_group,
                                             int rank);
 
-/// The part of a segment's flat values that is the shard of `rank`; they are whole, or lie in
-/// that shard already.
+/// The shard of `rank` in a segment's flat `values`, which are whole or already that shard.
 TensorView own_shard(const Segment& segment, int rank, TensorView values);
 
 }  // namespace dstrain::zero

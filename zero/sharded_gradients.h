@@ -8,27 +8,27 @@
 
 namespace dstrain::zero {
 
-/// Stages 2 and 3: a rank keeps its shard of the gradients. The backward of a unit writes into a
-/// bucket; the bucket is reduced over the ranks, into the shards, when it is full or the backward
-/// ends. When communication overlaps there are two: one is reduced while the next units fill the
-/// other. Tiles, which come and go while their unit's bucket is being written, have buckets of
-/// their own. Shared segments wait outside the buckets until the last unit that uses them is done.
+/// Stages 2 and 3: a rank keeps only its shard of the gradients. The backward of a unit writes into
+/// a bucket, which is reduced over the ranks into the shards when it is full or backward ends. With
+/// overlap there are two buckets: one is reduced while the next units fill the other. Tiles are
+/// written while their unit's bucket is in use, so they have buckets of their own. Shared segments
+/// stay outside the buckets until the last unit that uses them is done.
 class ShardedGradients final : public GradientReducer {
  public:
   struct Options {
-    /// Elements that a bucket holds back; at least the largest part's. 0: one part at a time.
+    /// Capacity of a bucket in elements; at least that of the largest part. 0: one part at a time.
     std::int64_t bucket_numel = 0;
     bool overlap = false;  ///< two buckets
   };
-  /// `offloaded` takes what communication cannot put in `shards`; null: nothing. `buffers`: of the
-  /// device, for the buckets.
+  /// `offloaded` takes the sums that collectives cannot write to `shards`; null: there are none.
+  /// `buffers` is memory of the device, for the buckets.
   ShardedGradients(RankShards& shards,
                    Options options,
                    Communication communication,
                    OffloadedGradients* offloaded,
                    MemoryResource& buffers,
                    StreamView stream);
-  /// Of the buckets, and of what is sent.
+  /// Bytes of the buckets and of the copy that is sent.
   static Bytes buffer_bytes(const FlatLayout& layout,
                             Options options,
                             const config::StatePrecision& precision);
@@ -45,10 +45,10 @@ class ShardedGradients final : public GradientReducer {
   struct Bucket {
     TensorView memory;
     std::int64_t used = 0;            ///< elements
-    std::vector<SegmentId> complete;  ///< segments in it that wait to be reduced
+    std::vector<SegmentId> complete;  ///< segments in it that are ready to be reduced
     Communication::Point emptied;     ///< set while it is being reduced
   };
-  /// The buckets of units, or of tiles: one is filled after the other.
+  /// The buckets of units, or of tiles; they are filled in turns.
   struct Buckets {
     std::int64_t capacity = 0;  ///< elements of each
     std::vector<Bucket> all{};

@@ -189,7 +189,7 @@ void ShardedStore::gather_totals(TensorView own, TensorView totals, StreamView s
   communication_.join(stream);
 }
 
-/// What lies with the host is summed up there first.
+/// The host first sums its own gradients.
 void ShardedStore::sum_squares(TensorView sum, StreamView stream) {
   if (offloaded_) {
     communication_.synchronize();
@@ -211,7 +211,7 @@ void ShardedStore::sum_squares(TensorView sum, StreamView stream) {
     if (shards_.host_is_apart()) add(Device{}, ops::view_of(squares_));
     ops::convert(ops::view_of(squares_), sum, stream);
   } else {
-    ops::fill_zero(sum, stream);  // which nobody waits for, as for a copy of the host's
+    ops::fill_zero(sum, stream);  // needs no wait, unlike a copy from the host
   }
   add(stream.device(), sum);
 }

@@ -16,8 +16,8 @@
 
 namespace dstrain::zero {
 
-/// Parameters, gradients and updates split over the ranks of one communicator as a ZeRO stage
-/// says. A layout's segment is whole on each rank, or one shard of it is:
+/// Splits parameters, gradients and updates over the ranks of one communicator by ZeRO stage. Each
+/// rank holds a segment of the layout whole, or one shard of it:
 ///
 ///   stage  parameters  gradients kept  sum over the ranks            after the update
 ///   0      whole       whole           all-reduce, last micro step   -
@@ -28,8 +28,8 @@ namespace dstrain::zero {
 /// Persistent segments of stage 3 are kept whole, as in stage 2. Elements on the wire per step of
 /// k micro steps: 2 psi for stages 0 and 1, (k + 1) psi for 2, 3 k psi for 3. Gradients are f32;
 /// parameters have the model's dtype. In bf16 they are a rounded copy: the optimizer updates f32
-/// masters of what the rank updates, which lie among its states. What is offloaded lies with the
-/// host: there gradients are summed and parameters updated, from there new values are copied.
+/// masters of the elements that the rank updates, which are kept with its states. The host sums the
+/// gradients and updates the parameters of offloaded segments; new values are copied from it.
 class ShardedStore final : public engine::ParameterStore {
  public:
   struct Options {
@@ -43,8 +43,8 @@ class ShardedStore final : public engine::ParameterStore {
     RankShards::Memory shards;
     MemoryResource& buffers;  ///< of the device
   };
-  /// All must outlive the store. Without parameter groups the store only serves parameters: it
-  /// has no gradients and takes no steps.
+  /// All must outlive the store. Without parameter groups the store only serves parameters: it has
+  /// no gradients and takes no steps.
   struct Inputs {
     const FlatLayout& layout;
     comm::Communicator& communicator;
@@ -52,13 +52,13 @@ class ShardedStore final : public engine::ParameterStore {
     const optim::ParameterGroups* groups = nullptr;  ///< of the layout
     profile::Timeline* timeline = nullptr;           ///< null: nothing is recorded
   };
-  /// Two different streams are for options that overlap.
+  /// `streams` may differ only if the options overlap.
   ShardedStore(const Inputs& inputs, const Options& options, Streams streams);
   ShardedStore(const ShardedStore&) = delete;
   ShardedStore& operator=(const ShardedStore&) = delete;
   ShardedStore(ShardedStore&&) = delete;
   ShardedStore& operator=(ShardedStore&&) = delete;
-  /// Waits for work under way: it uses memory of the store.
+  /// Waits for work under way, which uses memory of the store.
   ~ShardedStore() override {
     communication_.stream().wait_until_idle();
     host_.wait_until_idle();
@@ -100,12 +100,12 @@ class ShardedStore final : public engine::ParameterStore {
   Communication communication_;
   RankShards shards_;
   ParameterGathers parameters_;
-  std::unique_ptr<ParameterSums> sums_;            ///< null: no optimizer takes any
+  std::unique_ptr<ParameterSums> sums_;            ///< null: no optimizer needs any
   std::unique_ptr<SubGroupUpdates> updates_;       ///< null: nothing is updated
-  std::unique_ptr<OffloadedGradients> offloaded_;  ///< null: it has nothing to do
+  std::unique_ptr<OffloadedGradients> offloaded_;  ///< null: nothing needs it
   std::unique_ptr<GradientReducer> gradients_;
   TypedVector<optim::ParameterGroupId, rules::ScalarValues> scalars_;  ///< of the step
-  // What crosses between the host and a device when updates are the host's.
+  // Host copies, for updates by the host:
   ops::StepDecision decision_;
   std::int64_t rounding_ = 0;
   ExactSum squares_;

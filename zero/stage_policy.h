@@ -4,8 +4,9 @@
 
 namespace dstrain::zero {
 
-/// What a ZeRO stage splits over the ranks (Rajbhandari et al., SC'20), and so what a rank holds
+/// The tensors that a ZeRO stage shards over the ranks (Rajbhandari et al., SC'20). A rank holds,
 /// of psi parameters with Adam on N ranks, in bytes:
+///
 ///   stage   fp32                    bf16
 ///   0       16 psi                  18 psi
 ///   1       8 psi + 8 psi / N       6 psi + 12 psi / N

@@ -10,14 +10,14 @@ namespace dstrain::zero {
 /// One buffer of a StagingRing.
 struct StagingBuffer {
   HostView memory;            ///< u8
-  std::optional<Event> busy;  ///< the point from which on it may be filled again; none: now
+  std::optional<Event> busy;  ///< the point after which it may be filled again; none: now
 };
 
-/// Buffers of the host, used in turn, for values that cross between a device and the host: one is
+/// Host buffers, used in turns, for values that are copied between a device and the host: one is
 /// filled while the other is emptied.
 class StagingRing {
  public:
-  /// `bytes`: of each.
+  /// `bytes`: of each buffer.
   StagingRing(Bytes bytes, MemoryResource& memory, StreamView stream)
       : memory_(count * bytes, memory, stream) {
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -26,7 +26,7 @@ class StagingRing {
   }
   static Bytes all_bytes(Bytes bytes) { return count * bytes; }
 
-  /// The one that was used longest ago.
+  /// The buffer that was used longest ago.
   StagingBuffer& next() {
     turn_ = (turn_ + 1) % buffers_.size();
     return buffers_[turn_];

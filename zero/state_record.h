@@ -8,20 +8,20 @@
 
 namespace dstrain::zero {
 
-/// Which parts of a record are meant.
+/// Which contents of a record are meant.
 struct RecordContents {
   bool gradients = false;
   bool states = false;
 };
 
-/// How a sub-group lies in a record of a swap file: the summed gradients, if they have a place,
-/// then the states, each part in whole pieces of the file.
+/// The layout of a sub-group in a record of a swap file: the summed gradients, if they are kept
+/// there, then the states, each padded to whole blocks of the file.
 class StateRecord {
  public:
   explicit StateRecord(const SubGroup& sub_group);
   [[nodiscard]] Bytes bytes() const { return end_; }
   [[nodiscard]] Bytes gradient_bytes() const { return middle_; }
-  /// In bytes of the record.
+  /// Byte range within the record.
   [[nodiscard]] offload::FileRange range(RecordContents contents) const;
   [[nodiscard]] TensorView gradients(std::span<std::byte> record) const;
   void cut_states(std::span<std::byte> record, std::vector<TensorView>& states) const;

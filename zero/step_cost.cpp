@@ -8,7 +8,7 @@
 namespace dstrain::zero {
 namespace {
 
-// What a rank reaches with two cores of the Xeon of docs/benchmarks.md, in units per second.
+// Rates of a rank with two cores of the Xeon of docs/benchmarks.md, in units per second.
 constexpr double flop_rate = 280e9;      // "fp32, one rank with two threads": 268 to 280 GFLOP/s
 constexpr double update_rate = 50e9;     // AdamW: 28 bytes of 33.5 M parameters in 17 to 19 ms
 constexpr double copy_rate = 15e9;       // the copy beside `bench comm`: 12.4 to 18.5 GB/s
@@ -25,7 +25,7 @@ Bytes sent_once(Bytes bytes, std::int64_t world) {
   return bytes / world * (world - 1);
 }
 
-/// What one segment adds to a step's work.
+/// The share of one segment in the work of a step.
 class SegmentWork {
  public:
   SegmentWork(const FlatLayout& layout,
@@ -54,7 +54,7 @@ class SegmentWork {
   }
 
  private:
-  /// Of what is frozen.
+  /// Adds the gathers of a frozen segment.
   void add_uses(StepWork& work) const {
     const std::int64_t gathers = gathered_on_use() ? 2 * passes_ : 0;
     work.sent += sent_once(segment_.numel * parameter_bytes_ * gathers, world_);

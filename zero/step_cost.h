@@ -6,14 +6,14 @@
 
 namespace dstrain::zero {
 
-/// What one rank does in one optimizer step, as far as the choice of a plan changes it.
+/// The work of one rank in one optimizer step, as far as the choice of a plan changes it.
 struct StepWork {
   double flops = 0;          ///< of the units' forward and backward
   Bytes sent = 0;            ///< to other ranks, by collectives
   Bytes updated = 0;         ///< read and written by AdamW
   Bytes copied = 0;          ///< between the device and the host's memory
   Bytes swapped = 0;         ///< read from and written to NVMe
-  Bytes swapped_beside = 0;  ///< of these, while backward computes
+  Bytes swapped_beside = 0;  ///< of these, during backward
 };
 
 struct StepWorkInput {
@@ -23,12 +23,12 @@ struct StepWorkInput {
   bool checkpointing = false;    ///< a second forward: a third more FLOP
 };
 
-/// Counts what StagePolicy and ShardedStore say is computed and moved.
+/// Counts what StagePolicy and ShardedStore compute and move.
 StepWork step_work(const FlatLayout& layout, const StepWorkInput& input);
 
-/// Predicted seconds of a step on the machine of the rates in step_cost.cpp. But for early updates
-/// from a disk nothing is beside anything else: there communication is the cores' own work, and
-/// overlap gained nothing. Only to compare the choices of one run with each other.
+/// Predicted seconds of a step on the machine whose rates are in step_cost.cpp. Only early updates
+/// from a disk are counted as overlapping: on that machine communication is work of the cores, and
+/// overlap gained nothing. Use it only to compare the choices of one run.
 double step_cost(const StepWork& work);
 
 }  // namespace dstrain::zero

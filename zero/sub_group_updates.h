@@ -8,37 +8,36 @@
 
 namespace dstrain::zero {
 
-/// The passes of a step over sub-groups. Optimizers see f32 alone: what a rank keeps in 16 bits is
-/// widened into a workspace, a chunk at a time, and what a pass has made of it is rounded back,
-/// stochastically (ops/round_stochastic.h): what a pass leaves alone stays as it is. Asynchronous
-/// on the lease's stream; what the host updates comes from one thread at a time. All must outlive
-/// it.
+/// Runs the passes of a step over sub-groups. Optimizers see only f32. Values that a rank keeps in
+/// 16 bits are widened into a workspace, a chunk at a time, and those that a pass changes are
+/// rounded back stochastically (ops/round_stochastic.h). Asynchronous on the stream of the lease;
+/// the host's sub-groups are updated by one thread at a time. All arguments must outlive it.
 class SubGroupUpdates {
  public:
   struct Inputs {
     const RankShards& shards;
     const optim::ParameterGroups& groups;
-    const ParameterSums* sums = nullptr;  ///< null: no optimizer takes any
+    const ParameterSums* sums = nullptr;  ///< null: no optimizer needs any
     MemoryResource& device;
     MemoryResource& host;
   };
   SubGroupUpdates(const Inputs& inputs, StreamView stream);
-  /// Of workspace, for what the device updates, or for what the host does.
+  /// Bytes of workspace for the sub-groups that the device updates, or for those of the host.
   static Bytes bytes(const ShardPlan& plan, bool by_host);
 
-  /// The first pass of a step over a sub-group, of optimizers that take sums. `step`: of all
-  /// parameter groups.
+  /// The first pass of a step over a sub-group, for optimizers that need sums. `step` has the
+  /// scalars of all parameter groups.
   void measure(SubGroupId sub_group,
                const RankShards::SubGroupLease& lease,
                const optim::StepTensors& step) const;
-  /// Updates a sub-group from its gradients, its parameters as units see them included.
+  /// Updates a sub-group from its gradients, including the parameters that units see.
   void update(SubGroupId sub_group,
               const RankShards::SubGroupLease& lease,
               const optim::StepTensors& step) const;
 
  private:
   class Chunk;
-  /// Calls `pass(chunk)` for one chunk after the other.
+  /// Calls `pass(chunk)` for each chunk in order.
   template <class Pass>
   void for_chunks(SubGroupId sub_group,
                   const RankShards::SubGroupLease& lease,

@@ -6,12 +6,12 @@
 
 namespace dstrain::zero {
 
-/// Where and how a rank swaps to disk.
+/// A directory that a rank swaps to, with the I/O and the memory that this takes.
 struct SwapFolder {
   offload::AsyncFileIo& io;
   std::filesystem::path directory;
-  MemoryResource& buffers;  ///< of the host, for what is on its way
-  MemoryLedger& ledger;     ///< of MemoryTier::nvme: the space taken
+  MemoryResource& buffers;  ///< of the host, for transfers
+  MemoryLedger& ledger;     ///< of MemoryTier::nvme: the disk space taken
 };
 
 }  // namespace dstrain::zero

@@ -5,7 +5,7 @@
 
 namespace dstrain::zero {
 
-/// The order in which sub-groups are used, the same each time, as learnt from uses so far.
+/// The order in which sub-groups are used, which repeats; learnt from the uses so far.
 class UseOrder {
  public:
   explicit UseOrder(std::size_t sub_groups) : next_(sub_groups) {}
@@ -15,7 +15,7 @@ class UseOrder {
     (last_ ? next_[*last_] : first_) = sub_group;
     last_ = sub_group;
   }
-  /// None when it is not known; of `next` also after the last one.
+  /// None if it is not known; next() also after the last one.
   [[nodiscard]] std::optional<SubGroupId> first() const { return first_; }
   [[nodiscard]] std::optional<SubGroupId> next(SubGroupId sub_group) const {
     return next_[sub_group];

@@ -10,18 +10,18 @@
 
 namespace dstrain::zero {
 
-/// Stages 0 and 1: the gradients of all parameters lie here whole; micro steps add up locally and
-/// the sum over ranks is taken once, in the last micro step, unit by unit as its backward goes: in
-/// place, or into this rank's shards where they are offloaded.
+/// Stages 0 and 1: keeps the gradients of all parameters whole. Micro steps accumulate locally. In
+/// the last micro step the gradients are summed over the ranks once, unit by unit as backward
+/// proceeds: in place, or into this rank's shards if these are offloaded.
 class WholeGradients final : public GradientReducer {
  public:
-  /// What the sum over ranks leaves on each rank.
+  /// The result of the sum over ranks that each rank keeps.
   enum class Result { whole, own_shard };
   struct Memory {
     MemoryResource& gradients;
     MemoryResource& buffers;  ///< both of the device
   };
-  /// `offloaded` takes what communication cannot put in `shards`; null: nothing.
+  /// `offloaded` takes the sums that collectives cannot write to `shards`; null: there are none.
   WholeGradients(RankShards& shards,
                  Result result,
                  Communication communication,
@@ -29,7 +29,7 @@ class WholeGradients final : public GradientReducer {
                  Memory memory,
                  StreamView stream);
   static Bytes bytes(const FlatLayout& layout, DType kept);
-  /// Besides them, of buffers.
+  /// Bytes of buffers besides.
   static Bytes buffer_bytes(const FlatLayout& layout, const config::StatePrecision& precision);
 
   void begin(engine::MicroStep micro_step) override;
@@ -49,7 +49,7 @@ class WholeGradients final : public GradientReducer {
   GradientExchange exchange_;
   OffloadedGradients* offloaded_;
   Buffer memory_;
-  std::optional<GradientStaging> staging_;  ///< none where they are kept in f32
+  std::optional<GradientStaging> staging_;  ///< none if they are kept in f32
   TypedVector<SegmentId, TensorView> segments_;
   engine::MicroStep micro_step_;
   PendingUses pending_;

@@ -9,23 +9,23 @@
 
 namespace dstrain::engine {
 
-/// Runs one task at a time on a thread of its own, which sleeps in between, and tells how it went.
-/// One thread asks. The destructor waits for the task.
+/// Runs one task at a time on its own thread, which sleeps in between, and reports the result. For
+/// one calling thread. The destructor waits for the task.
 class BackgroundTask {
  public:
   enum class State : std::uint8_t { idle, busy, failed };
 
-  /// Begins `task`, which fails by throwing; none may be busy.
+  /// Begins `task`, which fails by throwing. No task may be busy.
   void start(std::function<void()> task);
-  /// Notes a failure without a task.
+  /// Records a failure without running a task.
   void fail(std::string message);
   /// Forgets a failure.
   void reset();
 
   [[nodiscard]] State state() const;
-  /// What the last failure said; empty without one.
+  /// The message of the last failure; empty if there was none.
   [[nodiscard]] std::string failure() const;
-  /// Waits until no task is busy, at most so long.
+  /// Waits until no task is busy, for at most `seconds_max`.
   void wait(double seconds_max) const;
 
  private:

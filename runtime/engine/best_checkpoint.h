@@ -14,8 +14,8 @@ struct BestCheckpoint {
   std::string directory{};  ///< from the output directory: "checkpoint-12"
 };
 
-/// Finds it, among the checkpoints of steps after which held-out data was evaluated. The same on
-/// every rank. Where nothing is evaluated it keeps what it began with.
+/// Finds the best checkpoint among those of steps after which held-out data was evaluated. The same
+/// on every rank. Without evaluation it keeps its initial value.
 class BestTracker {
  public:
   BestTracker(const config::EvaluationSettings& settings, std::optional<BestCheckpoint> so_far);
@@ -23,11 +23,11 @@ class BestTracker {
   void evaluated(std::int64_t step, double loss);
   /// Whether a checkpoint of `step` would be the best one.
   [[nodiscard]] bool improves(std::int64_t step) const;
-  /// What a checkpoint of `step` says is the best one, itself included.
+  /// The best checkpoint, if one of `step` is counted too.
   [[nodiscard]] std::optional<BestCheckpoint> including(std::int64_t step) const;
-  /// A checkpoint of `step` is being written ...
+  /// Notes that a checkpoint of `step` is being written.
   void saving(std::int64_t step);
-  /// ... and that of `step` is the last that is whole.
+  /// Notes that the checkpoint of `step` is whole. No other is being written then.
   void saved(std::int64_t step);
   [[nodiscard]] const std::optional<BestCheckpoint>& best() const { return best_; }
 
@@ -36,7 +36,7 @@ class BestTracker {
   bool greater_is_better_;
   std::optional<BestCheckpoint> best_;
   std::optional<BestCheckpoint> last_;     ///< the last evaluation
-  std::optional<BestCheckpoint> pending_;  ///< what is being written, if it would be the best
+  std::optional<BestCheckpoint> pending_;  ///< being written, if it would be the best
 };
 
 }  // namespace dstrain::engine

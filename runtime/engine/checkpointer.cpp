@@ -28,7 +28,7 @@ Bytes bytes_of_all(const model::Model& model, const ParameterStore& store, bool 
   return model.parameter_count() * per_element;
 }
 
-/// What several nodes have written alike is one file.
+/// Identical files that several nodes have written count once.
 using Files = std::map<std::string, checkpoint::FileRecord>;
 
 Files by_path(const std::vector<std::string>& records_by_rank) {
@@ -149,7 +149,7 @@ void Checkpointer::begin(const TrainerState& state) {
   phase_ = Phase::writing;
 }
 
-/// Of what each rank has given, what those that write into this rank's directory have.
+/// Selects from `all`, by rank, the values of the ranks that write into this rank's directory.
 std::vector<std::string> Checkpointer::of_directory(const std::vector<std::string>& all) const {
   std::vector<std::string> here;
   for (const int rank : inputs_.directory_ranks)

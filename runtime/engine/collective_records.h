@@ -5,11 +5,11 @@
 
 namespace dstrain::engine {
 
-/// Tells when each collective runs: the timeline, on its communication lane, by the device's times
-/// where it has some, and the page that the agent reads.
+/// Records when each collective runs: in the timeline, on its communication lane and with the
+/// device's times if it has some, and on the page that the agent reads.
 class CollectiveRecords final : public comm::CollectiveObserver {
  public:
-  /// Both must outlive it; null: is told nothing.
+  /// Both must outlive it; a null one records nothing.
   CollectiveRecords(profile::Timeline* timeline, ProgressPage* progress)
       : timeline_(timeline), progress_(progress) {}
   void begin(const comm::Call& call) override;
@@ -20,8 +20,8 @@ class CollectiveRecords final : public comm::CollectiveObserver {
  private:
   profile::Timeline* timeline_;
   ProgressPage* progress_;
-  double begin_ = 0;                     ///< of the operation that runs
-  profile::Timeline::Stamp launch_ = 0;  ///< of the one that is launched
+  double begin_ = 0;                     ///< when the running operation began
+  profile::Timeline::Stamp launch_ = 0;  ///< of the operation being launched
 };
 
 }  // namespace dstrain::engine

@@ -10,7 +10,7 @@ namespace dstrain::engine {
 
 namespace {
 
-/// What the stochastic rounding of an update draws from.
+/// The key of the stochastic rounding of an update.
 std::int64_t rounding_key(std::uint64_t seed, std::int64_t update) {
   const auto words = philox({seed, RandomPurpose::rounding, 0, static_cast<std::uint64_t>(update)});
   return static_cast<std::int64_t>((std::uint64_t{words[1]} << 32U) | words[0]);
@@ -46,7 +46,7 @@ class StoredTiles final : public model::TileLender {
   }
 
  private:
-  /// What the store does for a tile is none of the unit's work.
+  /// Records work of the store for a tile as waiting, not as work of the unit.
   [[nodiscard]] profile::Recording wait() const {
     return {timeline_, stream_, profile::Lane::compute, profile::Activity::wait};
   }
@@ -78,7 +78,7 @@ StepBlock::Options block_options(const Engine::Options& options) {
           .parameter_groups = options.parameter_groups};
 }
 
-/// Of the frames alone.
+/// Bytes of the frames only.
 FrameBytes frame_bytes(const model::Model& model, const Engine::Options& options) {
   const model::BatchShape shape = options.inference_shape.value_or(options.shape);
   const FrameBytes inference = Frame::bytes(model, {shape, FrameMode::inference});
@@ -89,7 +89,7 @@ FrameBytes frame_bytes(const model::Model& model, const Engine::Options& options
 
 }  // namespace
 
-/// What the calls of one micro-batch have in common.
+/// Values that the calls of one micro-batch share.
 struct Engine::Context {
   model::BatchShape shape;
   std::size_t micro_batch = 0;

@@ -21,63 +21,63 @@ struct StepInput {
   rules::Step update{};                       ///< numbered as the optimizer's states count
   std::span<const MicroBatch> micro_batches;  ///< this rank's, as many on every rank
   std::int64_t labels = 0;                    ///< counted_labels() of all ranks together
-  double loss_scale = 1;                      ///< of the loss that has gradients
+  double loss_scale = 1;                      ///< factor of the loss before backward
 };
 
-/// Runs a model's units over a parameter store by the recorded schedule. Every rank holds one and
-/// makes the same calls. Owns the frame. What is no part of a step synchronises the computing
-/// stream at its end.
+/// Runs the units of a model over a parameter store, by the recorded schedule. Every rank holds one
+/// and makes the same calls. Owns the frame. Calls outside a training step synchronize the compute
+/// stream before returning.
 class Engine {
  public:
   struct Inputs {
     const model::Model& model;
     ParameterStore& store;
     MemoryResource& activations;
-    MemoryResource& host_activations;       ///< and what else crosses between host and device
+    MemoryResource& host_activations;       ///< also for other transfers between host and device
     profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
     ProgressPage* progress = nullptr;       ///< null: nothing is published
   };
   struct Options {
     model::BatchShape shape;
-    /// Of evaluation and of what takes no steps; none: `shape`.
+    /// Shape of evaluation and generation; none: `shape`.
     std::optional<model::BatchShape> inference_shape{};
-    /// FrameMode::inference: the engine takes no steps.
+    /// With FrameMode::inference the engine takes no steps.
     FrameMode mode = FrameMode::inference;
     std::int64_t micro_steps = 1;  ///< of a step
     int ranks = 1;
     double gradient_clipping = 0;  ///< largest global norm; 0: none
-    double gradient_factor =
-        1;                     ///< of the gradients of the mean loss, which are meant by norms too
+    /// Factor of the gradients of the mean loss, which norms include.
+    double gradient_factor = 1;
     std::uint64_t seed = 0;    ///< of dropout
     int parameter_groups = 1;  ///< of the store
-    bool documents = false;    ///< batches tell where they begin
+    bool documents = false;    ///< batches say where documents begin
   };
-  /// The activation memory that such an engine takes.
+  /// The activation memory that an engine with these options takes.
   static FrameBytes activation_bytes(const model::Model& model, const Options& options);
 
   /// All of `inputs` must outlive the engine.
   Engine(Inputs inputs, Options options, Streams streams);
 
-  /// Launches the first half of a step: forward and backward of all micro batches, the sum of their
-  /// gradients over the ranks, and what is decided by it. The input may change once it returns.
-  /// Throws Error{input} when no label counts. Collective.
+  /// Launches the first half of a step: forward and backward of all micro-batches, the sum of their
+  /// gradients over the ranks, and the decision whether to take the step. The input may change once
+  /// this returns. Throws Error{input} if no label counts. Collective.
   void accumulate(const StepInput& input);
   /// Launches the second half: clipping and the update. Collective.
   void update();
-  /// What was decided on `step`, the last one or that before; waits for that alone. The update of
-  /// one that is not taken, as the loss or the gradients were not finite, leaves the parameters as
-  /// they are, unless the store updates before it knows and cannot go back: then no other may
-  /// follow.
+  /// Returns the decision on `step`, which is the last one or the one before, and waits only for
+  /// that. The update of a step that is not taken, because the loss or the gradients were not
+  /// finite, leaves the parameters unchanged. If the store updates early and cannot go back, no
+  /// other step may follow.
   ops::StepDecision decision(std::int64_t step) { return block_.decision(step); }
-  /// After a step that was not taken: see ParameterStore.
+  /// Call after a step that was not taken: see ParameterStore.
   std::optional<std::string> last_not_finite();
-  /// Whether steps go on when these calls return; else decision() never waits.
+  /// Whether steps run asynchronously; if not, decision() never waits.
   [[nodiscard]] bool runs_ahead() const {
     return !shares_host_memory(streams_.compute.device().kind);
   }
 
-  /// The sum of the losses of one micro batch on this rank, without gradients. Collective, as
-  /// parameters may have to be gathered.
+  /// Returns the sum of the losses of one micro-batch on this rank, without gradients. Collective,
+  /// because parameters may have to be gathered.
   double evaluate(const MicroBatch& batch);
 
   /// Writes the logits (B, V), f32, that follow the last token of each sequence of a batch without
@@ -96,14 +96,14 @@ class Engine {
   model::BatchShape inference_shape_;
   Streams streams_;
   StepBlock block_;
-  Buffer memory_;  ///< of both frames: only one is in use at a time
+  Buffer memory_;  ///< shared by both frames, of which one is in use at a time
   HostBuffer host_memory_;
   Frame inference_;
   std::optional<Frame> training_;
   std::vector<model::PartId> own_part_;         ///< per unit: the part without its tiles
   std::vector<model::PartId> inference_parts_;  ///< in the order in which they are acquired
   std::vector<model::PartId> training_parts_;
-  std::optional<FrameCopies> copies_;  ///< of the training frame; uses the memory: goes first
+  std::optional<FrameCopies> copies_;  ///< uses the memory of the frame: destroyed first
 };
 
 }  // namespace dstrain::engine

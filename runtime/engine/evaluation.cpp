@@ -7,7 +7,7 @@
 namespace dstrain::engine {
 namespace {
 
-/// Of some labels: their sum, and how many count.
+/// The sum of the losses of some labels, and the number of labels that count.
 struct Losses {
   double sum = 0;
   std::int64_t labels = 0;

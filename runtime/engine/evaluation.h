@@ -5,8 +5,8 @@
 
 namespace dstrain::engine {
 
-/// The mean loss, natural log, over the labels of all batches of all ranks; the same on every rank.
-/// Throws Error{diverged} on every rank when it is not finite. Collective.
+/// Returns the mean loss, natural log, over the labels of all batches of all ranks; the same on
+/// every rank. Throws Error{diverged} on every rank if it is not finite. Collective.
 double evaluate(Engine& engine, const data::EvaluationLoader& data, comm::ControlGroup& control);
 
 }  // namespace dstrain::engine

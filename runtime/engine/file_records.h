@@ -7,9 +7,9 @@
 
 namespace dstrain::engine {
 
-/// Records of files as a rank tells them to others.
+/// Encodes records of files as a rank sends them to others.
 std::string encode_records(std::span<const checkpoint::FileRecord> records);
-/// Throws Error{internal} for what is no such text.
+/// Throws Error{internal} if `text` is not from encode_records().
 std::vector<checkpoint::FileRecord> decode_records(const std::string& text);
 
 }  // namespace dstrain::engine

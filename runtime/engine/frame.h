@@ -6,11 +6,11 @@
 
 namespace dstrain::engine {
 
-/// What the units of a micro-batch are run for.
+/// How the units of a micro-batch are run.
 enum class FrameMode {
-  training,       ///< forward and backward; what a unit saves is kept in between
-  checkpointing,  ///< likewise, but backward runs the unit's forward again instead
-  /// Likewise, and activations that are not used for a while lie in host memory meanwhile.
+  training,       ///< forward and backward; saved values are kept in between
+  checkpointing,  ///< the same, but backward recomputes the saved values
+  /// The same, and activations that are not used for a while are in host memory meanwhile.
   host_checkpointing,
   inference,  ///< forward only
 };
@@ -23,14 +23,14 @@ struct FrameBytes {
   Bytes host = 0;
 };
 
-/// An activation on its way between device and host.
+/// A copy of an activation between device and host.
 struct FrameCopy {
   TensorView source;  ///< u8
   TensorView target;  ///< u8
 };
 
-/// One entry of the recorded schedule, with the memory that the call gets. Views are
-/// fixed for the life of the frame.
+/// One entry of the recorded schedule, with the memory of the call. The views are fixed for the
+/// life of the frame.
 struct FrameCall {
   int unit = 0;
   Pass pass = Pass::forward;
@@ -45,12 +45,12 @@ struct FrameCall {
   std::vector<FrameCopy> stores{};   ///< to the host after this call, before the next but one
 };
 
-/// The memory of one micro-batch in flight: activations, their gradients, what units save, and
-/// work space, each for just as long as the schedule needs it, in one block of the device, and one
-/// of the host for FrameMode::host_checkpointing, laid out before step 0.
+/// The memory of one micro-batch: activations, their gradients, values that units save, and
+/// workspace. Each is allocated only while the schedule needs it, in one block of the device, and
+/// one of the host for FrameMode::host_checkpointing. Both are laid out before step 0.
 ///
-/// The schedule of training is forward of units 0 ... U-2, then backward of U-1 ... 0: the last
-/// unit computes the loss and its gradients in one go.
+/// The training schedule is the forward of units 0 ... U-2, then the backward of U-1 ... 0: the
+/// last unit computes the loss and its gradients together.
 class Frame {
  public:
   struct Options {
@@ -61,7 +61,7 @@ class Frame {
     TensorView device;  ///< u8
     HostView host{};    ///< u8
   };
-  /// Lies in `blocks`, which hold bytes() and outlive the frame.
+  /// Uses `blocks`, which hold bytes() and outlive the frame.
   Frame(const model::Model& model, Options options, Blocks blocks);
 
   static FrameBytes bytes(const model::Model& model, Options options);

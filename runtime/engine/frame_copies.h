@@ -7,12 +7,12 @@
 
 namespace dstrain::engine {
 
-/// Moves the activations of a frame between device and host, in the order of its calls, on the
-/// stream of copies, which events order with the computing one. What it copies must outlive it: the
-/// destructor waits for copies under way.
+/// Copies the activations of a frame between device and host, in the order of its calls. The copies
+/// run on their own stream, which events order with the computing one. Their memory must outlive
+/// it: the destructor waits for copies under way.
 class FrameCopies {
  public:
-  /// `timeline`: null: nothing is recorded.
+  /// A null `timeline` records nothing.
   FrameCopies(Streams streams, profile::Timeline* timeline)
       : compute_(streams.compute), copies_(streams.copies), timeline_(timeline) {}
   FrameCopies(const FrameCopies&) = delete;
@@ -21,10 +21,10 @@ class FrameCopies {
   FrameCopies& operator=(FrameCopies&&) = delete;
   ~FrameCopies() { copies_.wait_until_idle(); }
 
-  /// `call` comes next on the computing stream: that waits for what the call before fetched, and
-  /// for the stores of the one before that. Begins the call's own fetches.
+  /// Begins `call` on the computing stream: it waits for the fetches of the call before it, and for
+  /// the stores of the call before that. Begins the call's own fetches.
   void begin(const FrameCall& call);
-  /// `call` was launched: begins its stores.
+  /// Begins the stores of `call`, which was launched.
   void end(const FrameCall& call);
 
  private:
@@ -33,7 +33,7 @@ class FrameCopies {
   StreamView compute_;
   StreamView copies_;
   profile::Timeline* timeline_;
-  std::optional<Event> point_;  ///< after all that was launched before a call but its own stores
+  std::optional<Event> point_;  ///< after everything launched before a call, except its own stores
 };
 
 }  // namespace dstrain::engine

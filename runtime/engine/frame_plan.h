@@ -8,7 +8,7 @@
 
 namespace dstrain::engine {
 
-/// Which memory each call of a frame's schedule uses, as indices into `intervals`.
+/// The memory that each call of a frame's schedule uses, as indices into `intervals`.
 struct FramePlan {
   struct Copy {
     int device = 0;
@@ -34,8 +34,8 @@ struct FramePlan {
   FrameBytes bytes;
 };
 
-/// Records the schedule and places its memory. Checks that activations flow: each is written once
-/// and before it is read. Throws Error{internal} otherwise.
+/// Records the schedule and plans its memory. Throws Error{internal} unless each activation is
+/// written once, before it is read.
 FramePlan plan_frame(const model::Model& model, Frame::Options options);
 
 }  // namespace dstrain::engine

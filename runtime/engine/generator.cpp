@@ -25,7 +25,7 @@ std::vector<std::int32_t> largest(std::span<const float> logits, std::int64_t co
   return ids;
 }
 
-/// Of what is not finite no token is the likeliest.
+/// Logits that are not finite have no likeliest token.
 void check_finite(std::span<const float> logits, std::int64_t token) {
   const auto bad = std::ranges::find_if(logits, [](float logit) { return !std::isfinite(logit); });
   if (bad == logits.end()) return;

@@ -7,7 +7,7 @@
 
 namespace dstrain::engine {
 
-/// How the next token is chosen, under Hugging Face's names.
+/// How to choose the next token, with Hugging Face's names.
 struct SamplingOptions {
   std::int64_t max_new_tokens = 100;
   bool do_sample = false;    ///< false: the likeliest token, the lowest id among equals
@@ -19,15 +19,15 @@ struct SamplingOptions {
   std::vector<std::int32_t> end_tokens{};  ///< each ends a text: nothing follows it
 };
 
-/// The token that follows, chosen from its logits (V). `position` numbers the draw: equal seeds,
-/// logits and positions give equal tokens.
+/// Chooses the next token from its logits (V). `position` numbers the draw: equal seeds, logits and
+/// positions give equal tokens.
 std::int32_t choose_token(std::span<const float> logits,
                           const SamplingOptions& options,
                           std::uint64_t position);
 
-/// Continues `prompt` (at least one token), or of an encoder-decoder makes a target of it, by
-/// max_new_tokens tokens, or until one of `end_tokens`, and returns those. Each token runs the
-/// model over the last `model.positions` tokens anew. Collective.
+/// Continues `prompt` (at least one token), or makes a target of it with an encoder-decoder, by
+/// max_new_tokens tokens or until one of `end_tokens`, and returns the new tokens. Each token runs
+/// the model over the last `model.positions` tokens again. Collective.
 std::vector<std::int32_t> generate(const Engine::Inputs& inputs,
                                    std::span<const std::int32_t> prompt,
                                    const SamplingOptions& options,

@@ -8,22 +8,22 @@
 
 namespace dstrain::engine {
 
-/// What one rank trains on or evaluates at once.
+/// The samples that one rank trains on or evaluates at once.
 struct MicroBatch {
   std::span<const std::int32_t> tokens;  ///< (B, T)
-  std::span<const std::int32_t> labels;  ///< (B, T); -100 does not count; none: nothing has a loss
+  std::span<const std::int32_t> labels;  ///< (B, T); -100 does not count; empty: there is no loss
   std::int64_t first_sample = 0;  ///< index of sequence 0 within the global batch of the step
   std::span<const std::int32_t> source{};          ///< (B, S), of an encoder-decoder
-  std::span<const std::int32_t> source_count{};    ///< (B): see model::UnitCall, as the next
+  std::span<const std::int32_t> source_count{};    ///< (B): see model::UnitCall, also for the next
   std::span<const std::int32_t> document_start{};  ///< (B, T), or empty
 };
 
 MicroBatch micro_batch(const data::SampleRows& rows, std::int64_t first_sample);
 
-/// That of so many sequences of a run.
+/// The shape of a batch of `sequences` sequences of a run.
 model::BatchShape batch_shape(std::int64_t sequences, const config::DataSettings& data);
 
-/// The labels that count.
+/// The number of labels that count.
 std::int64_t counted_labels(std::span<const MicroBatch> batches);
 
 }  // namespace dstrain::engine

@@ -3,7 +3,7 @@
 namespace dstrain::engine {
 namespace {
 
-/// What a group throws whose ranks do not come to an end together.
+/// Whether a communicator or control group throws this when its ranks get out of step.
 bool is_of_a_group(ErrorCode code) {
   return code == ErrorCode::comm || code == ErrorCode::timeout || code == ErrorCode::aborted;
 }

@@ -4,9 +4,9 @@
 
 namespace dstrain::engine {
 
-/// The error that has ended a rank, with the number of the collective that it failed in, as the
-/// launcher numbers them when it says who hangs: "collective 7029: all_reduce of 4 f32 on rank 0
-/// timed out". As it is where it comes from none.
+/// Adds to the error that ended a rank the number of the collective that failed, as the launcher
+/// counts it when it reports a hang: "collective 7029: all_reduce of 4 f32 on rank 0 timed out".
+/// Other errors are returned unchanged.
 Error name_collective(const Error& error, const ProgressPage& progress);
 
 }  // namespace dstrain::engine

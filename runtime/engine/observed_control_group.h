@@ -4,9 +4,9 @@
 
 namespace dstrain::engine {
 
-/// Passes everything on to another control group and tells the page that the agent reads when an
-/// exchange runs. Nothing else communicates meanwhile: the exchanges of a rank and its collectives
-/// are one sequence. Both must outlive it.
+/// Forwards to another control group, and publishes on the agent's page when an exchange runs.
+/// Exchanges and collectives of a rank are one sequence, so nothing else communicates meanwhile.
+/// Both must outlive it.
 class ObservedControlGroup final : public comm::ControlGroup {
  public:
   ObservedControlGroup(comm::ControlGroup& inner, ProgressPage& progress)

@@ -13,7 +13,7 @@ namespace {
 
 using profile::RankProfile;
 
-/// What precedes a rank's spans and steps.
+/// The header of a rank's spans and steps.
 struct Header {
   std::array<std::int64_t, profile::lane_count> spans{};
   std::int64_t steps = 0;
@@ -83,7 +83,7 @@ RankProfile decode(std::string_view text) {
   return profile;
 }
 
-/// Of one rank, on rank 0.
+/// Sends the profile of `rank` to rank 0.
 std::string tell_profile(const profile::Timeline& timeline, int rank, comm::ControlGroup& control) {
   return control.broadcast(control.rank() == rank ? encode(own_profile(timeline)) : "", rank);
 }

@@ -7,9 +7,9 @@
 
 namespace dstrain::engine {
 
-/// Collects the timelines of all ranks on rank 0, which writes them to `path` as Chrome's trace,
-/// rank by rank. Each rank in turn tells all, of whom the others forget
-/// it. Collective, when nothing is recorded any more.
+/// Collects the timelines of all ranks on rank 0, which writes them to `path` as a Chrome trace.
+/// Ranks broadcast one after another, and all but rank 0 discard the data. Collective; call when
+/// nothing is recorded any more.
 void write_profile(profile::Timeline& timeline,
                    const model::Model& model,
                    comm::ControlGroup& control,

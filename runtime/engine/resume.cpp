@@ -76,7 +76,7 @@ ResumePlan agree(ResumePlan plan, comm::ControlGroup& control) {
   return plan;
 }
 
-/// What the ranks have found, told by the first of them; empty when all is well.
+/// The damage that the first rank with any has found; empty if there is none.
 std::string agree(const Damage& damage, comm::ControlGroup& control) {
   const auto texts = control.gather_texts(damage.text());
   const auto first = std::ranges::find_if(texts, [](const auto& text) { return !text.empty(); });
@@ -202,7 +202,7 @@ std::string load(const std::filesystem::path& path,
     state = read_run(*checkpoint, run, inputs.model, plan.other_data);
     states = open_states(*checkpoint, inputs, damage);
   });
-  // Loading is collective: nobody begins before all can.
+  // Loading is collective: no rank begins before all can.
   found = agree(damage, inputs.control);
   if (!found.empty()) return found;
   std::vector<const model::ParameterSource*> sources;

@@ -113,7 +113,7 @@ Differences model_differences(const model::ModelConfig& saved, const model::Mode
   return found;
 }
 
-/// Of files that are as long as those of the checkpoint in all.
+/// Compares files whose total length is that of the checkpoint.
 void compare_contents(Differences& found,
                       const TrainingData& saved,
                       const TrainingData& run,
@@ -166,7 +166,8 @@ std::string split_remedy(const std::vector<double>& split) {
   return split.empty() ? "leave out --split" : "set --split " + split_text(split);
 }
 
-/// How much of the data is trained on. Parts that only divide the rest otherwise are not compared.
+/// How much of the data is trained on. Shares that only divide the rest differently are not
+/// compared.
 double training_share(const std::vector<double>& split) {
   return split.empty() ? 1 : split.front() / std::accumulate(split.begin(), split.end(), 0.0);
 }
@@ -175,7 +176,7 @@ bool same_split(const TrainingData& saved, const TrainingData& run) {
   return !saved.split || !run.split || training_share(*saved.split) == training_share(*run.split);
 }
 
-/// Of the same data, cut into samples alike.
+/// For the same data, cut into samples in the same way.
 std::string samples_remedy(const TrainingData& saved, const TrainingData& run) {
   if (!saved.max_samples || !run.max_samples) {
     return "give the --packing, --split and --max_train_samples of the run";

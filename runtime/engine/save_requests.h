@@ -8,9 +8,9 @@
 
 namespace dstrain::engine {
 
-/// Checkpoints that someone outside asks a run for. Every rank holds one and makes the same calls;
-/// requests arrive at any rank, numbered by whoever talks to it, and the trainer's vote makes them
-/// known to all. The rank that heard of one tells what becomes of it.
+/// Requests from outside to save a checkpoint. Every rank holds one and makes the same calls. A
+/// request arrives at any rank, numbered by its sender, and the trainer's vote tells all ranks. The
+/// rank that received it answers.
 class SaveRequests {
  public:
   /// `ranks`: those that vote. `control` and `checkpointer` must outlive it.
@@ -27,21 +27,21 @@ class SaveRequests {
   SaveRequests& operator=(SaveRequests&&) = delete;
   ~SaveRequests() = default;
 
-  /// This rank's part of the vote: the number of the newest request that it has heard of.
+  /// This rank's vote: the number of the newest request that it has received.
   [[nodiscard]] std::uint32_t vote() { return control_.newest_save_request(); }
-  /// Between steps, the votes of all ranks known: whether to save now, after `step`. A request
-  /// waits for the first step, and for the end of an earlier save.
+  /// Whether to save now, after `step`, given the votes of all ranks. A request waits for the first
+  /// step, and for the end of an earlier save.
   [[nodiscard]] bool due(std::span<const std::uint32_t> votes, std::int64_t step);
-  /// Tells what has become of the last request, if that is known by now and was not told.
+  /// Answers the last request if its outcome is known and was not answered yet.
   void answer();
 
  private:
   RankControl& control_;
   const Checkpointer& checkpointer_;
-  std::vector<std::uint32_t> granted_;  ///< by rank: requests up to this one
+  std::vector<std::uint32_t> granted_;  ///< by rank: the last request that was granted
   const std::uint32_t& own_granted_;    ///< of this rank
   std::uint32_t answered_ = 0;          ///< of this rank
-  std::int64_t step_ = 0;               ///< whose checkpoint grants the last
+  std::int64_t step_ = 0;               ///< whose checkpoint answers the last request
 };
 
 }  // namespace dstrain::engine

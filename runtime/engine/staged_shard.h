@@ -11,27 +11,28 @@
 
 namespace dstrain::engine {
 
-/// The states with the files of a rank that hold them.
+/// The states, each with the file of a rank that holds it.
 std::vector<checkpoint::StateRecord> state_records(std::span<const SavedState> states);
 
-/// A copy of what a rank saves, so that training may go on while it is written. Its size is that of
-/// the rank's files.
+/// A copy of the values that a rank saves, so that training can go on while they are written. It
+/// has the size of the rank's files.
 class StagedShard {
  public:
-  /// What ParameterStore says of the states and of this rank's slices.
+  /// `states` and `slices` are those of the ParameterStore and this rank.
   StagedShard(std::span<const SavedState> states, std::span<const ParameterSlice> slices);
 
   [[nodiscard]] Bytes bytes() const { return bytes_; }
-  /// Takes the memory for the copy, which is kept, unless it has some. Throws what `memory` does.
+  /// Allocates the memory for the copy, which is kept, unless it has some. Throws the failure of
+  /// `memory`.
   void reserve(MemoryResource& memory, StreamView stream);
-  /// Copies the values as they are now into what was reserved. Returns the name of a tensor that
-  /// holds a NaN or an infinity, if one does. Synchronises.
+  /// Copies the current values into the reserved memory. Returns the name of a tensor that holds a
+  /// NaN or an infinity, if there is one. Synchronizes.
   std::optional<std::string> copy(ParameterStore& store);
-  /// What goes into the files of this name ("optim_states"), as copied last.
+  /// The tensors of the files of this name ("optim_states"), as copied last.
   [[nodiscard]] std::vector<checkpoint::ShardTensor> tensors(std::string_view file) const;
 
  private:
-  /// A state of a parameter: the rank's slices of it, one after another.
+  /// One state of a parameter: the rank's slices of it, one after another.
   struct Tensor {
     std::string name;
     std::string file;

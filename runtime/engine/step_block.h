@@ -16,21 +16,21 @@
 
 namespace dstrain::engine {
 
-/// What a step reads besides the model, sums up and decides, on the device, where units and updates
-/// find it. One copy from the host fills it. What was decided goes to the host, where nobody waits
-/// for it before he asks.
+/// The inputs of a step besides the model, its sums and its decision, in device memory. One copy
+/// from the host fills it. The decision is copied to the host, which waits only when it reads the
+/// result.
 class StepBlock {
  public:
   struct Options {
-    std::int64_t rows = 0;           ///< tokens at most, of all micro batches of a step together
-    std::int64_t source_rows = 0;    ///< likewise of sources,
-    std::int64_t sources = 0;        ///< and how many there are
-    bool documents = false;          ///< it is told where they begin
+    std::int64_t rows = 0;           ///< most tokens of all micro-batches of a step together
+    std::int64_t source_rows = 0;    ///< the same of sources,
+    std::int64_t sources = 0;        ///< and their number
+    bool documents = false;          ///< batches say where documents begin
     std::int64_t micro_batches = 1;  ///< of a step
     int ranks = 1;
     int parameter_groups = 1;
   };
-  /// Of a device of that kind, and of the host for what crosses between the two.
+  /// Bytes on a device of that kind, and on the host for transfers.
   static FrameBytes bytes(const Options& options, DeviceKind device);
   struct Memory {
     MemoryResource& device;
@@ -38,36 +38,36 @@ class StepBlock {
   };
   StepBlock(const Options& options, Memory memory, StreamView stream);
 
-  /// What all micro batches of a step have in common.
+  /// Values that all micro-batches of a step share.
   struct Numbers {
     std::int64_t step = 0;       ///< as dropout counts
-    std::int64_t labels = 0;     ///< that count on all ranks; 0: nothing has a gradient
-    double loss_scale = 1;       ///< of the loss that has gradients
+    std::int64_t labels = 0;     ///< that count on all ranks; 0: there are no gradients
+    double loss_scale = 1;       ///< factor of the loss before backward
     double gradient_factor = 1;  ///< see Engine::Options
     std::int64_t rounding = 0;   ///< see optim::StepScalars
     std::span<const rules::ScalarValues> scalars{};  ///< by parameter group; none: no update
   };
-  /// Takes in what is read, with all sums 0; `batches` may change once it returns. Asynchronous on
+  /// Fills in the inputs and zeroes all sums; `batches` may change once it returns. Asynchronous on
   /// `stream`.
   void fill(std::span<const MicroBatch> batches, const Numbers& numbers, StreamView stream);
-  /// Hands micro batch `index`, of call.shape as those before it, to a unit.
+  /// Sets the inputs of micro-batch `index` in `call`. It has the shape call.shape, as those before
+  /// it.
   void show(std::size_t index, model::UnitCall& call) const;
-  /// (ops::step_total_numel) i64: what this rank sums up. The losses come from the units, the
-  /// squares from others.
+  /// (ops::step_total_numel) i64: the sums of this rank. Units add losses, the store adds squares.
   [[nodiscard]] TensorView own_total() const { return results_.own_total; }
-  /// (ranks, ops::step_total_numel) i64: room for those of all ranks.
+  /// (ranks, ops::step_total_numel) i64: memory for the totals of all ranks.
   [[nodiscard]] TensorView totals() const { return results_.totals; }
   /// The sum of the losses of this rank. Waits for all work on `stream`.
   [[nodiscard]] double loss(StreamView stream) const;
 
-  /// Decides on a step by the totals of all ranks. Asynchronous on `stream`.
+  /// Decides on a step from the totals of all ranks. Asynchronous on `stream`.
   void decide(std::int64_t step, double norm_max, StreamView stream);
-  /// For the updates of that step.
+  /// Inputs of the updates of that step.
   [[nodiscard]] optim::StepTensors tensors() const {
     return {inputs_.scalars, results_.decision, inputs_.rounding};
   }
-  /// What was decided on `step`, the last one or that before. Waits for it, and throws what the
-  /// stream failed with before.
+  /// Returns the decision on `step`, which is the last one or the one before. Waits for it, and
+  /// throws earlier failures of the stream.
   [[nodiscard]] ops::StepDecision decision(std::int64_t step);
 
  private:
@@ -102,7 +102,7 @@ class StepBlock {
     TensorView decision;   ///< (StepDecision::numel) f64
     Bytes bytes;
   };
-  /// A decision on its way to the host.
+  /// A decision that is being copied to the host.
   struct Told {
     HostView decision;
     std::optional<Event> point;
@@ -113,13 +113,13 @@ class StepBlock {
   void stage(std::span<const std::int32_t> values, std::int64_t row, const TensorView& target);
 
   bool apart_;          ///< whether the device's memory is not the host's
-  HostBuffer staging_;  ///< what was decided, then the inputs: on the CPU units read these
-  Buffer device_;       ///< the results, then the inputs when it is apart
+  HostBuffer staging_;  ///< decisions, then the inputs, which CPU units read from here
+  Buffer device_;       ///< the results, then the inputs if `apart_`
   Inputs staged_;
   Inputs inputs_;
   Results results_;
   std::array<Told, 2> told_;
-  std::optional<Event> copied_;  ///< the inputs, to a device that is apart
+  std::optional<Event> copied_;  ///< the inputs, if `apart_`
   CpuStream host_stream_{CpuStream::Mode::inline_on_caller};
   HostQueue waiting_{HostQueue::Mode::inline_on_caller};
 };

@@ -35,7 +35,7 @@ MemoryPeaks peaks_of(const MemoryLedgers& memory) {
   return peaks;
 }
 
-/// What a rank says of itself for a row of metrics.
+/// A rank's own figures for a row of metrics.
 struct RankFigures {
   MemoryPeaks memory{};
   std::optional<monitor::GpuLoad> gpu{};
@@ -234,7 +234,7 @@ void Trainer::tune() {
   leave_out(inputs_.clock.now_seconds() - begin);
 }
 
-/// What was no training counts in no figure of it.
+/// Excludes time that was not spent training from all figures.
 void Trainer::leave_out(double seconds) {
   reported_at_seconds_ += seconds;
   started_at_seconds_ += seconds;
@@ -263,7 +263,7 @@ ops::StepDecision Trainer::await_decision(std::int64_t step) {
   return inputs_.engine.decision(step);
 }
 
-/// Names the parameter where backward began to overflow, on whatever rank.
+/// Names the parameter where backward began to overflow, on any rank.
 void Trainer::tell_skip(std::int64_t step, const ops::StepDecision& decision) {
   const std::vector<model::ParameterSpec> parameters = inputs_.model.parameters();
   const std::optional<std::string> own = inputs_.engine.last_not_finite();
@@ -428,7 +428,7 @@ void Trainer::print(const monitor::StepMetrics& metrics, const std::string& time
       times);
 }
 
-/// A full disk is no reason to stop: what could not be written waits.
+/// Training goes on if the disk is full; rows that could not be written wait.
 template <class Metrics>
 void Trainer::write(const Metrics& metrics) {
   inputs_.metrics->write(metrics);
@@ -449,7 +449,7 @@ void Trainer::tell_metrics_failure() {
   metrics_wait_ = !failure.empty();
 }
 
-/// Where the time of the last step went, as a mean over the ranks; empty without a timeline.
+/// The times within the last step, as a mean over the ranks; empty without a timeline.
 std::string Trainer::describe_times() {
   if (inputs_.timeline == nullptr) return "";
   inputs_.timeline->catch_up();

@@ -20,8 +20,8 @@
 
 namespace dstrain::engine {
 
-/// The training loop of one rank: data, steps, the schedule of the learning rate, evaluation,
-/// metrics. Every rank runs one; rank 0 reports.
+/// The training loop of one rank: data, steps, learning rate, evaluation and metrics. Every rank
+/// runs one; rank 0 reports.
 class Trainer {
  public:
   struct Inputs {
@@ -30,42 +30,43 @@ class Trainer {
     Engine& engine;
     comm::ControlGroup& control_group;
     const MemoryLedgers& memory;
-    TierBytes planned_memory{};  ///< once something is saved
+    TierBytes planned_memory{};  ///< with the memory that saving takes
     const Clock& clock;
     const data::BatchLoader& training_data;
     Checkpointer& checkpointer;
-    RankControl& control;                                     ///< whoever watches from outside
-    TrainerState state;                                       ///< where to begin
+    RankControl& control;                                     ///< connection to the agent
+    TrainerState state;                                       ///< initial state
     const data::EvaluationLoader* validation_data = nullptr;  ///< null: no evaluation
-    monitor::MetricsFile* metrics = nullptr;                  ///< null but on rank 0
+    monitor::MetricsFile* metrics = nullptr;                  ///< null except on rank 0
     profile::Timeline* timeline = nullptr;                    ///< null: nothing is recorded
     ProgressPage* progress = nullptr;                         ///< null: nothing is published
     monitor::GpuMeter::Read read_sensors;                     ///< of this rank's GPU
-    std::function<void(const std::string&)> say;              ///< progress, for people
+    std::function<void(const std::string&)> say;              ///< prints progress
     std::function<bool()> stop_requested;  ///< asked once a step, before its update
-    /// After the first step that the run takes: given what the state has as `matmul_algorithms`,
-    /// returns what it shall have. Collective; null: nothing is tuned.
+    /// Called after the first step of the run with the state's `matmul_algorithms`; returns the new
+    /// ones. Collective; null: no tuning.
     std::function<std::string(const std::string&)> tune{};
   };
   explicit Trainer(Inputs inputs);
 
   struct Outcome {
-    std::int64_t steps = 0;  ///< taken, those before a resume included
-    bool stopped = false;    ///< before the end, because a rank was asked to
+    std::int64_t steps = 0;  ///< taken, including those before a resume
+    bool stopped = false;    ///< before the end, because a rank was asked to stop
     std::optional<BestCheckpoint> best{};
-    /// Why the last checkpoint that was due is not there; empty: it is, or none was due.
+    /// Why the last due checkpoint was not saved; empty: it was saved, or none was due.
     std::string unsaved{};
   };
-  /// Trains to the end, or to where a rank is asked to stop; then what there is to save is saved.
-  /// Throws Error{io} when that is not possible. Collective.
+  /// Trains to the end, or until a rank is asked to stop, and then saves. Throws Error{io} if that
+  /// fails. Collective.
   Outcome run();
 
  private:
   Outcome take_steps();
-  /// What a rank tells the others once a step, in one exchange: what decides on the next.
+  /// The report that each rank sends to the others once a step. The reports of all decide the next
+  /// step.
   struct Report {
     std::int64_t labels = 0;         ///< that count in its batches of the next step
-    std::uint32_t save_request = 0;  ///< the newest that it has heard of
+    std::uint32_t save_request = 0;  ///< the newest that it has received
     Checkpointer::State save = Checkpointer::State::idle;
     bool stop = false;  ///< it was asked to
   };
@@ -83,7 +84,7 @@ class Trainer {
   void load_next(std::int64_t step, data::BatchPrefetcher& batches);
   [[nodiscard]] data::StepBatches empty_batches() const;
   void load(std::int64_t step, data::StepBatches& batches) const;
-  /// A step whose figures nobody has seen so far.
+  /// A step that was launched and not yet reported.
   struct Launched {
     std::int64_t step = 0;
     double learning_rate = 0;
@@ -115,19 +116,19 @@ class Trainer {
   std::int64_t begun_save_ = 0;            ///< the step of the last save that was begun; 0: none
   std::vector<MicroBatch> micro_batches_;  ///< of the next step, or of the one under way
   std::vector<Report> reports_;            ///< of all ranks, of the last exchange
-  bool reports_are_old_ = true;            ///< a save or an evaluation came after it
+  bool reports_are_old_ = true;            ///< a save or an evaluation happened since
   SaveRequests save_requests_;
   BestTracker best_;
   OverflowPolicy overflow_;
   monitor::GpuMeter gpu_meter_;
   MeanLoss unprinted_loss_;
   std::optional<Launched> launched_;
-  double step_seconds_ = 0;  ///< of the last steps, the older the less
+  double step_seconds_ = 0;  ///< moving average over the last steps
   double settled_at_seconds_ = 0;
   std::int64_t reported_step_ = 0;
   double reported_at_seconds_ = 0;
   double started_at_seconds_ = 0;
-  bool metrics_wait_ = false;  ///< for room in their file
+  bool metrics_wait_ = false;  ///< for free disk space
 };
 
 }  // namespace dstrain::engine

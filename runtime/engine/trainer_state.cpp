@@ -108,7 +108,7 @@ DataStart read_data_start(const nlohmann::json& json) {
           .tokens = found->at("tokens").get<std::int64_t>()};
 }
 
-/// What of it is compared.
+/// The members of the description that are compared.
 std::string read_description(const nlohmann::json& json) {
   const auto dtype = read_optional<std::string>(json, "dtype");
   return dtype ? Json{{"dtype", *dtype}}.dump() : "{}";
@@ -130,7 +130,7 @@ std::optional<BestCheckpoint> read_best(const nlohmann::json& json) {
   return best;
 }
 
-/// What of the arithmetic is compared; without what the state does not say.
+/// The settings of the arithmetic that are compared, as far as the state has them.
 Json rule_json(const TrainerState& state) {
   Json json = Json::parse(state.optimizer);
   if (json.contains("type")) json["optimizer"] = json.at("type");

@@ -5,10 +5,10 @@
 
 namespace dstrain::optim {
 
-/// The factor of the loss, which changes with the steps that overflow. The same on every rank.
+/// The scale of the loss, which follows the steps that overflow. The same on every rank.
 class LossScaler {
  public:
-  /// Where it stands: what a checkpoint keeps of it.
+  /// The state that a checkpoint keeps.
   struct State {
     double scale = 1;
     std::int64_t steps = 0;           ///< seen so far
@@ -24,9 +24,9 @@ class LossScaler {
   [[nodiscard]] bool is_dynamic() const {
     return settings_.machine != config::LossScaleSettings::Machine::fixed;
   }
-  /// Whether a step that overflows cannot be answered by a smaller scale any more.
+  /// Whether the scale cannot shrink any more after a step that overflows.
   [[nodiscard]] bool is_exhausted() const;
-  /// After a step; not after one that overflows when the scale is exhausted.
+  /// Call after each step, except one that overflows while the scale is exhausted.
   void update(bool overflow);
 
  private:

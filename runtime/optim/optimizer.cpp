@@ -9,7 +9,7 @@ TensorView part_of(const TensorView& values, const ParameterSpan& span) {
   return values.empty() ? values : values.part(span.offset, {span.numel});
 }
 
-/// Of a whole shard.
+/// The arguments for a whole shard.
 ops::UpdateArgs arguments(std::size_t rule, const OptimizerShard& shard, const StepTensors& step) {
   ops::UpdateArgs args{.rule = rule,
                        .parameters = shard.parameters,
@@ -21,7 +21,7 @@ ops::UpdateArgs arguments(std::size_t rule, const OptimizerShard& shard, const S
   return args;
 }
 
-/// Of what one parameter has of it.
+/// The arguments for the span of one parameter.
 ops::UpdateArgs cut(ops::UpdateArgs args, const ParameterSpan& span) {
   args.parameters = part_of(args.parameters, span);
   args.gradients = part_of(args.gradients, span);

@@ -9,21 +9,21 @@
 
 namespace dstrain::optim {
 
-/// What changes from step to step.
+/// Values that change from step to step.
 struct StepScalars {
   rules::Step update{};
-  double loss_scale = 1;      ///< what the gradients were multiplied with from the start
-  std::int64_t rounding = 0;  ///< what stochastic rounding draws from
+  double loss_scale = 1;      ///< factor of the loss, and so of the gradients
+  std::int64_t rounding = 0;  ///< key of stochastic rounding
 };
 
-/// What the updates of a step read, where they run.
+/// Inputs of the updates of a step, on their device.
 struct StepTensors {
   TensorView scalars;  ///< f32: rules::ScalarValues (16), or those of each parameter group (G, 16)
   TensorView decision{};  ///< (StepDecision::numel) f64; empty: taken, with gradients as they are
-  TensorView rounding{};  ///< (1) i64: what stochastic rounding draws from
+  TensorView rounding{};  ///< (1) i64: key of stochastic rounding
 };
 
-/// Where in a flat run one parameter lies, or what of it is there.
+/// The range of a flat run that holds one parameter, or a slice of it.
 struct ParameterSpan {
   std::int64_t offset = 0;  ///< a multiple of 64
   std::int64_t numel = 0;
@@ -32,7 +32,7 @@ struct ParameterSpan {
   TensorView sums{};  ///< (Optimizer::sums(), ops::norm_sum_numel) i64: of the whole parameter
 };
 
-/// A flat run of parameters that this rank updates, f32, with what belongs to it, element by
+/// A flat run of f32 parameters that this rank updates, with gradients and states element by
 /// element. Padding between parameters is zero in all of them and must stay so.
 struct OptimizerShard {
   TensorView parameters;
@@ -42,23 +42,22 @@ struct OptimizerShard {
   std::span<const ParameterSpan> spans{};  ///< for layerwise rules
 };
 
-/// Applies an update rule to shards. An elementwise rule sees any cut of the parameters and gives
-/// the same bits. A step of a layerwise rule has two passes: first measure() for all that is
-/// updated, which adds to the sums of each parameter, and step() once these are added up over the
-/// ranks.
+/// Applies an update rule to shards. An elementwise rule gives the same bits for any cut of the
+/// parameters. A step of a layerwise rule has two passes: measure() on all shards, which adds to
+/// the sums of each parameter, and step() after these were summed over the ranks.
 class Optimizer {
  public:
   explicit Optimizer(const rules::Settings& rule) : rule_(rule) {}
 
-  /// Names of the states, one float per parameter each, zero at the start; the names that
-  /// checkpoints use.
+  /// Names of the states, as checkpoints use them. Each has one float per parameter, zero at the
+  /// start.
   [[nodiscard]] std::span<const std::string_view> state_names() const {
     return rules::state_names(rule_);
   }
   [[nodiscard]] rules::ScalarValues scalars(const rules::Step& step) const {
     return rules::scalars(rule_, step);
   }
-  /// How many sums over each parameter it takes; 0: it is elementwise.
+  /// The number of sums over each parameter that it needs; 0: it is elementwise.
   [[nodiscard]] std::int64_t sums() const;
   /// The first pass of a step of a layerwise rule: changes the states only. Asynchronous on
   /// `stream`.

@@ -9,39 +9,39 @@
 
 namespace dstrain::optim {
 
-/// Parameters that are updated alike, as in PyTorch's param_groups.
+/// Parameters with the same update rule and rate, as in PyTorch's param_groups.
 struct ParameterGroup {
-  std::optional<Optimizer> optimizer{};  ///< nothing: they are frozen
+  std::optional<Optimizer> optimizer{};  ///< none: they are frozen
   double rate_factor = 1;                ///< of the learning rate of each step
-  std::vector<std::string> names{};      ///< of its parameters; none: all that no other group names
+  std::vector<std::string> names{};  ///< of its parameters; empty: all that no other group names
 };
 
 /// Index of one of ParameterGroups.
 enum class ParameterGroupId : int {};
 
-/// The groups of a model: each parameter is in one. Gradients and optimizer states exist for what
-/// is not frozen; all optimizers keep the same states.
+/// The groups of a model; each parameter is in one. Groups that are not frozen have gradients and
+/// optimizer states; all their optimizers keep the same states.
 class ParameterGroups {
  public:
-  /// Throws Error{internal} where a name is in two groups, two groups take what is left, or states
-  /// differ.
+  /// Throws Error{internal} if a name is in two groups, if two groups take the remaining
+  /// parameters, or if the states differ.
   explicit ParameterGroups(std::vector<ParameterGroup> groups);
   /// One group of all parameters.
   explicit ParameterGroups(const rules::Settings& rule);
 
   [[nodiscard]] int count() const { return groups_.ids().size(); }
-  /// That of a parameter. Throws Error{internal} where none has it.
+  /// The group of a parameter. Throws Error{internal} if none has it.
   [[nodiscard]] ParameterGroupId group_of(const std::string& parameter) const;
   [[nodiscard]] bool trains(ParameterGroupId group) const {
     return groups_[group].optimizer.has_value();
   }
-  /// Of a group that is not frozen.
+  /// The optimizer of a group that is not frozen.
   [[nodiscard]] const Optimizer& optimizer(ParameterGroupId group) const;
-  /// Of all that are not frozen.
+  /// The states of all groups that are not frozen.
   [[nodiscard]] std::span<const std::string_view> state_names() const;
-  /// Most sums over a parameter that one of the optimizers takes.
+  /// The most sums over a parameter that one of the optimizers needs.
   [[nodiscard]] std::int64_t sums() const;
-  /// What each optimizer makes of a step, by group; nothing for those that are frozen.
+  /// The scalars of a step, by group; empty for frozen groups.
   [[nodiscard]] TypedVector<ParameterGroupId, rules::ScalarValues> scalars(
       const rules::Step& step) const;
 
@@ -49,11 +49,12 @@ class ParameterGroups {
   TypedVector<ParameterGroupId, ParameterGroup> groups_;
 };
 
-/// What the update of one group reads of `step`, which has a row of scalars for each group.
+/// Selects the scalars of one group from those of all groups in `step`.
 StepTensors tensors_of(const StepTensors& step, ParameterGroupId group);
 
-/// The groups of a run: one of all parameters, as DeepSpeed makes of a configuration, or a second
-/// one of those that the settings do not decay. `undecayed`: the names of biases and norm weights.
+/// The groups of a run: one of all parameters, as DeepSpeed makes from a configuration, and a
+/// second one of the parameters that the settings do not decay. `undecayed`: the names of biases
+/// and norm weights.
 ParameterGroups make_parameter_groups(const config::OptimizerSettings& settings,
                                       std::vector<std::string> undecayed);
 

@@ -127,7 +127,7 @@ double inverse_sqrt_factor(const HuggingFaceSchedule& schedule, std::int64_t don
                        static_cast<double>(scale));
 }
 
-/// What the optimizer's rate is multiplied with after `done` updates.
+/// The factor of the optimizer's rate after `done` updates.
 double factor_at(const HuggingFaceSchedule& schedule, std::int64_t done, double own) {
   using Kind = HuggingFaceSchedule::Kind;
   if (schedule.kind == Kind::constant) return 1;
@@ -175,7 +175,7 @@ double learning_rate(const ScheduleSettings& schedule, std::int64_t step) {
 }
 
 std::optional<rules::Betas> scheduled_betas(const ScheduleSettings& schedule, std::int64_t step) {
-  constexpr double beta2 = 0.99;  // whatever the optimizer's is
+  constexpr double beta2 = 0.99;  // independent of the optimizer's
   const auto* const cycle = std::get_if<OneCycle>(&schedule.kind);
   if (cycle == nullptr || !cycle->cycle_momentum || keeps_optimizer(schedule, step)) return {};
   if (step == 1) return rules::Betas{cycle->cycle_min_mom, beta2};  // the other end of the cycle

@@ -14,7 +14,7 @@ namespace dstrain::optim {
 /// rate at s - 1. Both in the order of operations of their originals, to the last digit.
 double learning_rate(const config::ScheduleSettings& schedule, std::int64_t step);
 
-/// Adam's betas of update `step` where the schedule sets them (OneCycle); else nothing.
+/// Adam's betas of update `step` if the schedule sets them (OneCycle); else nothing.
 std::optional<rules::Betas> scheduled_betas(const config::ScheduleSettings& schedule,
                                             std::int64_t step);
 
