@@ -444,8 +444,8 @@ if group tests; then
   together runs runs_fp16 "CUDA runs: every stage follows PyTorch in fp16"
   together runs runs_stages "CUDA runs: stages*"
   together runs runs_resume "CUDA runs: a run*,CUDA runs: what*,CUDA runs: a plan*"
-  together runs runs_other \
-    "CUDA runs: TF32*,CUDA runs: a timeline*,CUDA runs: copies*,CUDA runs: buffers*"
+  together runs runs_other "CUDA runs: TF32*,CUDA runs: copies*,CUDA runs: buffers*"
+  together runs runs_profile "CUDA runs: a timeline*,CUDA runs: a profiler*"
   together all cuda_tuning_test 100
   together sanitize memcheck 120 "CUDA ops: every op is close to the CPU's"
   together sanitize racecheck 120 "CUDA ops: attention of all kinds is close to the CPU's"

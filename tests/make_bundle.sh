@@ -52,6 +52,8 @@ for library in "$build"/tests/ops/libkernel_times.so; do
   [[ -e $library ]] || continue
   ldd "$library" | awk '/libcupti/ {print $3}' | xargs cp -Lt "$tree/bin" "$library"
 done
+log=$build/tests/ops/libnvtx_log.so
+if [[ -e $log ]]; then cp "$log" "$tree/bin"; fi
 mpi=()
 if [[ $only_tests == no ]]; then
   for plug_in in "$build"/bin/libdstrain_*.so; do

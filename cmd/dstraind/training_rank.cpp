@@ -41,13 +41,27 @@ std::unique_ptr<StreamClock> make_stream_clock(const TrainSetup& setup,
 }
 
 /// `device`: null: only the host's clock tells.
+std::unique_ptr<profile::Timeline> make_recording_timeline(const Clock& clock,
+                                                           StreamClock* device,
+                                                           StreamView compute) {
+  if (device == nullptr) return std::make_unique<profile::Timeline>(clock);
+  return std::make_unique<profile::Timeline>(clock, profile::Timeline::Device{*device, compute});
+}
+
+/// Null unless --profile asks for one, or a profiler shows its ranges, which needs no spans.
 std::unique_ptr<profile::Timeline> make_timeline(const TrainSetup& setup,
                                                  const Clock& clock,
                                                  StreamClock* device,
+                                                 HostRanges* ranges,
                                                  StreamView compute) {
-  if (setup.settings.output.profile.empty()) return nullptr;
-  if (device == nullptr) return std::make_unique<profile::Timeline>(clock);
-  return std::make_unique<profile::Timeline>(clock, profile::Timeline::Device{*device, compute});
+  std::unique_ptr<profile::Timeline> timeline;
+  if (!setup.settings.output.profile.empty()) {
+    timeline = make_recording_timeline(clock, device, compute);
+  } else if (ranges != nullptr) {
+    timeline = std::make_unique<profile::Timeline>(clock, 1);
+  }
+  if (ranges != nullptr) timeline->show(*ranges, engine::unit_names(setup.model));
+  return timeline;
 }
 
 /// "rate 0.001, linear with total_steps 4"
@@ -120,7 +134,8 @@ TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressP
                                        .staging = memory_.of(setup_.store.offload.staging).staging,
                                        .timeout_seconds = worker.timeout_seconds})),
       stream_clock_(make_stream_clock(setup_, *backend_, clock_)),
-      timeline_(make_timeline(setup_, clock_, stream_clock_.get(), streams_.compute)),
+      timeline_(make_timeline(
+          setup_, clock_, stream_clock_.get(), backend_->host_ranges(), streams_.compute)),
       collective_records_(timeline_.get(), &progress_),
       control_group_(*world_.control, progress_),
       disks_(setup_, worker, memory_, timeline_.get()),
@@ -354,7 +369,7 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
     metrics_.emplace(path, monitor::MetricsResume{continued_step_, setup_.state.logged_step});
     if (!metrics_->missing().empty()) log_warning(path + ": " + metrics_->missing());
   }
-  if (timeline_) {
+  if (!settings.output.profile.empty()) {  // a profiler may watch some of the ranks
     control_group_.barrier();
     timeline_->restart();
   }
@@ -419,7 +434,7 @@ void TrainingRank::save(const engine::Trainer::Outcome& outcome) {
       setup_.model, store_, worker_.rank == 0 ? &directory : nullptr, streams_.compute);
   if (failure) std::rethrow_exception(failure);
   control_group_.barrier();
-  if (!timeline_) return;
+  if (setup_.settings.output.profile.empty()) return;
   engine::write_profile(*timeline_, setup_.model, control_group_, setup_.settings.output.profile);
 }
 

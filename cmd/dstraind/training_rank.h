@@ -66,7 +66,7 @@ class TrainingRank {
   RankMemory memory_;
   std::unique_ptr<comm::Communicator> communicator_;
   std::unique_ptr<StreamClock> stream_clock_;    ///< null without --profile, and of the host
-  std::unique_ptr<profile::Timeline> timeline_;  ///< null without --profile
+  std::unique_ptr<profile::Timeline> timeline_;  ///< null without --profile and a profiler
   engine::CollectiveRecords collective_records_;
   engine::ObservedControlGroup control_group_;
   RankDisks disks_;

@@ -7,6 +7,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/control/control_group.h"
+#include "runtime/device/host_ranges.h"
 #include "runtime/device/memory_resource.h"
 #include "runtime/device/stream.h"
 #include "runtime/device/stream_clock.h"
@@ -70,6 +71,9 @@ class Backend {
   /// Tells by `host`, which must outlive it, when the device does what its streams are given. Null,
   /// as by default: only the host's clock tells, which is that of streams of the host.
   [[nodiscard]] virtual std::unique_ptr<StreamClock> make_stream_clock(const Clock& host);
+  /// The profiler that watches this process; its ops show themselves. Null, as by default: none is
+  /// there. Outlives the backend.
+  [[nodiscard]] virtual HostRanges* host_ranges() { return nullptr; }
 
   /// How the ranks reach each other before their devices do.
   struct HostSide {

@@ -49,12 +49,16 @@ void CollectiveRecords::end(const comm::Call& call) {
                     {begin_, timeline_->now(), bytes_of(call), activity_of(call.operation)});
 }
 
-void CollectiveRecords::launch(const comm::Call& /*call*/, StreamView stream) {
-  if (timeline_ != nullptr && timeline_->times(stream)) launch_ = timeline_->begin_on(stream);
+void CollectiveRecords::launch(const comm::Call& call, StreamView stream) {
+  if (timeline_ == nullptr) return;
+  timeline_->open_range(activity_of(call.operation), bytes_of(call));
+  if (timeline_->times(stream)) launch_ = timeline_->begin_on(stream);
 }
 
 void CollectiveRecords::launched(const comm::Call& call, StreamView stream) {
-  if (timeline_ == nullptr || !timeline_->times(stream)) return;
+  if (timeline_ == nullptr) return;
+  timeline_->close_range();
+  if (!timeline_->times(stream)) return;
   timeline_->end_on(stream, profile::Lane::communication,
                     {activity_of(call.operation), bytes_of(call), launch_});
 }

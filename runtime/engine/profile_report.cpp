@@ -90,6 +90,12 @@ std::string tell_profile(const profile::Timeline& timeline, int rank, comm::Cont
 
 }  // namespace
 
+std::vector<std::string> unit_names(const model::Model& model) {
+  std::vector<std::string> names;
+  for (const auto& unit : model.units) names.push_back(unit->spec().name);
+  return names;
+}
+
 void write_profile(profile::Timeline& timeline,
                    const model::Model& model,
                    comm::ControlGroup& control,
@@ -97,9 +103,7 @@ void write_profile(profile::Timeline& timeline,
   timeline.catch_up();
   std::optional<profile::ChromeTrace> trace;
   if (control.rank() == 0) {
-    std::vector<std::string> units;
-    for (const auto& unit : model.units) units.push_back(unit->spec().name);
-    trace.emplace(path, std::move(units));
+    trace.emplace(path, unit_names(model));
     trace->add_rank(0, own_profile(timeline));
   }
   for (int rank = 1; rank < control.size(); ++rank) {

@@ -15,11 +15,6 @@ namespace {
 
 constexpr double microseconds = 1e6;  // Chrome's unit
 
-bool is_of_unit(Activity activity) {
-  return activity == Activity::forward || activity == Activity::recompute ||
-         activity == Activity::backward;
-}
-
 /// What the detail of a span counts; empty: nothing to show.
 std::string_view detail_name(Activity activity) {
   const bool moves = activity >= Activity::read && activity <= Activity::copy;
@@ -80,15 +75,6 @@ void ChromeTrace::add_event(const std::string& json) {
   first_event_ = false;
 }
 
-std::string ChromeTrace::label(const Span& span) const {
-  std::string text(name_of(span.activity));
-  if (span.activity == Activity::step || span.activity == Activity::load) {
-    return text + fmt::format(" {}", span.detail);
-  }
-  if (!is_of_unit(span.activity)) return text;
-  return text + " " + units_.at(static_cast<std::size_t>(span.detail));
-}
-
 void ChromeTrace::add_rank(int rank, const RankProfile& profile) {
   add_event(name_event("process_name", rank, 0, fmt::format("rank {}", rank)));
   const std::size_t lanes = profile.clock_error_seconds ? lane_count : host_lane_count;
@@ -100,8 +86,8 @@ void ChromeTrace::add_rank(int rank, const RankProfile& profile) {
           detail.empty() ? "" : fmt::format(R"(,"args":{{"{}":{}}})", detail, span.detail);
       add_event(fmt::format(
           R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}{}}})",
-          nlohmann::json(label(span)).dump(), name_of(span.activity), rank, lane,
-          span.begin * microseconds, span.seconds() * microseconds, arguments));
+          nlohmann::json(label(span.activity, span.detail, units_)).dump(), name_of(span.activity),
+          rank, lane, span.begin * microseconds, span.seconds() * microseconds, arguments));
     }
   }
   for (const GpuSample& sample : profile.gpu_samples) {

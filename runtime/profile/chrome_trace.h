@@ -35,7 +35,6 @@ class ChromeTrace {
 
  private:
   void add_event(const std::string& json);
-  [[nodiscard]] std::string label(const Span& span) const;
 
   std::filesystem::path path_;
   std::vector<std::string> units_;

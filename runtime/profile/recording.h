@@ -11,7 +11,9 @@ class Recording {
   /// What the host does.
   Recording(Timeline* timeline, Lane lane, Activity activity, std::int64_t detail = 0)
       : timeline_(timeline), lane_(lane), span_{0, 0, detail, activity} {
-    if (timeline_ != nullptr) span_.begin = timeline_->now();
+    if (timeline_ == nullptr) return;
+    timeline_->open_range(activity, detail);
+    span_.begin = timeline_->now();
   }
   /// What `stream` is given meanwhile, when its device does that; the same for one of the host.
   Recording(
@@ -27,6 +29,7 @@ class Recording {
   Recording& operator=(Recording&&) = delete;
   ~Recording() {
     if (timeline_ == nullptr) return;
+    timeline_->close_range();
     if (stream_) {
       timeline_->end_on(*stream_, lane_, {span_.activity, span_.detail, stamp_});
       return;
@@ -43,10 +46,11 @@ class Recording {
   Timeline::Stamp stamp_ = 0;
 };
 
-/// `timeline` of a rank with a device that tells what it does when, else null: for what happens
-/// only beside such a device, or shows only there.
+/// `timeline` of a rank with a device that tells what it does when, or whose profiler does, else
+/// null: for what happens only beside such a device, or shows only there.
 inline Timeline* beside_device(Timeline* timeline) {
-  return timeline != nullptr && timeline->has_device() ? timeline : nullptr;
+  if (timeline == nullptr) return nullptr;
+  return timeline->has_device() || timeline->shows_ranges() ? timeline : nullptr;
 }
 
 }  // namespace dstrain::profile

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace dstrain::profile {
@@ -65,6 +67,9 @@ inline constexpr std::array<std::string_view, 20> activity_names{
 constexpr std::string_view name_of(Activity activity) {
   return activity_names.at(static_cast<std::size_t>(activity));
 }
+
+/// How it is shown: "step 3", "backward h.0", "all_gather". `units`: names, by a unit's number.
+std::string label(Activity activity, std::int64_t detail, std::span<const std::string> units);
 
 /// Whether a rank gets on with its step while it does this.
 constexpr bool is_work(Activity activity) {

@@ -1,6 +1,7 @@
 #include "runtime/profile/timeline.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dstrain::profile {
 namespace {
@@ -22,6 +23,11 @@ Timeline::Timeline(const Clock& clock, std::size_t spans_per_lane)
 Timeline::Timeline(const Clock& clock, Device device, std::size_t spans_per_lane)
     : Timeline(clock, spans_per_lane) {
   device_.emplace(device);
+}
+
+void Timeline::show(HostRanges& ranges, std::vector<std::string> units) {
+  ranges_ = &ranges;
+  units_ = std::move(units);
 }
 
 void Timeline::restart() {
@@ -133,7 +139,14 @@ Span Timeline::timed(LaneSpans& lane, const Pending& pending, double end_seconds
           pending.launched.activity};
 }
 
+/// A step that was stopped has not ended its own.
+void Timeline::end_step_range() {
+  if (const auto range = std::exchange(step_range_, std::nullopt)) ranges_->end(*range);
+}
+
 void Timeline::begin_step(std::int64_t step) {
+  end_step_range();
+  if (ranges_ != nullptr) step_range_ = ranges_->begin(label(Activity::step, step, {}).c_str());
   step_ = step;
   if (!device_) {
     step_begin_ = now();
@@ -149,6 +162,7 @@ void Timeline::begin_step(std::int64_t step) {
 }
 
 void Timeline::end_step() {
+  end_step_range();
   if (device_) {
     end_on(device_->compute, Lane::compute, {Activity::step, step_, step_stamp_});
     return;

@@ -4,9 +4,11 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/device/host_ranges.h"
 #include "runtime/device/stream_clock.h"
 #include "runtime/profile/ring.h"
 #include "runtime/profile/step_times.h"
@@ -33,6 +35,18 @@ class Timeline {
     StreamView compute;
   };
   Timeline(const Clock& clock, Device device, std::size_t spans_per_lane = spans_kept);
+
+  /// From now on `ranges`, which must outlive it, shows steps and what threads record or launch
+  /// between open_range() and close_range(), too. `units`: names.
+  void show(HostRanges& ranges, std::vector<std::string> units);
+  [[nodiscard]] bool shows_ranges() const { return ranges_ != nullptr; }
+  /// Of the calling thread, one within the other.
+  void open_range(Activity activity, std::int64_t detail) const {
+    if (ranges_ != nullptr) ranges_->push(label(activity, detail, units_).c_str());
+  }
+  void close_range() const noexcept {
+    if (ranges_ != nullptr) ranges_->pop();
+  }
 
   /// Forgets everything; now is time 0. To be called on all ranks right after they have met, so
   /// that their times compare. Waits for the device.
@@ -114,9 +128,13 @@ class Timeline {
   [[nodiscard]] Span timed(LaneSpans& lane, const Pending& pending, double end_seconds);
   void add_step(const Span& step);
   std::span<const Span> spans_in(const Span& step, Lane lane);
+  void end_step_range();
 
   const Clock& clock_;
   std::optional<Device> device_;
+  HostRanges* ranges_ = nullptr;
+  std::vector<std::string> units_;
+  std::optional<HostRanges::Id> step_range_;
   double origin_;
   mutable std::mutex mutex_;  // of the lanes and what is pending
   std::vector<LaneSpans> lanes_;

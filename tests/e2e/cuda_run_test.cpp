@@ -1,7 +1,14 @@
 // Training on a GPU: PyTorch's losses, every stage, ranks that share it, offload, going on.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
 #include <span>
+#include <sstream>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/device_trace.h"
@@ -254,6 +261,92 @@ TEST_CASE("CUDA runs: copies have lanes of their own in a timeline", "[cuda][e2e
     CHECK(test::count(test::spans_of(trace, rank, "host"), "update") > 0);
     CHECK(test::count(test::spans_of(trace, rank, "compute"), "update") == 0);
   }
+}
+
+namespace {
+
+/// What a profiler saw of one thread, or of ranges of none.
+struct SeenRanges {
+  std::vector<std::string> open;     ///< now
+  std::set<std::string> paths;       ///< "forward h.0/matmul"
+  std::vector<std::string> started;  ///< of no thread, in order
+};
+
+/// By thread; a range that ends is the thread's last, or fails.
+std::map<long, SeenRanges> read_ranges(const std::filesystem::path& path) {
+  std::map<long, SeenRanges> threads;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    long thread = 0;
+    std::size_t number = 0;
+    std::string name;
+    words >> thread >> number >> std::ws;
+    std::getline(words, name);
+    SeenRanges& seen = threads[thread];
+    if (thread == 0) {
+      if (name != "-") seen.started.push_back(name);
+      continue;
+    }
+    if (name == "-") {
+      REQUIRE(seen.open.size() == number + 1);
+      seen.open.pop_back();
+    } else {
+      REQUIRE(seen.open.size() == number);
+      seen.open.push_back(name);
+      seen.paths.insert(fmt::format("{}", fmt::join(seen.open, "/")));
+    }
+  }
+  return threads;
+}
+
+/// Built beside the tests, or packed with them (make_bundle.sh).
+std::filesystem::path nvtx_log() {
+#ifdef DSTRAIN_NVTX_LOG
+  if (std::filesystem::exists(DSTRAIN_NVTX_LOG)) return DSTRAIN_NVTX_LOG;
+#endif
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libnvtx_log.so";
+}
+
+}  // namespace
+
+TEST_CASE("CUDA runs: a profiler sees steps and units and ops as ranges", "[cuda][e2e][profile]") {
+  if (!std::filesystem::exists(nvtx_log())) test::skip("NVTX's header was not there to build with");
+  constexpr int steps = 2;
+  const bool profiled = GENERATE(false, true);
+  CAPTURE(profiled);
+  const test::TempDir folder;
+  const std::string log = (folder.path() / "ranges").string();
+  test::ResumableRun run{.ranks = 2, .stage = 2};
+  if (profiled) run.more = {"--profile", (folder.path() / "profile.json").string()};
+  auto variables = environment();
+  variables.push_back({"NVTX_INJECTION64_PATH", nvtx_log().string()});
+  variables.push_back({"NVTX_LOG", log});
+  const test::TrainRun made = test::run_train(
+      launch_options(2), run.config(), folder.path() / "out", run.arguments(steps), variables);
+  CAPTURE(made.err, made.out);
+  REQUIRE(made.status == 0);
+  int ranks = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
+    if (!file.path().filename().string().starts_with("ranges.")) continue;
+    const std::map<long, SeenRanges> threads = read_ranges(file.path());
+    if (!threads.contains(0)) continue;  // a launcher that looked at the GPU
+    ++ranks;
+    CHECK(threads.at(0).started == std::vector<std::string>{"step 1", "step 2"});
+    std::set<std::string> paths;
+    for (const auto& [thread, seen] : threads) {
+      CHECK(seen.open.empty());
+      paths.insert(seen.paths.begin(), seen.paths.end());
+    }
+    CAPTURE(paths);
+    for (const char* const path :
+         {"forward h.0/attention_forward", "backward h.0/attention_backward",
+          "backward head/classifier_loss", "norm/add_squares", "optimizer_step",
+          "optimizer_step/update/update", "reduce_scatter"}) {
+      CHECK(paths.contains(path));
+    }
+  }
+  CHECK(ranks == 2);
 }
 
 TEST_CASE("CUDA runs: buffers stay pinned whatever this user may lock", "[cuda][e2e]") {

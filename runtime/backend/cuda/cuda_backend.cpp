@@ -9,6 +9,7 @@
 #include "runtime/device/cuda/cuda_check.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/device/cuda/cuda_stream_clock.h"
+#include "runtime/device/cuda/nvtx.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/product.h"
 #include "runtime/ops/cuda/product_tuning.h"
@@ -124,6 +125,10 @@ Backend::ProductCount CudaBackend::count_products(StreamView stream) {
 
 std::unique_ptr<StreamClock> CudaBackend::make_stream_clock(const Clock& host) {
   return std::make_unique<CudaStreamClock>(ordinal_, host);
+}
+
+HostRanges* CudaBackend::host_ranges() {
+  return nvtx_ranges();
 }
 
 std::unique_ptr<comm::Communicator> CudaBackend::connect(HostSide host) {

@@ -26,6 +26,7 @@ class CudaBackend final : public Backend {
   [[nodiscard]] std::string use_algorithms(const std::string& text, StreamView stream) override;
   [[nodiscard]] ProductCount count_products(StreamView stream) override;
   [[nodiscard]] std::unique_ptr<StreamClock> make_stream_clock(const Clock& host) override;
+  [[nodiscard]] HostRanges* host_ranges() override;
   /// By NCCL, where every rank has it and a GPU of its own; else through the host. Rank 0 says
   /// which, and why. One rank alone needs neither.
   [[nodiscard]] std::unique_ptr<comm::Communicator> connect(HostSide host) override;
