@@ -9,7 +9,7 @@
 namespace dstrain::ops {
 
 /// The last layer of a language model: logits (R, V) f32 of R rows of C channels over V classes
-/// (its vocabulary) are input weight'.
+/// (its vocabulary) are input weight'. On a GPU, a loss rounds them to `dtype` first.
 struct ClassifierSizes {
   std::int64_t rows;      ///< R
   std::int64_t channels;  ///< C
@@ -19,8 +19,8 @@ struct ClassifierSizes {
 
 /// Bytes of workspace that the ops below need on a kind of device, whether there is one here or
 /// not. CPU: all logits in f32, what one piece of them needs for its products, and a sum of
-/// gradients of the input. CUDA: the logits of a chunk of rows in f32 and their gradient in
-/// `dtype`, and what a product may take (classifier_chunks.h).
+/// gradients of the input. CUDA: the logits of a chunk of rows, and what a product may take
+/// (classifier_chunks.h).
 Bytes classifier_workspace(const ClassifierSizes& sizes, DeviceKind device);
 
 struct ClassifierLogitsArgs {

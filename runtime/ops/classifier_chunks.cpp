@@ -11,10 +11,9 @@ namespace {
 constexpr Bytes logits_bytes = 512 * mebibyte;
 constexpr std::int64_t tile_rows = 256;
 
-/// Of a chunk.
-std::int64_t chunk_rows(std::int64_t rows, std::int64_t stride) {
-  const std::int64_t most =
-      std::max<std::int64_t>(1, logits_bytes / (stride * size_of(DType::f32)));
+/// Of a chunk that takes so many bytes at most, or has one row.
+std::int64_t chunk_rows(std::int64_t rows, Bytes row_bytes, Bytes bytes_most) {
+  const std::int64_t most = std::max<std::int64_t>(1, bytes_most / row_bytes);
   if (rows <= most) return rows;
   return most < tile_rows ? most : most / tile_rows * tile_rows;
 }
@@ -27,12 +26,16 @@ std::int64_t main_of(std::int64_t classes) {
 
 }  // namespace
 
-ClassifierChunks::ClassifierChunks(Arena& arena, const ClassifierSizes& sizes)
+ClassifierChunks::ClassifierChunks(Arena& arena, const ClassifierSizes& sizes, Purpose purpose)
     : main_classes_(main_of(sizes.classes)) {
   const std::int64_t stride = round_up(sizes.classes, 8);
-  const Shape shape{chunk_rows(sizes.rows, stride), stride};
-  logits_ = arena.take(shape);
-  gradient_ = sizes.dtype == DType::f32 ? logits_ : arena.take(shape, sizes.dtype);
+  const Bytes row_bytes = stride * size_of(sizes.dtype);
+  const std::int64_t loss_rows = chunk_rows(sizes.rows, row_bytes, logits_bytes);
+  logits_ =
+      purpose == Purpose::loss
+          ? arena.take({loss_rows, stride}, sizes.dtype)
+          : arena.take({chunk_rows(sizes.rows, stride * size_of(DType::f32), loss_rows * row_bytes),
+                        stride});
   if (main_classes_ < sizes.classes && sizes.dtype != DType::f32) {
     sums_ = arena.take({rows(), sizes.channels});
   }

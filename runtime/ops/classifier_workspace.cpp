@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "runtime/base/error.h"
 #include "runtime/ops/classifier_chunks.h"
 #include "runtime/ops/classifier_plan.h"
@@ -12,9 +14,13 @@ Bytes cpu_workspace(const ClassifierSizes& sizes) {
 }
 
 Bytes cuda_workspace(const ClassifierSizes& sizes) {
-  Arena arena;
-  const ClassifierChunks chunks(arena, sizes);
-  return arena.used();
+  Bytes most = 0;
+  for (const auto purpose : {ClassifierChunks::Purpose::loss, ClassifierChunks::Purpose::logits}) {
+    Arena arena;
+    const ClassifierChunks chunks(arena, sizes, purpose);
+    most = std::max(most, arena.used());
+  }
+  return most;
 }
 
 }  // namespace

@@ -27,11 +27,10 @@ struct Softmax {
 
 template <class T>
 struct CrossEntropy {
-  const float* logits;
+  T* logits;  ///< their gradient takes their place
   const std::int32_t* labels;
   const float* label_weight;  ///< null: no gradient is wanted
   float* losses;
-  T* gradient;  ///< may be the logits
   std::int64_t classes;
   std::int64_t stride;
 };
@@ -52,23 +51,45 @@ DSTRAIN_DEVICE float largest_of_block(RowShared& s, float value) {
   return value;
 }
 
-/// Calls `body(part)` for the thread's logits of a row; rows lie on multiples of 16 bytes, and
-/// those of gradients on multiples of their packs.
-template <class Body>
-DSTRAIN_DEVICE void for_logits(std::int64_t classes, const Body& body) {
-  for_parts<pack_numel<float>, row_threads>(classes, true, body);
+/// Calls `body(part, loaded)` for the thread's logits of a row, which lies on a multiple of 16
+/// bytes. Two packs are loaded before the first is used.
+template <class T, class Body>
+DSTRAIN_DEVICE void for_logits(const T* logits, std::int64_t classes, const Body& body) {
+  constexpr int numel = pack_numel<T>;
+  constexpr std::int64_t step = row_threads * numel;
+  std::int64_t begin = static_cast<std::int64_t>(thread()) * numel;
+  for (; begin + step + numel <= classes; begin += 2 * step) {
+    const WholePart<numel> one{begin};
+    const WholePart<numel> other{begin + step};
+    const auto first = one.load(logits);
+    const auto second = other.load(logits);
+    body(one, first);
+    body(other, second);
+  }
+  for (; begin + numel <= classes; begin += step) {
+    const WholePart<numel> part{begin};
+    body(part, part.load(logits));
+  }
+  for (; begin < classes; begin += step) {
+    const std::int64_t left = classes - begin;
+    const PartInSingles<numel> part{begin, left < numel ? static_cast<int>(left) : numel};
+    body(part, part.load(logits));
+  }
 }
 
 /// Each thread scales its sum down when a larger logit comes (Milakov & Gimelshein 2018).
-DSTRAIN_DEVICE Softmax softmax_of(RowShared& s, const float* logits, std::int64_t classes) {
+template <class T>
+DSTRAIN_DEVICE Softmax softmax_of(RowShared& s, const T* logits, std::int64_t classes) {
   float largest = -std::numeric_limits<float>::max();
   float sum = 0;
-  for_logits(classes, [&](const auto& part) {
-    const auto own = part.load(logits);
+  for_logits(logits, classes, [&](const auto& part, const auto& own) {
     const float before = largest;
-    part.each([&](int j) { largest = own.at[j] > largest ? own.at[j] : largest; });
+    part.each([&](int j) {
+      const float logit = to_float(own.at[j]);
+      largest = logit > largest ? logit : largest;
+    });
     sum *= exp2f((before - largest) * log2_e);
-    part.each([&](int j) { sum += exp2f((own.at[j] - largest) * log2_e); });
+    part.each([&](int j) { sum += exp2f((to_float(own.at[j]) - largest) * log2_e); });
   });
   const float of_all = largest_of_block(s, largest);
   return {of_all, s.sum.add(static_cast<double>(sum * exp2f((largest - of_all) * log2_e)))};
@@ -79,37 +100,36 @@ DSTRAIN_DEVICE Softmax softmax_of(RowShared& s, const float* logits, std::int64_
 template <class T>
 DSTRAIN_KERNEL(row_threads)
 cross_entropy_kernel(DSTRAIN_ARGUMENT CrossEntropy<T> args) {
+  constexpr int numel = pack_numel<T>;
   const std::int64_t row = block_x();
-  const float* const logits = args.logits + row * args.stride;
-  T* const gradient = args.gradient + row * args.stride;
+  T* const logits = args.logits + row * args.stride;
   const std::int32_t label = args.labels[row];
   if (label == ignored_label) {
     if (thread() == 0) args.losses[row] = 0;
     if (args.label_weight == nullptr) return;
-    for_logits(args.classes,
-               [&](const auto& part) { part.store(Pack<T, pack_numel<float>>{}, gradient); });
+    for_parts<numel, row_threads>(args.classes, true,
+                                  [&](const auto& part) { part.store(Pack<T, numel>{}, logits); });
     return;
   }
   const Softmax softmax = softmax_of(shared<RowShared>(), logits, args.classes);
   const bool known = label >= 0 && label < args.classes;
   if (thread() == 0) {
-    const double own =
-        known ? static_cast<double>(logits[label]) : std::numeric_limits<double>::quiet_NaN();
+    const double own = known ? static_cast<double>(to_float(logits[label]))
+                             : std::numeric_limits<double>::quiet_NaN();
     args.losses[row] =
         static_cast<float>(log(softmax.sum) - (own - static_cast<double>(softmax.largest)));
   }
   if (args.label_weight == nullptr) return;
-  sync();  // the gradient may overwrite the label's logit
+  sync();  // the gradient overwrites the label's logit
   const float weight = *args.label_weight;
   const auto scale = static_cast<float>(static_cast<double>(weight) / softmax.sum);
-  for_logits(args.classes, [&](const auto& part) {
-    const auto own = part.load(logits);
-    Pack<T, pack_numel<float>> out{};
+  for_logits(logits, args.classes, [&](const auto& part, const auto& own) {
+    Pack<float, numel> out{};
     part.each([&](int j) {
-      const float value = exp2f((own.at[j] - softmax.largest) * log2_e) * scale;
-      out.at[j] = from_float<T>(part.begin + j == label ? value - weight : value);
+      const float value = exp2f((to_float(own.at[j]) - softmax.largest) * log2_e) * scale;
+      out.at[j] = part.begin + j == label ? value - weight : value;
     });
-    part.store(out, gradient);
+    part.store(rounded<T>(out), logits);
   });
 }
 
@@ -177,13 +197,15 @@ struct Chunk {
 
 /// Calls `body(chunk, first_row)` for all of them.
 template <class Args, class Body>
-void for_chunks(const Args& args, const Body& body) {
+void for_chunks(const Args& args, ClassifierChunks::Purpose purpose, const Body& body) {
   Arena arena(args.workspace);
   const std::int64_t rows = args.input.shape()[0];
-  const ClassifierChunks chunks(arena, {.rows = rows,
-                                        .channels = args.input.shape()[1],
-                                        .classes = args.weight.shape()[0],
-                                        .dtype = args.input.dtype()});
+  const ClassifierChunks chunks(arena,
+                                {.rows = rows,
+                                 .channels = args.input.shape()[1],
+                                 .classes = args.weight.shape()[0],
+                                 .dtype = args.input.dtype()},
+                                purpose);
   for (std::int64_t first = 0; first < rows; first += chunks.rows()) {
     body(Chunk{chunks, args.input.rows(first, std::min(chunks.rows(), rows - first)), args.weight},
          first);
@@ -210,9 +232,9 @@ void compute_losses(const Chunk& c,
     using T = decltype(element);
     launch("classifier_loss", cross_entropy_kernel<T>,
            {.x = c.rows(), .threads = row_threads, .shared_bytes = sizeof(RowShared)},
-           CrossEntropy<T>{floats(c.chunks.logits()), elements<std::int32_t>(args.labels) + first,
-                           floats(args.label_weight), floats(c.chunks.losses()) + first,
-                           elements<T>(c.chunks.gradient()), c.classes(), c.chunks.stride()},
+           CrossEntropy<T>{elements<T>(c.chunks.logits()),
+                           elements<std::int32_t>(args.labels) + first, floats(args.label_weight),
+                           floats(c.chunks.losses()) + first, c.classes(), c.chunks.stride()},
            stream);
   });
 }
@@ -223,7 +245,7 @@ void compute_weight_gradient(const Chunk& c,
                              StreamView stream) {
   c.for_classes([&](const Classes& some) {
     multiply({.op = "classifier_loss",
-              .a = columns_from(c.chunks.gradient(), some.begin),
+              .a = columns_from(c.chunks.logits(), some.begin),
               .b = product_matrix(c.input),
               .out = rows_of_classes(weight_gradient, some),
               .shape = {some.count, c.channels(), c.rows()},
@@ -238,7 +260,7 @@ void compute_input_gradient(const Chunk& c, const TensorView& input_gradient, St
   const TensorView sums = apart ? c.chunks.sums().rows(0, c.rows()) : input_gradient;
   c.for_classes([&](const Classes& some) {
     multiply({.op = "classifier_loss",
-              .a = columns_from(c.chunks.gradient(), some.begin),
+              .a = columns_from(c.chunks.logits(), some.begin),
               .b = rows_of_classes(c.weight, some),
               .out = product_matrix(sums),
               .shape = {c.rows(), c.channels(), some.count},
@@ -262,7 +284,7 @@ void compute_gradients(const Chunk& c,
 }  // namespace
 
 void classifier_logits(const ClassifierLogitsArgs& args, StreamView stream) {
-  for_chunks(args, [&](const Chunk& c, std::int64_t first) {
+  for_chunks(args, ClassifierChunks::Purpose::logits, [&](const Chunk& c, std::int64_t first) {
     compute_logits(c, stream);
     gpu::copy_rows(c.chunks.logits().rows(0, c.rows()).columns(0, c.classes()),
                    args.logits.rows(first, c.rows()), stream);
@@ -270,9 +292,10 @@ void classifier_logits(const ClassifierLogitsArgs& args, StreamView stream) {
 }
 
 void classifier_loss(const ClassifierLossArgs& args, StreamView stream) {
-  for_chunks(args, [&](const Chunk& c, std::int64_t first) {
+  for_chunks(args, ClassifierChunks::Purpose::loss, [&](const Chunk& c, std::int64_t first) {
     compute_logits(c, stream);
     compute_losses(c, args, first, stream);
+    // From here on the chunk's logits are their gradient.
     if (!args.label_weight.empty()) compute_gradients(c, args, first, stream);
     if (first + c.rows() < args.input.shape()[0]) return;
     launch("classifier_loss", add_losses_kernel,
