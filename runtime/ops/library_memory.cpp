@@ -9,8 +9,8 @@ std::string_view library_memory(DeviceKind device) {
     case DeviceKind::cpu:
       return "oneDNN's scratchpad, about 1 MiB a thread, and the code it generates";
     case DeviceKind::cuda:
-      return "the CUDA context, the code of cuBLASLt and NCCL, NCCL's buffers, and 4 MiB for each "
-             "stream that converts: hundreds of MiB";
+      return "the CUDA context, the code of cuBLASLt and NCCL, NCCL's buffers, and 4 MiB for "
+             "each stream that converts, or has gradients of norms: hundreds of MiB";
   }
   fail(ErrorCode::internal, "no such kind of device");
 }

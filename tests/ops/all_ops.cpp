@@ -124,7 +124,7 @@ void run_layer_norm(Tensors& t, StreamView stream) {
 /// Rows of all widths for which a GPU has kernels of their own, with packs and without.
 void run_wide_norms(Tensors& t, StreamView stream) {
   constexpr std::int64_t few = 3;
-  for (const std::int64_t columns : {61, 64, 600, 601, 1200, 1201, 3000, 3001}) {
+  for (const std::int64_t columns : {61, 64, 600, 601, 1200, 1201, 3000, 3001, 4200, 4201}) {
     const ops::LayerNormArgs forward{.input = t.matrix(few, columns),
                                      .weight = t.vector(columns),
                                      .bias = t.vector(columns),
@@ -133,16 +133,32 @@ void run_wide_norms(Tensors& t, StreamView stream) {
                                      .output = t.matrix(few, columns),
                                      .eps = 1e-5F};
     ops::layer_norm_forward(forward, stream);
-    ops::layer_norm_backward({.input = forward.input,
-                              .weight = forward.weight,
-                              .mean = forward.mean,
-                              .rstd = forward.rstd,
-                              .output_gradient = t.matrix(few, columns),
-                              .residual = t.matrix(few, columns),
-                              .input_gradient = t.matrix(few, columns),
-                              .weight_gradient = t.f32({columns}),
-                              .bias_gradient = t.f32({columns})},
-                             stream);
+    ops::LayerNormBackwardArgs backward{.input = forward.input,
+                                        .weight = forward.weight,
+                                        .mean = forward.mean,
+                                        .rstd = forward.rstd,
+                                        .output_gradient = t.matrix(few, columns),
+                                        .residual = t.matrix(few, columns),
+                                        .input_gradient = t.matrix(few, columns),
+                                        .weight_gradient = {},
+                                        .bias_gradient = {}};
+    ops::layer_norm_backward(backward, stream);
+    backward.weight_gradient = t.f32({columns});
+    backward.bias_gradient = t.f32({columns});
+    ops::layer_norm_backward(backward, stream);
+    const TensorView sum = t.random({1, few, columns});
+    ops::residual_norm_forward({.join = {.input = t.random({1, few, columns}),
+                                         .residual = t.random({1, few, columns}),
+                                         .output = sum,
+                                         .site = {}},
+                                .norm = {.input = sum,
+                                         .weight = forward.weight,
+                                         .bias = forward.bias,
+                                         .mean = t.f32({few}),
+                                         .rstd = t.f32({few}),
+                                         .output = t.random({1, few, columns}),
+                                         .eps = 1e-5F}},
+                               stream);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/layer_norm.h"
 #include "runtime/ops/matmul_activation.h"
+#include "runtime/ops/residual_norm.h"
 #include "runtime/ops/square_sum.h"
 #include "runtime/ops/update.h"
 #include "runtime/ops/weight_gradient.h"
@@ -237,6 +238,27 @@ void measure_rows(Bench& b) {
   b.print("layer norm of 8192 x 768",
           seconds_of(b.stream, [&] { ops::layer_norm_forward(norm, b.stream); }), 0,
           2 * half_bytes);
+  const auto batch = [&](const TensorView& matrix) {
+    return matrix.reshaped({1, rows, columns});
+  };
+  const ops::DropoutArgs join{.input = batch(b.bf16({rows, columns})),
+                              .residual = batch(b.bf16({rows, columns})),
+                              .output = batch(norm.input),
+                              .site = {}};
+  ops::LayerNormArgs of_sum = norm;
+  of_sum.input = join.output;
+  of_sum.output = batch(norm.output);
+  const auto two_passes = [&] {
+    ops::dropout(join, b.stream);
+    ops::layer_norm_forward(of_sum, b.stream);
+  };
+  const auto one_pass = [&] {
+    ops::residual_norm_forward({.join = join, .norm = of_sum}, b.stream);
+  };
+  b.print("a branch and layer norm of 8192 x 768, in two passes", seconds_of(b.stream, two_passes),
+          0, 5 * half_bytes);
+  b.print("a branch and layer norm of 8192 x 768, in one pass", seconds_of(b.stream, one_pass), 0,
+          4 * half_bytes);
   const ops::LayerNormBackwardArgs back{.input = norm.input,
                                         .weight = norm.weight,
                                         .mean = norm.mean,

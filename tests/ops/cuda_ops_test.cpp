@@ -672,7 +672,7 @@ TEST_CASE("CUDA ops: norms are close to the CPU's and recomputed bit for bit", "
   const auto gpu = test::open_test_gpu();
   const DType dtype = any_dtype();
   const std::int64_t columns = GENERATE(1, 31, 128, 1000);
-  const std::int64_t rows = GENERATE(1, 70);
+  const std::int64_t rows = GENERATE(1, 70, 300);
   const bool centres = GENERATE(true, false);
   const bool accumulate = GENERATE(true, false);
   CAPTURE(name_of(dtype), columns, rows, centres, accumulate);
@@ -756,6 +756,73 @@ TEST_CASE("CUDA ops: the bits of norms do not depend on where memory begins", "[
   }
   const std::size_t half = results.size() / 2;
   for (std::size_t i = 0; i < half; ++i) CHECK(results[i] == results[half + i]);
+}
+
+TEST_CASE("CUDA ops: a branch that joins before a norm has the bits of both ops", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const auto stream = gpu->make_stream(Backend::StreamUse::computing);
+  const DType dtype = any_dtype();
+  const std::int64_t columns = GENERATE(24, 1160, 3000, 4200);
+  const bool centres = GENERATE(true, false);
+  CAPTURE(name_of(dtype), columns, centres);
+  constexpr std::int64_t rows = 5;
+  std::vector<TensorBytes> results[2];
+  for (const bool fused : {false, true}) {
+    DeviceTensors t(dtype, gpu->memory(), *stream);
+    const TensorView sum = t.matrix(rows, columns);
+    const auto row_by_row = [&](const TensorView& view) {
+      return view.reshaped({1, rows, columns});
+    };
+    const ops::DropoutArgs join{.input = row_by_row(t.matrix(rows, columns)),
+                                .residual = row_by_row(sum),
+                                .output = row_by_row(sum),
+                                .site = {}};
+    const ops::LayerNormArgs norm{.input = row_by_row(sum),
+                                  .weight = t.vector(columns),
+                                  .bias = centres ? t.vector(columns) : TensorView(),
+                                  .mean = centres ? t.f32({rows}) : TensorView(),
+                                  .rstd = t.f32({rows}),
+                                  .output = row_by_row(t.matrix(rows, columns)),
+                                  .eps = 1e-5F};
+    if (fused) {
+      ops::residual_norm_forward({.join = join, .norm = norm}, *stream);
+    } else {
+      ops::dropout(join, *stream);
+      ops::layer_norm_forward(norm, *stream);
+    }
+    results[fused ? 1 : 0] = t.all();
+  }
+  CHECK(results[0] == results[1]);
+}
+
+TEST_CASE("CUDA ops: a norm's gradient is the same with and without those of its parameters",
+          "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const auto stream = gpu->make_stream(Backend::StreamUse::computing);
+  const DType dtype = any_dtype();
+  const std::int64_t rows = GENERATE(1, 7, 1100);
+  const std::int64_t columns = GENERATE(1, 264, 1300);
+  const bool centres = GENERATE(true, false);
+  CAPTURE(name_of(dtype), rows, columns, centres);
+  std::vector<TensorBytes> gradients;
+  for (const bool of_parameters : {false, true}) {
+    DeviceTensors t(dtype, gpu->memory(), *stream);
+    const TensorView gradient = t.matrix(rows, columns);
+    ops::LayerNormBackwardArgs args{.input = t.matrix(rows, columns),
+                                    .weight = t.vector(columns),
+                                    .mean = centres ? t.f32({rows}) : TensorView(),
+                                    .rstd = t.f32({rows}),
+                                    .output_gradient = t.matrix(rows, columns),
+                                    .residual = gradient,
+                                    .input_gradient = gradient,
+                                    .weight_gradient = {},
+                                    .bias_gradient = {}};
+    if (of_parameters) args.weight_gradient = t.f32({columns});
+    if (of_parameters && centres) args.bias_gradient = t.f32({columns});
+    ops::layer_norm_backward(args, *stream);
+    gradients.push_back(t.all().front());
+  }
+  CHECK(gradients[0] == gradients[1]);
 }
 
 TEST_CASE("CUDA ops: sums of rows are close to the CPU's in one slab and in many", "[cuda]") {

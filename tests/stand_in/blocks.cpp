@@ -323,7 +323,7 @@ void run_grid(const Launch& launch, const std::function<void()>& body, const Dra
   b.draws.shuffle(blocks);
   for (const std::int64_t number : blocks) {
     const std::int64_t row = number / launch.x;
-    b.at = {0, number % launch.x, row % launch.y, row / launch.y, launch.x, launch.z};
+    b.at = {0, number % launch.x, row % launch.y, row / launch.y, launch.x, launch.y, launch.z};
     run_block();
   }
 }

@@ -17,6 +17,7 @@ struct Here {
   std::int64_t y = 0;
   std::int64_t z = 0;
   std::int64_t blocks_x = 0;
+  std::int64_t blocks_y = 0;
   std::int64_t blocks_z = 0;
 };
 const Here& here();

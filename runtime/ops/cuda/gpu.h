@@ -46,6 +46,9 @@ DSTRAIN_DEVICE std::int64_t block_z() {
 DSTRAIN_DEVICE std::int64_t blocks_x() {
   return gridDim.x;
 }
+DSTRAIN_DEVICE std::int64_t blocks_y() {
+  return gridDim.y;
+}
 DSTRAIN_DEVICE std::int64_t blocks_z() {
   return gridDim.z;
 }

@@ -35,6 +35,11 @@ std::byte* OpState::staging() {
   return staging_.get();
 }
 
+float* OpState::norm_partials() {
+  if (!norm_partials_) norm_partials_ = allocate(sizeof(float) * norm_partial_numel, ordinal_);
+  return reinterpret_cast<float*>(norm_partials_.get());
+}
+
 cublasLtHandle_t OpState::cublas() {
   if (!cublas_) {
     cublasLtHandle_t handle = nullptr;

@@ -36,6 +36,10 @@ inline constexpr std::int64_t sorted_slab_rows = 1024;
 inline constexpr std::int64_t row_sum_blocks = 2 * 132;
 inline constexpr std::int64_t row_sum_columns = 256;
 
+/// Gradients of a norm's weight and bias begin as sums of slabs of rows: so many elements at most,
+/// two blocks for each of an H100's multiprocessors with two sums of 2,048 columns.
+inline constexpr std::int64_t norm_partial_numel = 2 * 132 * 2 * 2048;
+
 /// Words of the device that ops of one stream use from one launch to the next.
 struct DeviceWords {
   std::int32_t order[sorted_rows];
@@ -51,8 +55,9 @@ struct DeviceWords {
 struct ProductPlans;
 
 /// What a stream keeps for its ops: cuBLASLt, the algorithms that it chose, some 850 KiB of the
-/// device and, where it converts what comes from the host or goes there, staging(). No plan of
-/// memory counts it; library_memory.cpp says so.
+/// device and, where it converts what comes from the host or goes there, staging(), and where it
+/// has gradients of norms, norm_partials(), 4.1 MiB. No plan of memory counts it;
+/// library_memory.cpp says so.
 class OpState final : public cuda::CudaStream::Kept {
  public:
   explicit OpState(cuda::CudaStream& stream);
@@ -67,6 +72,8 @@ class OpState final : public cuda::CudaStream::Kept {
   /// begins.
   [[nodiscard]] static constexpr std::int64_t staging_bytes() { return 4 << 20; }
   std::byte* staging();
+  /// Likewise: norm_partial_numel of them.
+  float* norm_partials();
   [[nodiscard]] cublasLtHandle_t cublas();
   ProductPlans& plans() { return *plans_; }
 
@@ -74,6 +81,7 @@ class OpState final : public cuda::CudaStream::Kept {
   int ordinal_;
   UniqueHandle<DeviceBytesTraits> words_;
   UniqueHandle<DeviceBytesTraits> staging_;
+  UniqueHandle<DeviceBytesTraits> norm_partials_;
   UniqueHandle<CublasLtTraits> cublas_;
   std::unique_ptr<ProductPlans> plans_;
 };

@@ -47,6 +47,9 @@ inline std::int64_t block_z() {
 inline std::int64_t blocks_x() {
   return stand_in::here().blocks_x;
 }
+inline std::int64_t blocks_y() {
+  return stand_in::here().blocks_y;
+}
 inline std::int64_t blocks_z() {
   return stand_in::here().blocks_z;
 }

@@ -1,0 +1,12 @@
+#pragma once
+#include "runtime/ops/dropout.h"
+#include "runtime/ops/layer_norm.h"
+
+namespace dstrain::ops::gpu {
+
+/// dropout() of `join`, which drops nothing and has a residual, and layer_norm_forward() of its
+/// output in one pass, with their bits. False: it does nothing, as rows are too wide or not
+/// aligned.
+bool norm_of_sum(const DropoutArgs& join, const LayerNormArgs& args, StreamView stream);
+
+}  // namespace dstrain::ops::gpu
