@@ -32,7 +32,8 @@ void AgentHandshake::take_hello(HostAgent& agent, const Frame& frame) {
     return;
   }
   fail(ErrorCode::remote,
-       "its dstrain is version {} (protocol {}), this one {} ({}); --copy_binary brings this one",
+       "its dstrain is version {} (protocol {}), this one is {} ({}); pass --copy_binary to copy "
+       "this one there",
        agent.hello.version.empty() ? "unknown" : agent.hello.version, agent.hello.protocol,
        job_.version, protocol_version);
 }
@@ -54,8 +55,8 @@ void AgentHandshake::take(HostAgent& agent, const Frame& frame) {
   fail(ErrorCode::remote, "agent protocol: frame type {} before the job", frame.type);
 }
 
-/// Of agents that one program starts: what that program had to say, once; else each rank that has
-/// not come.
+/// For agents that one program starts: collects that program's output once, else each rank that did
+/// not answer.
 void AgentHandshake::collect_task_failures() {
   const std::string output = agents_.starter_output();
   for (const auto& agent : agents_) {
@@ -85,7 +86,7 @@ void AgentHandshake::collect_failures() {
   }
 }
 
-/// The launcher has looked at its own machine.
+/// Checks the other hosts only: the launcher has checked its own machine.
 void AgentHandshake::refuse_gpus() const {
   for (const auto& agent : agents_) {
     if (!agent->task().remote || agent->hello.gpus == 0) continue;
@@ -93,7 +94,7 @@ void AgentHandshake::refuse_gpus() const {
   }
 }
 
-/// Where slots are GPUs, hosts must show those that they have.
+/// If slots are GPUs, each host's CUDA_VISIBLE_DEVICES must be usable.
 void AgentHandshake::check_gpus() const {
   for (const auto& agent : agents_) {
     if (!agent->task().spec.use_gpus || agent->hello.gpu_problem.empty()) continue;
@@ -138,7 +139,8 @@ std::string AgentHandshake::address() const {
   Result<std::string> address = local_address_towards({remote.name(), any_port});
   if (!address.ok()) {
     fail(ErrorCode::remote,
-         "at which address {} reaches this machine is not known ({}); say it with --master_addr",
+         "cannot determine the address at which {} reaches this machine ({}); pass --master_addr "
+         "ADDRESS",
          remote.name(), address.error());
   }
   return address.value();

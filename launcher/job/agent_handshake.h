@@ -7,8 +7,8 @@
 
 namespace dstrain::launcher {
 
-/// What comes before the ranks of a job: every host's agent must say hello, in the version that
-/// this is, and that of rank 0 must find a port. Times are seconds of a steady clock.
+/// Runs before the ranks of a job start: every host's agent must say hello with this launcher's
+/// version, and the agent of rank 0 must find a port. Times are seconds of a steady clock.
 class AgentHandshake {
  public:
   enum class Phase { waiting, done, failed };
@@ -16,9 +16,10 @@ class AgentHandshake {
   /// Borrows both.
   AgentHandshake(const LaunchJob& job, HostAgents& agents, double now);
 
-  /// Throws Error{remote} when the agent is none that we can work with.
+  /// Throws Error{remote} when the agent's version or protocol does not fit.
   void take(HostAgent& agent, const Frame& frame);
-  /// Looks how far all are. Throws Error{usage} for what the hosts must not be, and as address().
+  /// Checks the progress of all agents. Throws Error{usage} for hosts whose GPUs cannot be used as
+  /// asked, and as address().
   Phase advance(double now);
 
   [[nodiscard]] double deadline() const { return deadline_; }

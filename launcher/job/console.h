@@ -22,13 +22,13 @@ class Console {
 
   /// To wait for readers that are behind.
   void add_polls(std::vector<pollfd>& fds) const;
-  /// Writes what goes without waiting.
+  /// Writes as much as possible without waiting.
   void flush();
-  /// Writes all that is queued: everything has ended. A reader that has stalled is given up when a
-  /// signal comes, and after five seconds when one came before.
+  /// Writes all that is queued: everything has ended. Gives up a stalled reader when a signal
+  /// comes, or after five seconds if one came before.
   void drain(SignalSource& signals, bool signal_came);
-  /// Why lines of the ranks are missing on stdout; empty where none is, or nobody reads it any
-  /// more.
+  /// Says why lines of the ranks are missing on stdout; empty if none is, or if stdout has no
+  /// reader.
   [[nodiscard]] std::string output_failure() const;
   [[nodiscard]] std::size_t pending_bytes() const {
     return out_.pending_bytes() + err_.pending_bytes();

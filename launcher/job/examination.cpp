@@ -68,7 +68,7 @@ struct HostProgress {
   Stage stage = Stage::connecting;
   LineSplitter lines{};
   std::string errors{};  ///< the last of what was written to its standard error
-  std::string check{};   ///< the one that it is at
+  std::string check{};   ///< the check that it is running
   double asked_at = 0;   ///< the time, in seconds since 1970
   int times_told = 0;
   std::size_t tried = 0;   ///< peers
@@ -132,11 +132,12 @@ void Examiner::take_hello(HostProgress& host, const Frame& frame) {
   agent.state = HostAgent::State::ready;
   if (agent.hello.protocol != protocol_version || agent.hello.version != examination_.version) {
     const std::string& version = agent.hello.version;
-    return host.lose("same_version",
-                     fmt::format("its dstrain is version {} (protocol {}), this one {} ({})",
-                                 version.empty() ? "unknown" : version, agent.hello.protocol,
-                                 examination_.version, protocol_version),
-                     "--copy_binary brings this one, or install the same on every host");
+    return host.lose(
+        "same_version",
+        fmt::format("its dstrain is version {} (protocol {}), this one is {} ({})",
+                    version.empty() ? "unknown" : version, agent.hello.protocol,
+                    examination_.version, protocol_version),
+        "pass --copy_binary to copy this one, or install the same version on every host");
   }
   agent.send(ToAgent::job, encode_job(agent.task().spec));
   agent.state = HostAgent::State::working;
@@ -178,7 +179,7 @@ void Examiner::take_line(HostProgress& host, std::string_view line) {
   }
 }
 
-/// What it says of the ports, its own and those of others.
+/// Takes its report about its own port and those of other hosts.
 void Examiner::take_ports(HostProgress& host, const HostSays& says) {
   if (says.kind == Says::tried) {
     host.tried += static_cast<std::size_t>(std::max(says.number, 0));
@@ -187,18 +188,17 @@ void Examiner::take_ports(HostProgress& host, const HostSays& says) {
     const auto peer = std::ranges::find_if(
         hosts_, [&](const HostProgress& one) { return one.report.host == says.peer; });
     const int port = peer == hosts_.end() ? 0 : peer->address.port;
-    host.add(
-        "ports", Level::problem,
-        fmt::format("{} cannot reach {}:{}: {}", host.report.host, says.peer, port, says.text),
-        "open all TCP ports between the hosts of a job in the firewall, or a range of them, which "
-        "--port_range names");
+    host.add("ports", Level::problem,
+             fmt::format("{} cannot reach {}:{}: {}", host.report.host, says.peer, port, says.text),
+             "open all TCP ports between the hosts of a job in the firewall, or open a range and "
+             "pass it as --port_range");
   } else {
     host.stage = Stage::open;
     host.address.port = says.number;
     host.address.nonce = says.nonce;
     if (says.number > 0) return;
-    host.add("ports", Level::problem, fmt::format("no port can be opened: {}", says.text),
-             "see the addresses of its interfaces (ip address)");
+    host.add("ports", Level::problem, fmt::format("cannot open a port: {}", says.text),
+             "check the addresses of its interfaces (ip address)");
   }
 }
 
@@ -227,15 +227,15 @@ void Examiner::take(HostProgress& host, const Frame& frame) {
     case FromAgent::refused:
       in.u32();
       return host.lose("reachable", std::string(in.string()),
-                       "see that /proc is mounted there and processes can be started");
+                       "check that /proc is mounted there and that processes can be started");
     case FromAgent::output:
       return take_output(host, frame);
     case FromAgent::exited:
       return host.lose("reachable",
-                       fmt::format("its check {} in \"{}\": {}",
+                       fmt::format("its dstrain doctor {} during the check \"{}\": {}",
                                    describe_end(decode_exit(frame.payload).wait_status), host.check,
                                    last_line(host.errors)),
-                       "run dstrain doctor there, by hand");
+                       "run dstrain doctor by hand there");
     default:
       return;
   }
@@ -244,7 +244,7 @@ void Examiner::take(HostProgress& host, const Frame& frame) {
 void Examiner::receive(HostProgress& host, std::span<const pollfd> fds) {
   if (host.agent.state == HostAgent::State::ended) return;
   const std::string by_hand =
-      fmt::format("see whether \"ssh {} true\" works by hand", host.report.host);
+      fmt::format("check that \"ssh {} true\" works by hand", host.report.host);
   try {
     const bool open = host.agent.receive(fds, [&](const Frame& frame) {
       if (host.stage != Stage::lost) take(host, frame);
@@ -288,20 +288,21 @@ void Examiner::wait_while(const std::function<bool(const HostProgress&)>& busy, 
 void Examiner::give_up_slow_ones() {
   for (HostProgress& host : hosts_) {
     if (host.stage == Stage::connecting) {
-      host.lose("reachable", fmt::format("did not answer within {} s", examination_.seconds),
-                fmt::format("see that \"ssh {} true\" works by hand; --timeout waits longer",
-                            host.report.host));
+      host.lose(
+          "reachable", fmt::format("did not answer within {} s", examination_.seconds),
+          fmt::format("check that \"ssh {} true\" works by hand; pass --timeout to wait longer",
+                      host.report.host));
     } else if (host.stage < Stage::looked) {
       host.lose(
           "reachable",
           fmt::format("the check \"{}\" did not end within {} s", host.check, examination_.seconds),
-          "see what hangs there, as a network disk or a name server; --timeout waits "
-          "longer");
+          "find out what hangs there, such as a network disk or a name server; pass --timeout to "
+          "wait longer");
     }
   }
 }
 
-/// In digits, as the other hosts see it; empty: not known.
+/// The numeric address as the other hosts see it; empty: not known.
 std::string Examiner::address_of(const HostProgress& host) const {
   const auto known = [](const std::string& address) {
     return !address.empty() && address.find('%') == address.npos;  // no zone, which is its own
@@ -320,8 +321,8 @@ std::string Examiner::address_of(const HostProgress& host) const {
 void Examiner::report_ports() {
   for (HostProgress& host : hosts_) {
     if (host.stage == Stage::reaching) {
-      host.add("ports", Level::problem, "it has not said in time which hosts it reaches",
-               "dstrain doctor again; see that nothing hangs there");
+      host.add("ports", Level::problem, "it did not report in time which hosts it reaches",
+               "rerun dstrain doctor; check that nothing hangs there");
     }
     const bool troubled =
         std::ranges::count(host.report.findings, std::string("ports"), &doctor::Finding::check) > 0;
@@ -340,8 +341,9 @@ void Examiner::try_ports() {
   for (HostProgress* const host : members) {
     host->address = {host->report.host, address_of(*host), 0, ""};
     if (host->address.address.empty()) {
-      host->add("ports", Level::note, "not tried: at which address others reach it is not known",
-                "a client that sets SSH_CONNECTION there tells");
+      host->add("ports", Level::note,
+                "not tried: the address at which other hosts reach it is not known",
+                "use an SSH client that sets SSH_CONNECTION there");
       continue;
     }
     host->stage = Stage::opening;

@@ -7,11 +7,11 @@
 
 namespace dstrain::launcher {
 
-/// A host to be looked at.
+/// A host to examine.
 struct ExaminedHost {
   std::string name;
   bool remote = false;               ///< reached over the network
-  bool of_job = true;                ///< has ranks, which those of the others must reach
+  bool of_job = true;                ///< has ranks, which the ranks of other hosts must reach
   std::vector<std::string> words{};  ///< what dstrain runs there: its arguments
 };
 
@@ -22,10 +22,10 @@ struct Examination {
   double seconds = 30;              ///< for all checks of a host, reaching it included
 };
 
-/// Looks at all hosts at once, by the way that a launch takes: an agent on each, which starts this
-/// program. Then each opens a port to which the others connect. A host that does not come up, or is
-/// not done in time, has that as its problem. Takes at most `seconds`, and then 20 for the ports.
-/// Call it from a single-threaded process. Throws Error when nothing can be started at all.
+/// Examines all hosts at once, the same way as a launch: an agent on each host starts this program.
+/// Then each host opens a port to which the others connect. A host that does not come up, or is not
+/// done in time, gets that as its problem. Takes at most `seconds`, and then 20 for the ports. Call
+/// it from a single-threaded process. Throws Error when nothing can be started at all.
 std::vector<doctor::HostReport> examine_hosts(const Examination& examination);
 
 }  // namespace dstrain::launcher

@@ -36,7 +36,7 @@ std::uint64_t sequence_of(const WatchedRank& rank) {
   return rank.look.progress.collective.sequence;
 }
 
-/// The farthest collective that a rank is in; sequence 0: none is in one.
+/// The latest collective that a rank is in; sequence 0: no rank is in one.
 CollectiveState awaited_collective(const WatchedRanks& ranks) {
   CollectiveState awaited;
   for (const auto& [number, rank] : ranks) {
@@ -51,7 +51,7 @@ auto signature_of(const CollectiveState& state) {
   return std::tuple(state.operation, state.dtype, state.numel);
 }
 
-/// The ranks in the collective with this number by what they do there.
+/// Groups the ranks in the collective with this number by what they do there.
 std::vector<std::vector<int>> group_alike(const WatchedRanks& ranks, std::uint64_t sequence) {
   std::map<decltype(signature_of({})), std::vector<int>> by_signature;
   for (const auto& [number, rank] : ranks) {
@@ -103,8 +103,8 @@ bool are_ahead(const WatchedRanks& ranks, const std::vector<int>& suspects) {
       suspects, [&](int rank) { return progress_of(ranks, rank).compute.step > others; });
 }
 
-/// Who does something else than most in the collective with this number; where no side has the most
-/// ranks, the side that has left something out, else all of them. Empty: all do the same.
+/// The ranks that do something else than most in the collective with this number. If no side has
+/// the most ranks: the side that skipped something, else all of them. Empty: all do the same.
 std::vector<int> find_mismatch(const WatchedRanks& ranks, std::uint64_t sequence) {
   std::vector<std::vector<int>> groups = group_alike(ranks, sequence);
   if (groups.size() < 2) return {};
@@ -123,7 +123,7 @@ std::vector<int> find_mismatch(const WatchedRanks& ranks, std::uint64_t sequence
   return suspects;
 }
 
-/// What those do whom nobody suspects, if anybody is left.
+/// Sets the collective of the ranks that are not suspects, if any are left.
 void tell_common_collective(const WatchedRanks& ranks, Diagnosis& diagnosis) {
   for (const auto& [number, rank] : ranks) {
     if (!is_inside(rank) || sequence_of(rank) != diagnosis.collective.sequence) continue;
@@ -188,14 +188,14 @@ std::string suspect_line(const WatchedRank& rank) {
                             inside ? "" : " ago");
 }
 
-/// Those who hold the job up, a line each.
+/// The ranks that hold the job up.
 std::vector<int> culprits_of(const Diagnosis& diagnosis) {
   std::vector<int> ranks = diagnosis.suspects;
   ranks.insert(ranks.end(), diagnosis.stopped.begin(), diagnosis.stopped.end());
   return ranks;
 }
 
-/// "; rank 1 is stopped in it", of the collective that a headline has named.
+/// "; rank 1 is stopped in it": ends a headline that names the collective.
 std::string also_stopped(const std::vector<int>& ranks) {
   if (ranks.empty()) return "";
   return fmt::format("; {} {} stopped in it", list_ranks(ranks), ranks.size() == 1 ? "is" : "are");
@@ -208,20 +208,19 @@ std::string headline(const Diagnosis& diagnosis) {
                                              describe(diagnosis.collective));
   switch (diagnosis.kind) {
     case HangKind::moving:
-      return "the ranks move";
+      return "the ranks are making progress";
     case HangKind::absent:
-      return fmt::format("{} {} not come to where the ranks meet", suspects, one ? "has" : "have");
+      return fmt::format("{} {} not reached the rendezvous", suspects, one ? "has" : "have");
     case HangKind::meeting:
-      return fmt::format("all ranks here wait where the ranks meet{}{}",
+      return fmt::format("all ranks here wait in the rendezvous{}{}",
                          diagnosis.awaited.empty() ? "" : ", for ", diagnosis.awaited);
     case HangKind::missing:
       return fmt::format("{} {} missing in {}{}", suspects, one ? "is" : "are", collective,
                          also_stopped(diagnosis.stopped));
     case HangKind::skipped:
       return fmt::format(
-          "{} {} left out a collective: already in a later step, while others are "
-          "in {}{}",
-          suspects, one ? "has" : "have", collective, also_stopped(diagnosis.stopped));
+          "{} {} skipped a collective: already in a later step, while others are in {}{}", suspects,
+          one ? "has" : "have", collective, also_stopped(diagnosis.stopped));
     case HangKind::stopped:
       return fmt::format("{} {} stopped in {}", suspects, one ? "is" : "are", collective);
     case HangKind::mismatch:
@@ -234,9 +233,10 @@ std::string headline(const Diagnosis& diagnosis) {
       return fmt::format("{} {} still in a collective that the others have left for {}", suspects,
                          one ? "is" : "are", collective);
     case HangKind::together:
-      return fmt::format("no rank is missing in {}: look at what connects them", collective);
+      return fmt::format("no rank is missing in {}: check the network between them", collective);
     case HangKind::saving:
-      return fmt::format("{} {} not get on with a checkpoint", suspects, one ? "does" : "do");
+      return fmt::format("{} {} not make progress with a checkpoint", suspects,
+                         one ? "does" : "do");
     case HangKind::apart:
       return diagnosis.waiting.empty() ? "no rank waits for another"
                                        : fmt::format("{} {} stopped", suspects, one ? "is" : "are");

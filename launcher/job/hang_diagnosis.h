@@ -9,11 +9,11 @@
 namespace dstrain::launcher {
 
 enum class HangKind {
-  absent,    ///< others wait where all ranks meet first, and the suspects have not come
-  moving,    ///< none: the ranks have moved just now
-  meeting,   ///< all wait where all ranks meet first, for ranks that nobody watches here
+  absent,    ///< others wait in the rendezvous, and the suspects have not reached it
+  moving,    ///< no hang: the ranks have just made progress
+  meeting,   ///< all wait in the rendezvous for ranks that another launcher watches
   missing,   ///< others wait in a collective that the suspects have not reached
-  skipped,   ///< likewise, and the suspects are steps ahead: they left a collective out
+  skipped,   ///< likewise, and the suspects are steps ahead: they skipped a collective
   stopped,   ///< a signal has stopped the suspects in a collective, and none is missing in it
   mismatch,  ///< in one collective the suspects do something else than the others
   divided,   ///< likewise, and no side has the most ranks: all are suspects
@@ -23,14 +23,14 @@ enum class HangKind {
   apart,     ///< no rank is in a collective: all but those that have stopped compute
 };
 
-/// Who holds a job up.
+/// The ranks that hold a job up, and how.
 struct Diagnosis {
   HangKind kind = HangKind::apart;
-  std::vector<int> suspects{};   ///< all ranks where none stands out; none of those that meet
+  std::vector<int> suspects{};   ///< all ranks if none stands out; none in the rendezvous
   std::vector<int> stopped{};    ///< besides: in the collective that the suspects have not reached
   std::vector<int> waiting{};    ///< the others
   CollectiveState collective{};  ///< that the others are in, or stopped suspects; sequence 0: none
-  std::string awaited{};         ///< of those that meet: whom they say they wait for; empty: nobody
+  std::string awaited{};  ///< in the rendezvous: the ranks they say they wait for; empty: unknown
 };
 
 Diagnosis diagnose(const WatchedRanks& ranks);
@@ -43,7 +43,7 @@ std::vector<std::string> describe(const Diagnosis& diagnosis,
                                   const WatchedRanks& ranks,
                                   const PlaceOfRank& place);
 
-/// "rank 3", "ranks 0 1 2", of many the first and how many more.
+/// "rank 3", "ranks 0 1 2"; of many, the first ones and how many more.
 std::string list_ranks(const std::vector<int>& ranks);
 
 }  // namespace dstrain::launcher

@@ -15,9 +15,9 @@ using Json = nlohmann::ordered_json;
 
 /// A watched agent looks at its ranks once a second, also while it takes stacks.
 constexpr double silent_seconds = 4;
-/// Ranks that have moved for as short a time as this are not judged.
+/// Ranks that made progress this recently are not judged.
 constexpr double moving_seconds = 2;
-/// One that has no rank to look at answers within this.
+/// An agent without a rank to look at answers within this time.
 constexpr double least_wait_seconds = 1;
 
 std::vector<int> ranks_of(const HostAgent& agent) {
@@ -26,7 +26,7 @@ std::vector<int> ranks_of(const HostAgent& agent) {
   return ranks;
 }
 
-/// As the first rank that knows has said it.
+/// The awaited ranks, as the first rank that knows them reported.
 std::string awaited_ranks(const JobStatus& status) {
   for (const auto& [number, rank] : status.ranks) {
     if (!rank.awaits.empty()) return rank.awaits;
@@ -64,7 +64,7 @@ void HangWatch::take_look(HostAgent& agent, const AgentLook& look) {
     case Watch::News::hangs:
       return say_hang();
     case Watch::News::moves_again:
-      if (!to_.supervisor.stopping()) to_.console.say("info", "the job moves again");
+      if (!to_.supervisor.stopping()) to_.console.say("info", "the job makes progress again");
   }
 }
 
@@ -104,9 +104,8 @@ std::optional<std::string> HangWatch::silent_line(const HostAgent& agent) const 
   std::vector<int> ranks;
   for (const RankSpec& rank : agent.task().spec.ranks) ranks.push_back(rank.rank);
   const std::string pid = agent.pid() == 0 ? "" : fmt::format(", pid {},", agent.pid());
-  return fmt::format(
-      "nothing has been heard from host {}, of {}, for {:.0f} s: its agent{} may be stopped",
-      agent.name(), list_ranks(ranks), silence, pid);
+  return fmt::format("host {} ({}) has sent nothing for {:.0f} s: its agent{} may be stopped",
+                     agent.name(), list_ranks(ranks), silence, pid);
 }
 
 std::string HangWatch::block() const {
@@ -117,7 +116,7 @@ std::string HangWatch::block() const {
 }
 
 void HangWatch::say_hang() {
-  to_.console.say("warning", fmt::format("no rank has moved for {:.0f} s: {}",
+  to_.console.say("warning", fmt::format("no rank has made progress for {:.0f} s: {}",
                                          watch_.still_seconds(), block()));
   say_stacks_ = true;
   ask_agents();
@@ -126,7 +125,8 @@ void HangWatch::say_hang() {
 void HangWatch::rank_timed_out(int rank) {
   const std::string where = block();
   if (watch_.ranks().size() < 2 || where.empty()) return;
-  to_.console.say("warning", fmt::format("when rank {} gave up waiting: {}", rank, where));
+  to_.console.say("warning",
+                  fmt::format("state of the ranks when rank {} timed out: {}", rank, where));
 }
 
 void HangWatch::ask_for_stacks() {
@@ -182,7 +182,8 @@ void HangWatch::refuse_hopeless_saves(double now) {
   const auto silence = silent_line(to_.agents.front());
   if (!silence) return;
   to_.server.refuse_saves(fmt::format(
-      "{}; the checkpoint is saved once it goes on, which is not waited for", *silence));
+      "{}; the checkpoint is saved once it continues, but this command does not wait for that",
+      *silence));
   save_asked_at_.reset();
 }
 

@@ -15,13 +15,13 @@
 
 namespace dstrain::launcher {
 
-/// What `status --stacks` is answered while there are no ranks, and why there are none.
+/// The answer to `status --stacks` while there are no ranks; `reason` says why there are none.
 std::string no_stacks_json(const std::string& reason);
 
-/// Tells the user who hangs: on stderr, once for each hang, who holds the job up, who waits, and a
-/// stack of each rank; and a line when it moves again, unless it is being ended. Nothing is ended
-/// because of it: that is what --timeout is for. Also asks for stacks when a client wants them, and
-/// gives up waiting for agents of which nothing is heard.
+/// Reports hangs on stderr, once per hang: the ranks that hold the job up, the ranks that wait, and
+/// a stack of each; and one line when the job makes progress again, unless it is being ended. A
+/// hang ends nothing: --timeout does that. Also asks for stacks when a client wants them, and gives
+/// up agents that have sent nothing for a while.
 class HangWatch {
  public:
   struct Parties {
@@ -37,7 +37,7 @@ class HangWatch {
 
   /// The agents have been given their ranks.
   void ranks_started();
-  // From an agent; first of all that there is something.
+  // Messages of an agent; heard() is called first for each.
   void heard(const HostAgent& agent);
   void take_look(HostAgent& agent, const AgentLook& look);
   void take_stacks(HostAgent& agent, const Stacks& stacks);
@@ -47,7 +47,7 @@ class HangWatch {
   [[nodiscard]] bool saves() const { return watch_.saves(); }
   bool take_save_move() { return watch_.take_save_move(); }
   void host_lost(const HostAgent& agent);
-  /// A rank has given up waiting for others: says where all of them are.
+  /// A rank has timed out waiting for others: reports where all of them are.
   void rank_timed_out(int rank);
   /// A client wants stacks.
   void ask_for_stacks();
@@ -63,17 +63,18 @@ class HangWatch {
   void pass_on_stacks();
   void refuse_hopeless_saves(double now);
   enum class Asked { from_outside, by_trouble };
-  /// Who holds the job up, a line each; empty where no rank publishes anything. Who asks from
-  /// outside, of ranks that have just moved, gets no verdict.
+  /// The ranks that hold the job up, a line each; empty if no rank publishes progress. A client
+  /// that asks while ranks have just made progress gets no verdict.
   [[nodiscard]] std::vector<std::string> lines(Asked asked) const;
   [[nodiscard]] std::string block() const;
-  /// Of whom nothing has come for so long that what is known of their ranks is old; a line each.
+  /// The agents that have sent nothing for so long that their ranks' state is out of date; a line
+  /// each.
   [[nodiscard]] std::vector<std::string> silent_lines() const;
-  /// One of them; none where enough has come of the agent.
+  /// The line of one agent; none if it has sent something recently.
   [[nodiscard]] std::optional<std::string> silent_line(const HostAgent& agent) const;
-  /// When an agent that was asked for something is not waited for any longer.
+  /// When to stop waiting for an agent that was asked for something.
   [[nodiscard]] double patience_with(int agent, double asked_at) const;
-  /// When the first agent is not waited for any longer; none: nobody waits for a checkpoint.
+  /// When to stop waiting for the first agent; none: no client waits for a checkpoint.
   [[nodiscard]] std::optional<double> patience_with_save() const;
 
   Parties to_;

@@ -22,7 +22,8 @@ namespace {
 constexpr double answer_seconds = 3;
 constexpr double forever_seconds = 1e9;
 
-/// A line of the launcher, or that it goes away, or why nothing comes until the deadline.
+/// The launcher's line; neither member is set if it closed the connection. `silence` says why
+/// nothing came before the deadline.
 struct Reply {
   std::optional<std::string> line;
   std::string silence;
@@ -36,7 +37,7 @@ std::string silence_of(pid_t launcher) {
   if (launcher == 0) return "its launcher does not answer";
   return fmt::format(
       "its launcher (pid {}) {}", launcher,
-      is_stopped(launcher) ? "is stopped; fg, or kill -CONT, lets it go on" : "does not answer");
+      is_stopped(launcher) ? "is stopped; resume it with fg or kill -CONT" : "does not answer");
 }
 
 Reply exchange(const JobDirectory& directory,
@@ -51,7 +52,7 @@ Reply exchange(const JobDirectory& directory,
   const pid_t launcher = peer_process(socket.get());
   if (is_stopped(launcher)) return {{}, silence_of(launcher)};
   const std::string line = request + "\n";
-  // Who is turned away finds the answer there before it has asked.
+  // A client that is turned away finds the answer before it has sent its request.
   const bool sent = ::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) >= 0;
   if (!sent && errno != EPIPE && errno != ECONNRESET) return {};
   std::string answer;
@@ -121,7 +122,7 @@ FoundJob find_job(const std::string& id_or_directory) {
                        [&](const FoundJob& job) { return job.id == id_or_directory; });
   if (!matches.empty()) return std::move(matches.front());
   std::erase_if(jobs.silent, [&](const SilentJob& job) {
-    // Where a silent one writes is not known: a directory may be its.
+    // The output directory of a silent job is not known: this may be its.
     return job.id != id_or_directory && !std::filesystem::is_directory(id_or_directory);
   });
   std::ranges::copy_if(jobs.answering, std::back_inserter(matches), [&](const FoundJob& job) {
@@ -129,8 +130,8 @@ FoundJob find_job(const std::string& id_or_directory) {
   });
   if (matches.empty()) refuse(id_or_directory, jobs);
   if (matches.size() > 1) {
-    fail(ErrorCode::usage, "{}: jobs {} and {} both write there; say which", id_or_directory,
-         matches[0].id, matches[1].id);
+    fail(ErrorCode::usage, "{}: jobs {} and {} both write there; give the id of one",
+         id_or_directory, matches[0].id, matches[1].id);
   }
   return std::move(matches.front());
 }

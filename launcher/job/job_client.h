@@ -15,7 +15,7 @@ struct FoundJob {
   std::shared_ptr<const JobDirectory> directory;  ///< several jobs lie in one
 };
 
-/// A job whose launcher did not say a word in time, and why: "its launcher (pid 17) is stopped".
+/// A job whose launcher did not answer in time, and why: "its launcher (pid 17) is stopped".
 struct SilentJob {
   std::string id;
   std::string reason;
@@ -26,11 +26,11 @@ struct FoundJobs {
   std::vector<SilentJob> silent;
 };
 
-/// All of this user.
+/// Finds all jobs of this user.
 FoundJobs find_jobs();
 
-/// The one with this id, or else this output directory. Throws Error{usage} when there is none, or
-/// more than one in the directory, and Error{aborted} when it may be a silent one.
+/// Finds the job with this id, or else with this output directory. Throws Error{usage} when there
+/// is none, or more than one in the directory, and Error{aborted} when it may be a silent one.
 FoundJob find_job(const std::string& id_or_directory);
 
 /// Sends "save" or "stop" and waits, without end, for the line that answers. None when the launcher

@@ -44,7 +44,7 @@ sockaddr_un address_of(int directory, const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
-    fail(ErrorCode::usage, "\"{}\" is no job: the name is too long", name);
+    fail(ErrorCode::usage, "\"{}\" is not a job: the name is too long", name);
   }
   std::memcpy(address.sun_path, path.c_str(), path.size());
   return address;
@@ -62,7 +62,7 @@ void set_send_timeout(int socket, Deadline deadline) {
   const int milliseconds = std::max(deadline.remaining_ms(), 1);
   const timeval limit{milliseconds / 1000, milliseconds % 1000 * 1000L};
   if (setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
-    fail_errno(errno, "limit the time of a connection");
+    fail_errno(errno, "set the timeout of a connection");
   }
 }
 

@@ -7,12 +7,12 @@
 
 namespace dstrain::launcher {
 
-/// Where the launchers of one user leave their sockets: $XDG_RUNTIME_DIR/dstrain, or
-/// /tmp/dstrain-UID. Only one that belongs to this user alone is used; where somebody else has the
-/// name, "-" and a random number follow it (own_directory()).
+/// The directory of the sockets of one user's launchers: $XDG_RUNTIME_DIR/dstrain, or
+/// /tmp/dstrain-UID. It must belong to this user alone; if another user has the name, "-" and a
+/// random number follow it (own_directory()).
 class JobDirectory {
  public:
-  /// The first that can be had, made when it is not there. Throws Error{io}.
+  /// Opens the first usable one, created if missing. Throws Error{io}.
   static JobDirectory make();
   /// Those that exist and are this user's alone.
   static std::vector<JobDirectory> find_all();
@@ -21,7 +21,7 @@ class JobDirectory {
   [[nodiscard]] UniqueFd listen(const std::string& job) const;
   void remove(const std::string& job) const noexcept;
   /// A connection to the launcher of a job; none when it does not run, or is too busy until the
-  /// deadline. What a dead one has left is removed.
+  /// deadline. Removes the socket of a dead launcher.
   [[nodiscard]] UniqueFd connect(const std::string& job, Deadline deadline) const;
   /// The names of the sockets: jobs that run, or did.
   [[nodiscard]] std::vector<std::string> jobs() const;

@@ -49,7 +49,7 @@ void JobEvents::refused(HostAgent& agent, WireReader in) {
 
 void JobEvents::stop_asked(const HostAgent& agent, int signal) {
   if (std::ranges::find(stop_signals, signal) == stop_signals.end()) {
-    fail(ErrorCode::remote, "agent protocol: {} stops no job", signal);
+    fail(ErrorCode::remote, "agent protocol: signal {} does not stop a job", signal);
   }
   const bool first = !to_.supervisor.stopping();
   const bool blamed = to_.supervisor.first_failure().has_value();
@@ -58,8 +58,8 @@ void JobEvents::stop_asked(const HostAgent& agent, int signal) {
   if (first || cleared) to_.report.host_stops(agent, signal);
 }
 
-/// What started the agents was killed, or has killed them, before any rank failed: that is why they
-/// end.
+/// The program that started the agents was killed, or has killed them, before any rank failed: that
+/// is why the ranks end.
 void JobEvents::note_starter_end() {
   if (to_.supervisor.stopping()) return;
   const std::string end = to_.agents.starter_kill(Deadline::after(starter_seconds));
@@ -68,7 +68,8 @@ void JobEvents::note_starter_end() {
   carry_out(to_.supervisor.starter_killed(to_.clock.now_seconds()));
 }
 
-/// By SLURM at its time limit, say, or for memory, after a stop had begun the save.
+/// A rank was killed after a stop had begun the save: by SLURM at its time limit, say, or for
+/// memory.
 void JobEvents::note_rank_killed_in_save(const Exit& exit) {
   const bool killed = shell_status(exit.wait_status) == 128 + SIGKILL;
   if (!killed || to_.supervisor.killing() || !to_.hangs.saves()) return;

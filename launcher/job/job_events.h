@@ -9,9 +9,8 @@
 
 namespace dstrain::launcher {
 
-/// What is heard of a job's ranks, from the first that is started to the last that ends, on its way
-/// to whom it concerns: the supervisor, whose orders are passed on to the agents, the server of
-/// `dstrain status`, and the user.
+/// Passes events of a job's ranks, from the first start to the last end, to the supervisor, the
+/// server of `dstrain status` and the user, and passes the supervisor's orders on to the agents.
 class JobEvents {
  public:
   struct Parties {
@@ -27,13 +26,14 @@ class JobEvents {
   /// Borrows all.
   explicit JobEvents(const Parties& parties) : to_(parties) {}
 
-  /// Passes on to the agents what the supervisor wants.
+  /// Passes the supervisor's order on to the agents.
   void carry_out(Order order) const;
-  /// From an agent that has its job. Throws Error{remote} for what no agent of ours sends.
+  /// Takes a frame of an agent that has its job. Throws Error{remote} for a frame that our agents
+  /// do not send.
   void take(HostAgent& agent, const Frame& frame);
   /// A child of the launcher has ended: an agent, a client, or a rank that a dead agent has left.
   void child_ended(pid_t pid, int wait_status);
-  /// Nothing more comes from an agent that had not finished its job.
+  /// The connection to an agent ended before the agent had finished its job.
   void host_lost(HostAgent& agent, const std::string& reason);
 
  private:

@@ -36,7 +36,7 @@ std::string error_line(const std::string& text) {
 /// Its request is read so that the answer is not lost to a reset.
 void turn_away(int socket) {
   const std::string line =
-      error_line(fmt::format("{} clients wait for this job already; ask again later",
+      error_line(fmt::format("{} clients are already waiting for this job; try again later",
                              JobServer::clients_max)) +
       "\n";
   (void)!send(socket, line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -73,7 +73,7 @@ void JobServer::add_polls(std::vector<pollfd>& fds) const {
   }
 }
 
-/// Drops the oldest that waits for nothing.
+/// Drops the oldest client that waits for nothing.
 void JobServer::make_room() {
   for (auto client = clients_.begin(); client != clients_.end(); ++client) {
     if (client->waits()) continue;
@@ -133,8 +133,9 @@ void JobServer::handle_request(Client& client, double now_seconds, Requests& req
   } else if (client.input == "save" && trains) {
     client.save_request = requests.save_request = ++save_requests_;
   } else if (client.input == "save") {
-    answer(client, error_line(fmt::format("job {} runs {}, which has no checkpoints of dstrain",
-                                          status_.id, status_.program)));
+    answer(client,
+           error_line(fmt::format("job {} runs {}, which does not write dstrain checkpoints",
+                                  status_.id, status_.program)));
   } else {
     answer(client, error_line("a request is status, stacks, save or stop"));
   }
@@ -145,7 +146,7 @@ void JobServer::receive(Client& client, double now_seconds, Requests& requests) 
   const ssize_t got = recv(client.socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
   client.done |= got <= 0;
-  // What follows the first line is nothing.
+  // Everything after the first line is ignored.
   if (got <= 0 || client.waits() || !client.output.empty()) return;
   client.input.append(buffer.data(), static_cast<std::size_t>(got));
   const std::size_t end = client.input.find('\n');
@@ -202,7 +203,7 @@ void JobServer::refuse_saves(const std::string& reason) {
 void JobServer::close(int exit_status) {
   for (Client& client : clients_) {
     if (client.until_end) answer(client, as_line({{"status", exit_status}}));
-    if (client.stacks) answer(client, error_line("the job ended before its stacks were there"));
+    if (client.stacks) answer(client, error_line("the job ended before its stacks were collected"));
   }
   refuse_saves("the job ended before it could save");
   clients_.clear();

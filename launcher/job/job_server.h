@@ -13,52 +13,52 @@
 
 namespace dstrain::launcher {
 
-/// The launcher's side of `dstrain status|save|stop`: a Unix socket that only this user reaches.
-/// A client sends one line, "status", "stacks", "save" or "stop", and gets one line of JSON, but
-/// for status when it is done. Never waits; whatever clients do, no more than clients_max are held,
-/// each with a few bytes. Beyond them those that ask for nothing make room, and when all wait for
-/// something the next is told so.
+/// The launcher's side of `dstrain status|save|stop`: a Unix socket that only this user reaches. A
+/// client sends one line, "status", "stacks", "save" or "stop", and gets one line of JSON, but for
+/// status when it is done. Never blocks. Holds at most clients_max clients, each with a few bytes.
+/// When it is full, a new client replaces the oldest that has asked for nothing; if all wait for an
+/// answer, the new one is refused.
 class JobServer {
  public:
   static constexpr std::size_t clients_max = 256;
-  /// Borrows the status. Serves nothing, and says why in failure(), when there is no socket to be
-  /// had.
+  /// Borrows the status. If no socket can be made, serves nothing, and failure() says why.
   explicit JobServer(const JobStatus& status);
   JobServer(const JobServer&) = delete;
   JobServer& operator=(const JobServer&) = delete;
   JobServer(JobServer&&) = delete;
   JobServer& operator=(JobServer&&) = delete;
-  /// Closes all connections; the socket's name goes.
+  /// Closes all connections and removes the socket's name.
   ~JobServer();
 
   [[nodiscard]] const std::string& failure() const { return failure_; }
   void add_polls(std::vector<pollfd>& fds) const;
 
-  /// What clients want of the job.
+  /// What clients ask for.
   struct Requests {
     bool stop = false;
     std::uint32_t save_request = 0;  ///< to be passed on to the first rank; 0: none
     bool stacks = false;
   };
-  /// Takes back what add_polls() added, polled.
+  /// Takes the polled descriptors that add_polls() added.
   Requests serve(std::span<const pollfd> fds, double now_seconds);
-  /// The number of the last request for a checkpoint that somebody waits for; 0: none.
+  /// The number of the last request for a checkpoint that a client waits for; 0: none.
   [[nodiscard]] std::uint32_t newest_save_request() const;
-  /// Whether the job was ever asked to stop: then it shall not begin again.
+  /// Whether the job was ever asked to stop: then it must not restart.
   [[nodiscard]] bool stop_requested() const { return stop_requested_; }
-  /// The ranks have ended and others will be started: tells those who wait for a checkpoint.
+  /// The ranks have ended and will be restarted: answers the clients that wait for a checkpoint.
   void refuse_saves();
-  /// Nobody will be told of a checkpoint, and why.
+  /// Answers the clients that wait for a checkpoint with `reason`.
   void refuse_saves(const std::string& reason);
   /// The first rank has answered.
   void answer_save(const SaveAnswer& answer);
   /// The agents have answered; `line` is JSON.
   void answer_stacks(const std::string& line);
-  /// The job has ended: tells all who wait.
+  /// The job has ended: answers all clients that wait.
   void close(int exit_status);
 
  private:
-  /// Waits for: save with a number, stop with `until_end`, stacks.
+  /// Waits for a save if `save_request` is set, for a stop if `until_end` is, for stacks if
+  /// `stacks` is.
   struct Client {
     UniqueFd socket;
     std::string input;

@@ -7,12 +7,12 @@
 
 namespace dstrain::launcher {
 
-/// What a job is to those who ask for it, from its first launch to its last: what is known of it,
-/// and the socket at which `dstrain status|save|stop` find it. Who connects while nothing is
-/// launched is answered by the next launch. It has the signals of this process, which must be
-/// single-threaded, so that none is lost, or ends the process, between two launches.
+/// Holds the status of a job and the socket at which `dstrain status|save|stop` find it, from its
+/// first launch to its last. A client that connects between two launches is answered by the next
+/// one. Also holds the signals of this process, which must be single-threaded, so that none is
+/// lost, or ends the process, between two launches.
 struct JobSession {
-  /// Of a job that is about to be launched for the first time.
+  /// `job` is about to be launched for the first time.
   explicit JobSession(const LaunchJob& job);
 
   std::vector<int> watched = job_signals();

@@ -76,8 +76,8 @@ void add_progress(const JobStatus& status, Json& json) {
 
 int status_of_stop(const JobStatus& job, int status) {
   if (job.restarts == 0 || job.saved_step == 0) return status;
-  log_warning(
-      fmt::format("stopped while it restarted; checkpoint-{} is what there is", job.saved_step));
+  log_warning(fmt::format("stopped during a restart; the last checkpoint is checkpoint-{}",
+                          job.saved_step));
   return status::stopped_with_checkpoint;
 }
 
@@ -184,7 +184,7 @@ std::string status_json(const JobStatus& status, double now_seconds) {
     Json& hosts = json["hosts"];
     if (hosts.empty() || hosts.back() != rank_status.host) hosts.push_back(rank_status.host);
   }
-  // Paths are bytes; JSON is text: what is no UTF-8 is shown with replacement characters.
+  // Paths are bytes, JSON is text: bytes that are not UTF-8 become replacement characters.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

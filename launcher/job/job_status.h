@@ -20,17 +20,17 @@ struct RankStatus {
   std::string log_file;            ///< empty: none
   pid_t pid = 0;                   ///< 0: not started yet
   std::optional<int> wait_status;  ///< once it has ended
-  bool lost = false;               ///< with its host: nothing more is heard of it
+  bool lost = false;               ///< with its host: it sends nothing more
   std::optional<Progress> progress;
-  std::string awaits;              ///< whom it waits for where all ranks meet, as it said last
-  std::optional<int> unreachable;  ///< the rank to whose host it has found no way
+  std::string awaits;              ///< the ranks it waits for in the rendezvous, as last reported
+  std::optional<int> unreachable;  ///< the rank whose host it cannot reach
 };
 
 /// What the launcher knows of its job, as its ranks report it.
 struct JobStatus {
   std::string id;
   std::string program;            ///< "train", or what the ranks run
-  std::string output_directory;   ///< of a training, absolute; empty: it is none
+  std::string output_directory;   ///< of a training, absolute; empty: the job is not a training
   std::time_t start = 0;          ///< by the calendar
   double started_at_seconds = 0;  ///< by the clock that status_json() is given
   bool stopping = false;
@@ -41,25 +41,25 @@ struct JobStatus {
   std::int64_t saved_step = 0;        ///< of the last checkpoint that was reported; 0: none
   std::map<int, RankStatus> ranks;
 
-  /// The ranks of another launch, of which nothing is known yet.
+  /// Sets the ranks of another launch; their progress is not known yet.
   void set_ranks(const LaunchJob& job);
-  /// A launch has ended and another will come: nothing is known of its ranks either.
+  /// A launch has ended and another will follow: forgets the progress of the ranks.
   void begin_restart(int number, std::int64_t newest_checkpoint);
-  /// A message of rank_control.h from one of the ranks. Returns what the first one answers to a
-  /// request for a checkpoint.
+  /// Takes a message of rank_control.h from a rank. Returns the first rank's answer to a request
+  /// for a checkpoint.
   std::optional<SaveAnswer> take(const RankMessage& message);
   /// The first rank that cannot reach another one, on another host.
   [[nodiscard]] std::optional<int> cut_off_rank() const;
-  /// The hosts of all such ranks and of those that they cannot reach.
+  /// The pairs of hosts that cannot reach each other.
   [[nodiscard]] std::vector<HostPair> hosts_apart() const;
-  /// Of the first rank here; none before its first step.
+  /// The first rank's progress; none before its first step.
   [[nodiscard]] std::optional<Progress> progress() const;
   /// The last step that the rank reported; 0: none.
   [[nodiscard]] std::int64_t last_step(int rank) const;
 };
 
-/// The exit status of a job that is stopped before it goes on after a restart, `status` without a
-/// checkpoint: it loses nothing that its last checkpoint has not, and says so.
+/// The exit status of a job that is stopped during a restart, before it continues; `status` if it
+/// has no checkpoint. Warns that the last checkpoint is what remains.
 int status_of_stop(const JobStatus& job, int status);
 
 /// Before any rank is started. `now_seconds`: by the clock that status_json() is given.

@@ -77,7 +77,7 @@ class Launch {
     events_.child_ended(pid, wait_status);
   };
   std::optional<AgentHandshake> handshake_;  ///< until the ranks are started
-  bool given_up_ = false;                    ///< before they were
+  bool given_up_ = false;                    ///< before the ranks were started
   bool told_time_limit_ = false;
   std::vector<HostAgent*> lost_;  ///< in this round of poll_once()
   LaunchResult result_;
@@ -124,8 +124,8 @@ void Launch::pass_on_save_request(std::uint32_t number) {
 void Launch::serve(std::span<const pollfd> fds) {
   const bool stopping = status_.stopping = supervisor_.stopping();
   const JobServer::Requests requests = server_.serve(fds, SteadyClock().now_seconds());
-  // Who wants a stop while the job is stopping only waits for the end: to hurry it is for whoever
-  // sees its output.
+  // A client that asks for a stop while the job is stopping only waits for the end: only a signal
+  // to the launcher hurries it.
   if (requests.stop && !stopping) stop(std::nullopt);
   pass_on_save_request(requests.save_request);
   if (requests.save_request != 0) hangs_.save_requested();
@@ -170,7 +170,7 @@ void Launch::take(HostAgent& agent, const Frame& frame) {
   events_.take(agent, frame);
 }
 
-/// Nothing more comes from it.
+/// The connection to the agent has ended.
 void Launch::host_ended(HostAgent& agent, const std::string& reason) {
   const bool finished = agent.state == State::finished;
   agent.state = State::ended;
@@ -202,21 +202,22 @@ void Launch::receive(HostAgent& agent, std::span<const pollfd> fds) {
   }
 }
 
-/// Lets the agents send more, as long as our own readers keep up.
+/// Lets the agents send more as long as our own readers keep up.
 void Launch::acknowledge() {
   console_.flush();
   if (console_.pending_bytes() > queued_output_max) return;
   for (const auto& agent : agents_) agent->acknowledge();
 }
 
-/// Until SLURM's time limit ends ranks that were asked to stop; infinite: nothing to tell.
+/// Seconds until SLURM's time limit ends ranks that were asked to stop; infinite: no such limit, or
+/// already reported.
 double Launch::seconds_to_time_limit() const {
   const bool waits = supervisor_.asked_to_stop() && !supervisor_.all_ended();
   if (!job_.end_time || !waits || told_time_limit_) return std::numeric_limits<double>::infinity();
   return std::difftime(*job_.end_time, std::time(nullptr));
 }
 
-/// While there is somebody who can: SLURM kills this process with the ranks.
+/// Reports it before SLURM kills this process with the ranks.
 void Launch::tell_end_of_time() {
   if (seconds_to_time_limit() > 0) return;
   told_time_limit_ = true;
@@ -235,15 +236,15 @@ int Launch::poll_milliseconds() const {
   return static_cast<int>(std::clamp(seconds, 0.0, wait_slice_seconds) * 1000) + 1;
 }
 
-/// Waits for the next event or deadline. None of a time in which this process was stopped counts.
+/// Waits for the next event or deadline. Time in which this process was stopped does not count.
 void Launch::wait(std::vector<pollfd>& fds, int milliseconds) {
   if (poll(fds.data(), fds.size(), milliseconds) < 0 && errno != EINTR) fail_errno(errno, "poll");
   milliseconds < 0 ? clock_.begin_slice() : clock_.skip_standstill(wait_slice_seconds);
 }
 
 void Launch::poll_once() {
-  // A round late: an mpirun that ends all agents, because a rank has failed, does it after that
-  // rank's agent has told of it, and its words may be read last.
+  // Losses are handled one round late: an mpirun that ends all agents because a rank has failed
+  // does so after that rank's agent has reported it, and that report may be read last.
   const std::vector<HostAgent*> lost = std::exchange(lost_, {});
   std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}};
   console_.add_polls(fds);
@@ -287,7 +288,7 @@ int Launch::exit_status() const {
   return goes_on ? status : status_of_stop(status_, status);
 }
 
-/// A training has more to show than its lines.
+/// Lost lines fail a program, but not a training, which also writes files.
 void Launch::tell_lost_output() {
   const std::string reason = console_.output_failure();
   if (reason.empty()) return;
@@ -309,7 +310,8 @@ LaunchResult Launch::run() {
   result_.stopped_by_user = supervisor_.asked_to_stop() || server_.stop_requested();
   result_.status = exit_status();
   if (supervisor_.failed_by_itself()) result_.apart = status_.hosts_apart();
-  // It does not begin again: who waits for its end need not wait for the readers of its output.
+  // The job does not restart: clients that wait for its end need not wait for the readers of its
+  // output.
   if (result_.stopped_by_user && result_.started) server_.close(result_.status);
   console_.drain(signals_, supervisor_.stop_signal().has_value());
   tell_lost_output();

@@ -28,13 +28,13 @@ struct LaunchJob {
   OpenRemote open;                          ///< called in the relay, for each remote host
   std::optional<TaskCommand> task_command;  ///< starts all agents, of one rank each, instead
   std::string log_level = "info";
-  bool refuses_gpus = false;  ///< on other hosts: slots are CPU ranks, which nobody has said
+  bool refuses_gpus = false;  ///< of other hosts: CPU ranks were chosen without --device
   bool bare_output = false;   ///< see LogMux::Prefixes
   std::string program;        ///< see JobStatus
   std::string output_directory;
-  /// Hosts that do not come up are for the caller to leave out: they are no errors.
+  /// The caller leaves out hosts that do not come up: they are not errors.
   bool elastic = false;
-  std::vector<std::string> notices;  ///< warnings that hold if all hosts come up: said once they do
+  std::vector<std::string> notices;  ///< warnings to print once all hosts have come up
 };
 
 struct JobSession;
@@ -52,15 +52,15 @@ struct LaunchResult {
   bool started = false;            ///< the hosts were given their ranks
   bool lost_a_host = false;        ///< after that
   std::vector<AbsentHost> absent;  ///< of an elastic job, when not all hosts came up
-  std::vector<HostPair> apart{};   ///< that it failed of: they cannot reach each other
+  std::vector<HostPair> apart{};   ///< the cause of the failure: they cannot reach each other
 };
 
 /// Brings up an agent on every host, gives each its job, passes output and signals on, and returns
-/// when nothing of the job is left. Takes the signals that the session has. When launcher or agent
-/// is killed, the other ends the job; only if both are killed at once may a process that left its
-/// rank's session survive. Suspended or stopped, the launcher holds up its output and nothing else.
-/// Whoever asks at the session's socket is answered, but for those who wait for the job's end.
-/// Throws Error when agents cannot be started.
+/// when nothing of the job is left. Handles the signals of the session. When launcher or agent is
+/// killed, the other ends the job; only if both are killed at once may a process that left its
+/// rank's session survive. A suspended or stopped launcher holds up its output and nothing else.
+/// Answers the clients at the session's socket, except those that wait for the job's end. Throws
+/// Error when agents cannot be started.
 LaunchResult run_job(const LaunchJob& job, JobSession& session);
 
 }  // namespace dstrain::launcher

@@ -18,7 +18,7 @@ std::string_view explain_kill(KillCause cause) {
     case KillCause::memory:
       return " by the kernel's OOM killer: out of memory";
     case KillCause::likely_memory:
-      return ", most likely by the kernel's OOM killer, which was at work: out of memory";
+      return ", most likely by the kernel's OOM killer, which was active: out of memory";
     case KillCause::maybe_memory:
       return "; possibly out of memory";
     case KillCause::cpu_time:
@@ -31,7 +31,7 @@ std::string_view explain_kill(KillCause cause) {
 
 constexpr const char* time_limit_passed = "SLURM's time limit (SLURM_JOB_END_TIME) has passed";
 constexpr const char* earlier_signal =
-    "have SLURM ask the ranks to stop earlier, as with #SBATCH --signal=TERM@300";
+    "have SLURM stop the ranks earlier, for example with #SBATCH --signal=TERM@300";
 
 std::string describe_loss(const HostAgent& agent, const std::string& reason) {
   return fmt::format("the agent on {} is lost, and its ranks with it: {}", agent.name(), reason);
@@ -76,7 +76,7 @@ void LaunchReport::note(const HostAgent& agent, std::string_view text) {
   console_.say("warning", fmt::format("{}: {}", agent.name(), text));
 }
 
-/// How long ranks have that were asked to stop, as far as it is ours to give.
+/// How long ranks that were asked to stop may take.
 std::string LaunchReport::grace() const {
   std::string text = fmt::format("up to {} s, longer while a save progresses",
                                  job_.supervision.stop_grace_seconds);
@@ -86,7 +86,7 @@ std::string LaunchReport::grace() const {
 }
 
 void LaunchReport::stops(std::optional<int> signal) {
-  // Another `dstrain stop` only waits: what hurries is a signal.
+  // Another `dstrain stop` only waits; only a signal hurries the ranks.
   const std::string cause = signal ? signal_name(*signal) : "dstrain stop";
   console_.say("info", fmt::format("{}: saving and stopping ({}). Press Ctrl-C{} to stop now",
                                    cause, grace(), signal ? " again" : ""));
@@ -124,7 +124,7 @@ void LaunchReport::time_is_over() {
 }
 
 void LaunchReport::starter_killed(const std::string& end) {
-  set_causes({end + ", and the ranks that it had started end with it"});
+  set_causes({end + ", which ends the ranks that it started"});
   console_.say("info", end + "; stopping the ranks");
 }
 
@@ -137,8 +137,8 @@ void LaunchReport::host_ended_job(const HostAgent& agent, const std::string& rea
 std::string LaunchReport::cut_off(int rank, const JobStatus& job_status) const {
   const int other = *job_status.ranks.at(rank).unreachable;
   return fmt::format(
-      "host {} cannot reach host {}, and this launcher reaches both: rank {} could "
-      "not connect to rank {}",
+      "host {} cannot reach host {}, although this launcher reaches both: rank {} could not "
+      "connect to rank {}",
       agents_.of_rank(rank).name(), agents_.of_rank(other).name(), rank, other);
 }
 
@@ -158,11 +158,10 @@ void LaunchReport::say_failure(const RankFailure& failure,
 }
 
 void LaunchReport::say_killed_save() {
-  std::string text = "the ranks were killed while they saved, and that checkpoint is lost: ";
+  std::string text = "the ranks were killed while saving, and that checkpoint is lost: ";
   if (save_killer_.empty()) {
     text += fmt::format(
-        "they had {} s without progress; --grace SECONDS gives more, as for a slow "
-        "disk",
+        "they made no progress for {} s; for a slow disk, pass a longer --grace SECONDS",
         job_.supervision.stop_grace_seconds);
   } else {
     text += save_killer_ + ", and not by dstrain";
@@ -187,7 +186,7 @@ void LaunchReport::finish(const Supervisor& supervisor, const JobStatus& job_sta
   if (supervisor.killed_a_save()) return say_killed_save();
   const bool saved = supervisor.exit_status() == status::stopped_with_checkpoint;
   if (saved || host_stop_.empty() || !supervisor.only_a_host_asked()) return;
-  console_.say("error", host_stop_ + " asked the job to stop, and not all ranks have saved");
+  console_.say("error", host_stop_ + " asked the job to stop, but not all ranks saved");
 }
 
 }  // namespace dstrain::launcher

@@ -16,15 +16,15 @@
 
 namespace dstrain::launcher {
 
-/// What is known of the rank that failed first.
+/// The rank that failed first.
 struct FailedRank {
   RankFailure failure;
   std::string host;
   pid_t pid = 0;
-  std::int64_t last_step = 0;  ///< 0: it took none, or does not say
+  std::int64_t last_step = 0;  ///< 0: it took none, or did not report one
   std::span<const std::string> last_lines;
   std::string log_file;  ///< empty: none
-  std::string cause{};   ///< in place of its end, where it is not the culprit
+  std::string cause{};   ///< printed instead of how it ended, if the rank is not at fault
 };
 
 /// "ended with status 7", "was killed by SIGSEGV".
@@ -33,8 +33,7 @@ std::string describe_end(const RankFailure& failure);
 /// The block that ends a failed run's stderr.
 std::string failure_report(const FailedRank& rank);
 
-/// What a launch tells its user: what becomes of the job while it runs, a line each, and in the end
-/// why it failed.
+/// Tells the user what happens to the job while it runs, a line each, and at the end why it failed.
 class LaunchReport {
  public:
   /// Borrows all.
@@ -51,23 +50,23 @@ class LaunchReport {
   /// The rank's end stops others that still run.
   void rank_failed(const RankFailure& failure);
   void host_lost(const HostAgent& agent, const std::string& reason);
-  /// A save that a stop had begun has lost a rank, which we have not killed, or a host. The first
-  /// of them is told in the end.
+  /// During a save that a stop had begun, a rank was killed by something else than this launcher,
+  /// or a host was lost. finish() reports the first of them.
   void save_killed(const RankFailure& failure);
   void save_lost(const HostAgent& agent, const std::string& reason);
   /// SLURM's time limit has passed, and the ranks that were asked to stop have not ended.
   void time_is_over();
-  /// What started all agents was killed, or kills them, which ends the job: "srun (pid 17) was
-  /// killed by SIGKILL".
+  /// The program that started all agents was killed, or kills them, which ends the job: "srun (pid
+  /// 17) was killed by SIGKILL".
   void starter_killed(const std::string& end);
-  /// Its loss stops the other ranks, and is why the job fails.
+  /// The loss of this host stops the other ranks and is the cause of the failure.
   void host_ended_job(const HostAgent& agent, const std::string& reason);
 
-  /// Why the job fails, when no rank is the cause, an error a line; what was said before is
-  /// forgotten.
+  /// Sets why the job fails when no rank is the cause, one error per line, in place of earlier
+  /// causes.
   void set_causes(std::vector<std::string> causes) { causes_ = std::move(causes); }
   [[nodiscard]] bool has_cause() const { return !causes_.empty(); }
-  /// The end: unfinished lines of the ranks, and what the job failed of.
+  /// Prints unfinished lines of the ranks, and why the job failed.
   void finish(const Supervisor& supervisor, const JobStatus& job_status);
 
  private:
@@ -81,7 +80,7 @@ class LaunchReport {
   Console& console_;
   std::vector<std::string> causes_;
   std::string host_stop_;    ///< "SIGTERM on w1", which has asked the job to stop
-  std::string save_killer_;  ///< "rank 1 on w1 was killed by SIGKILL"; empty: we are
+  std::string save_killer_;  ///< "rank 1 on w1 was killed by SIGKILL"; empty: this launcher
 };
 
 }  // namespace dstrain::launcher

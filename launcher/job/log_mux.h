@@ -10,12 +10,12 @@
 
 namespace dstrain::launcher {
 
-/// Merges the ranks' streams into the launcher's. Several ranks: whole lines, each after
-/// "[rank N]: ". One rank: its bytes as they come, so that a progress bar works. Remembers the
-/// last lines of every rank.
+/// Merges the ranks' streams into the launcher's. With several ranks, writes whole lines, each
+/// after "[rank N]: ". With one rank, passes its bytes on as they come, so that a progress bar
+/// works. Remembers the last lines of every rank.
 class LogMux {
  public:
-  /// `bare`: no prefix on standard output, for commands of which one rank speaks for all.
+  /// `bare`: no prefix on standard output, for commands whose output comes from one rank.
   enum class Prefixes { all, bare };
   /// Borrows the sinks.
   LogMux(int world_size, OutputSink& out, OutputSink& err, Prefixes prefixes = Prefixes::all);

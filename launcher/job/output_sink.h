@@ -7,16 +7,16 @@
 namespace dstrain::launcher {
 
 /// A standard stream of the launcher, written without ever blocking on a pipe, terminal or socket.
-/// What cannot be written yet is queued; whoever fills the queue looks at pending_bytes(). A stream
-/// nobody reads any more (EPIPE) or that fails (disk full) swallows the rest; the job goes on.
+/// Queues bytes that cannot be written yet; callers limit the queue by pending_bytes(). Once the
+/// stream has no reader (EPIPE) or fails (disk full), drops the rest; the job continues.
 class OutputSink {
  public:
-  /// Borrows `fd`. Pipes and terminals are opened anew, so that O_NONBLOCK does not leak into the
-  /// shell that shares them.
+  /// Borrows `fd`. Reopens pipes and terminals, so that O_NONBLOCK does not leak into the shell
+  /// that shares them.
   explicit OutputSink(int fd);
 
   void write(std::string_view bytes);
-  /// Writes as much as goes without waiting.
+  /// Writes as much as possible without waiting.
   void flush();
   /// To be polled for POLLOUT while pending_bytes() is not 0.
   [[nodiscard]] int fd() const { return fd_; }

@@ -18,17 +18,18 @@ namespace {
 std::filesystem::path temporary_directory() {
   std::error_code error;
   std::filesystem::path path = std::filesystem::temp_directory_path(error);
-  if (error) fail(ErrorCode::io, "--save_pid: TMPDIR is no directory");
+  if (error) fail(ErrorCode::io, "--save_pid: TMPDIR is not a directory");
   return path;
 }
 
 }  // namespace
 
 PidFile::PidFile() : path_(temporary_directory() / fmt::format("{}.deepspeed", getpid())) {
-  // The name is DeepSpeed's, by which scripts find the file: another would not be found.
+  // Scripts find the file by DeepSpeed's name, so no other name is tried.
   if (const std::string owner = other_owner(path_); !owner.empty()) {
     fail(ErrorCode::io,
-         "--save_pid: {} belongs to {}; have it removed, or set TMPDIR to a directory of your own",
+         "--save_pid: {} belongs to {}; ask for its removal, or set TMPDIR to a directory of your "
+         "own",
          path_.string(), owner);
   }
   // The number is ours now: a file of that name was left by a launcher that was killed.

@@ -4,8 +4,7 @@
 namespace dstrain::launcher {
 
 /// --save_pid: `<temporary directory>/<pid>.deepspeed` with the launcher's pid, the process to
-/// signal; removed at the end. One of this user's that was left there is replaced, another's is
-/// not.
+/// signal; removed at the end. Replaces a leftover file of this user, but not another user's.
 class PidFile {
  public:
   /// Throws Error{io} when the file cannot be made, or another user has one of that name.

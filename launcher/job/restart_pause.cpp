@@ -42,7 +42,7 @@ std::optional<int> pause_before_restart(double seconds, JobSession& session) {
     const JobServer::Requests requests =
         session.server.serve(std::span(fds).subspan(1), clock.now_seconds());
     if (requests.stop) return SIGTERM;
-    if (requests.stacks) session.server.answer_stacks(no_stacks_json("the job restarts"));
+    if (requests.stacks) session.server.answer_stacks(no_stacks_json("the job is restarting"));
   }
   return std::nullopt;
 }

@@ -15,17 +15,17 @@ namespace dstrain::launcher {
 class StackCollection {
  public:
   using Agents = std::map<int, std::string>;  ///< the names of their hosts by first rank
-  /// To be sent to these agents. One request at a time.
+  /// Starts a request and returns its number, to be sent to these agents. One request at a time.
   std::uint32_t begin(Agents agents, double now);
   /// Those that have not answered yet.
   [[nodiscard]] const Agents& awaited() const { return awaited_; }
   [[nodiscard]] bool under_way() const { return !awaited_.empty(); }
   [[nodiscard]] std::optional<double> deadline() const;
-  /// What an agent answers.
+  /// Takes an agent's answer.
   void take(int agent, const Stacks& stacks);
-  /// It will not answer.
+  /// Stops waiting for this agent.
   void give_up(int agent);
-  /// Whether all is there that will come: once for each request.
+  /// Whether all answers are there or the deadline has passed: true once for each request.
   bool take_end(double now);
 
   /// The stacks of one rank, or of several whose stacks are alike.
@@ -34,7 +34,7 @@ class StackCollection {
     std::string text;  ///< whole lines
   };
   [[nodiscard]] std::vector<Group> groups() const;
-  /// Lines for people: what groups() gives, and why there is no more.
+  /// Lines for people: the groups, and why stacks are missing.
   [[nodiscard]] std::string text() const;
 
  private:

@@ -33,7 +33,7 @@ Order Supervisor::stop(double now, double grace_seconds) {
   return Order::terminate;
 }
 
-/// What is left of the job has nothing to save that would be whole.
+/// The rest of the job cannot save a whole checkpoint.
 Order Supervisor::crash(double now) {
   return stop(now, settings_.crash_grace_seconds);
 }
@@ -87,7 +87,7 @@ Order Supervisor::rank_exited(const Exit& exit, double now) {
   }
   if (status == status::done || phase_ != Phase::running) return Order::none;
   failure_ = failure;
-  // A rank that was asked to stop is no crash: the others save too and get the time for it.
+  // A rank that was asked to stop has not crashed: the others save too and get the time for it.
   const bool stopped = status == status::stopped_with_checkpoint || status == 128 + SIGINT ||
                        status == 128 + SIGTERM || status == 128 + SIGUSR1;
   rank_asked_ = stopped;
@@ -133,7 +133,7 @@ Order Supervisor::stop_requested(int signal, double now) {
   note_stop_signal(signal);
   ++stop_requests_;
   if (stop_requests_ == 1 && phase_ == Phase::running) return ask(now);
-  // The same request, which a host or a rank had before this process.
+  // The same request, which reached a host or a rank before this process.
   const bool repeats = stop_requests_ == 1 && (host_asked_ || rank_asked_);
   if (repeats && phase_ == Phase::stopping) return Order::none;
   gets_time_ = false;
@@ -167,7 +167,7 @@ int Supervisor::exit_status() const {
   if (launch_failed_) return status::could_not_launch;
   if (failure_) return shell_status(failure_->wait_status);
   if (stop_signal_) {
-    if (ended_well_ == settings_.ranks) return status::done;  // it came when all was done
+    if (ended_well_ == settings_.ranks) return status::done;  // before the signal came
     if (killed_a_save()) return status::unsaved;
     const bool all_saved = ended_with_checkpoint_ == settings_.ranks;
     return all_saved ? status::stopped_with_checkpoint : 128 + *stop_signal_;

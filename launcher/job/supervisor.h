@@ -47,15 +47,16 @@ class Supervisor {
   Order host_lost(int first_rank, int ranks, double now);
   /// The program that started all agents was killed, or kills them, and they end with it.
   Order starter_killed(double now);
-  /// SIGINT, SIGTERM, SIGHUP or SIGUSR1: the first asks, the second hurries, the third kills.
+  /// SIGINT, SIGTERM, SIGHUP or SIGUSR1: the first asks the ranks to stop, the second hurries them,
+  /// the third kills them.
   Order stop_requested(int signal, double now);
-  /// One of them has come to a host. It asks, and never hurries: whoever ends all processes of a
-  /// job sends one to each. A rank that has died of one was no failure then.
+  /// A host got one of these signals. It asks the ranks to stop and never hurries them: a program
+  /// that ends all processes of a job sends one to each. A rank that died of one did not fail then.
   Order host_asked_to_stop(int signal, double now);
-  /// A rank that was asked to stop gets on with a save: its time begins anew, unless whoever wants
-  /// the end has hurried.
+  /// A rank that was asked to stop makes progress with a save: its time starts anew, unless a
+  /// second request has hurried it.
   void save_moved(double now);
-  /// Ranks were killed in the middle of a save, by whoever. Whether a stop had begun it.
+  /// Ranks were killed in the middle of a save. Returns whether a stop had begun it.
   bool note_killed_save() { return killed_save_ |= gets_time_; }
   /// Call when deadline() has passed.
   Order tick(double now);
@@ -68,11 +69,12 @@ class Supervisor {
   [[nodiscard]] bool killing() const {
     return phase_ == Phase::killing || phase_ == Phase::abandoned;
   }
-  /// Whether the first rank failed by what it said itself, as who cannot reach another does.
+  /// Whether the first failed rank ended with an error status of its own, as one that cannot reach
+  /// another does.
   [[nodiscard]] bool failed_by_itself() const;
   /// Whether the ranks were told to end, by whatever cause.
   [[nodiscard]] bool stopping() const { return phase_ != Phase::running; }
-  /// Whether hosts that are lost from now on are the doing of the rank that has failed.
+  /// Whether the failed rank explains the loss of hosts from now on.
   [[nodiscard]] bool failure_explains_losses() const {
     return failure_ && settings_.failure_ends_agents;
   }
@@ -81,9 +83,9 @@ class Supervisor {
   [[nodiscard]] std::optional<int> stop_signal() const { return stop_signal_; }
   /// Whether ranks that were asked to stop were killed while they saved.
   [[nodiscard]] bool killed_a_save() const { return killed_save_ && !failure_ && !lost_; }
-  /// Whether the user wants an end, also of a job that was failing by itself.
+  /// Whether the user asked for a stop, even if the job was already failing.
   [[nodiscard]] bool asked_to_stop() const { return stop_requests_ > 0 || host_asked_; }
-  /// Whether that came from a host alone: nobody has told this process.
+  /// Whether only a host was asked to stop, and not this process.
   [[nodiscard]] bool only_a_host_asked() const { return host_asked_ && stop_requests_ == 0; }
   [[nodiscard]] int exit_status() const;
 
@@ -108,9 +110,9 @@ class Supervisor {
   bool lost_ = false;
   int stop_requests_ = 0;
   bool host_asked_ = false;
-  bool gets_time_ = false;  ///< to save: not after a crash, and not once somebody has hurried
+  bool gets_time_ = false;  ///< to save: not after a crash, nor after a second request
   bool killed_save_ = false;
-  bool rank_asked_ = false;  ///< to stop, by whoever; that is what began the stop
+  bool rank_asked_ = false;  ///< to stop, which began the stop of the job
   bool launch_failed_ = false;
   int ended_ = 0;
   int ended_with_checkpoint_ = 0;

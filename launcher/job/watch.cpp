@@ -7,13 +7,13 @@
 namespace dstrain::launcher {
 namespace {
 
-constexpr double patience = 20;        // times the least, where nothing is learnt
+constexpr double patience = 20;        // times the least, while nothing is learnt
 constexpr double of_the_longest = 5;   // standstills are usual
 constexpr double forgetting = 0.99;    // of the longest, with each look that saw a move
-constexpr std::int64_t steps_min = 2;  // the first ones are slow: memory is touched, kernels made
+constexpr std::int64_t steps_min = 2;  // the first ones touch memory and build kernels
 constexpr std::int64_t moves_min = 10;
 
-/// What the ranks do again and again while they only wait for a save is no progress.
+/// Votes that the ranks repeat while they only wait for a save are not progress.
 bool moved(const RankProgress& before, const RankProgress& after) {
   if (before.compute.changes != after.compute.changes) return true;
   if (before.save.changes != after.save.changes) return true;
@@ -26,7 +26,7 @@ bool is_writing(RunPhase phase) {
   return phase == RunPhase::saving || phase == RunPhase::exporting;
 }
 
-/// What only waits for others' writing does not write.
+/// A rank that only waits for others' writing does not write.
 bool writes(const RankProgress& progress) {
   return progress.save.busy != 0 || is_writing(progress.compute.phase);
 }
@@ -38,7 +38,7 @@ bool wrote(const RankProgress& before, const RankProgress& after) {
 
 }  // namespace
 
-/// The job moves in this state after so long.
+/// The job made progress in this state after so long.
 void Watch::learn(const ComputeState& state, double standstill_seconds) {
   Learnt& learnt = this->learnt(state.phase);
   learnt.longest_seconds = std::max(standstill_seconds, learnt.longest_seconds);
@@ -71,7 +71,7 @@ void Watch::take(std::span<const int> ranks, const AgentLook& look) {
   if (!moves) return;
   const bool first_agent = std::ranges::find(ranks, ranks_.begin()->first) != ranks.end();
   if (first_agent) learnt(moves->phase).longest_seconds *= forgetting;
-  learn(*moves, hangs_ ? 0 : standstill);  // a hang that has come to an end is not what is usual
+  learn(*moves, hangs_ ? 0 : standstill);  // a hang that has ended is not a usual standstill
 }
 
 bool Watch::saves() const {

@@ -13,15 +13,15 @@ namespace dstrain::launcher {
 struct WatchedRank {
   RankLook look;
   std::int64_t now_ns = 0;   ///< of the last look, by the clock of the rank's machine
-  double still_seconds = 0;  ///< in which it was looked at and did not move
+  double still_seconds = 0;  ///< in which it was watched and made no progress
   [[nodiscard]] bool publishes() const { return look.progress.compute.changes > 0; }
 };
 using WatchedRanks = std::map<int, WatchedRank>;
 
-/// Whether a job hangs: no rank of it moves for longer than is usual in the phase that it is in. A
-/// rank that the others do not need yet keeps a job alive; once they need it, all stand still. Time
-/// is what the agents say they watched: a launcher or a machine that was stopped meanwhile counts
-/// for nothing. No clock, no I/O.
+/// Decides whether a job hangs: no rank makes progress for longer than is usual in its phase. A
+/// rank that the others do not need yet keeps a job alive; once they need it, all stand still. Only
+/// the time that the agents report as watched counts: time in which the launcher or a machine was
+/// stopped does not. No clock, no I/O.
 class Watch {
  public:
   /// `least_seconds`: never sooner than that; 0: never at all.
@@ -36,25 +36,24 @@ class Watch {
     hangs,       ///< told once
     moves_again  ///< after that
   };
-  /// What has come of it since the last call.
+  /// What has changed since the last call.
   News judge();
   [[nodiscard]] bool hangs() const { return hangs_; }
   /// Whether a rank is writing a checkpoint or its model.
   [[nodiscard]] bool saves() const;
-  /// Whether one of these was seen to get on with it since the last call.
+  /// Whether one of these made progress with it since the last call.
   bool take_save_move() { return std::exchange(save_moved_, false); }
-  /// How long no rank has moved.
+  /// How long no rank has made progress.
   [[nodiscard]] double still_seconds() const;
-  /// How long they may. In training and evaluation, once some of it was seen: five times the
-  /// longest standstill of late. Before, and while files are read or written, which takes as long
-  /// as it takes: twenty times the least. A rank that a signal has stopped gets on with nothing:
-  /// the least.
+  /// How long that may last. In training and evaluation, once some of it was seen: five times the
+  /// longest recent standstill. Before, and while files are read or written, whose time is unknown:
+  /// twenty times the least. If a signal has stopped a rank: the least.
   [[nodiscard]] double limit_seconds() const;
-  /// Those that run.
+  /// The ranks that run.
   [[nodiscard]] const WatchedRanks& ranks() const { return ranks_; }
 
  private:
-  /// Of one phase.
+  /// What is known of one phase.
   struct Learnt {
     double longest_seconds = 0;  ///< standstill of the job, older ones counting less
     std::int64_t moves = 0;

@@ -153,7 +153,7 @@ TEST_CASE("Hostile place: a directory that is gone is named", "[e2e]") {
   const Outcome temporary =
       run_command({"--save_pid", "true"}, {.env = {{"TMPDIR", "/nonexistent"}}, .directory = ""});
   CHECK(temporary.status == 1);
-  CHECK_THAT(temporary.err, ContainsSubstring("--save_pid: TMPDIR is no directory"));
+  CHECK_THAT(temporary.err, ContainsSubstring("--save_pid: TMPDIR is not a directory"));
 }
 
 TEST_CASE("Hostile place: a program is a path or a name on PATH", "[e2e]") {

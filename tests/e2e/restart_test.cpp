@@ -239,6 +239,7 @@ TEST_CASE("Restarts: stopped before training goes on there is the checkpoint", "
   REQUIRE(launch.wait_until([&] { return std::filesystem::exists(again); }));
   launch.signal(SIGTERM);
   CHECK(launch.wait() == 75);
-  CHECK_THAT(launch.err(), ContainsSubstring("stopped while it restarted; checkpoint-"));
+  CHECK_THAT(launch.err(),
+             ContainsSubstring("stopped during a restart; the last checkpoint is checkpoint-"));
   CHECK(launch.nothing_left());
 }

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* alarm_words = "no rank has moved for ";
+constexpr const char* alarm_words = "no rank has made progress for ";
 /// Short: a save, and a job that has not been watched for long, is waited for twenty times as long.
 constexpr double least_seconds = 0.3;
 /// A multiple of the longest that a watch may wait in a job that never stood still before.
@@ -217,7 +217,7 @@ std::string expected_words(const HangRound& round) {
   const std::string missing =
       fmt::format("rank {} is missing in collective \\d+, .*{}", round.rank, line);
   const std::string all_in_one =
-      "no rank is missing in collective \\d+, .*: look at what connects them"
+      "no rank is missing in collective \\d+, .*: check the network between them"
       "\n  rank 0 \\(host w0, [\\s\\S]*?\\(host w1, ";
   const OddWay* const way = odd_way_of(round);
   if (way != nullptr && *way->error != '\0') {
@@ -232,14 +232,15 @@ std::string expected_words(const HangRound& round) {
       return missing + "running: step \\d+";
     case HangFault::disk:
       if (is_swapping(round)) return missing + "asleep: step \\d+";
-      return fmt::format("rank {} does not get on with a checkpoint{}asleep: ", round.rank, line);
+      return fmt::format("rank {} does not make progress with a checkpoint{}asleep: ", round.rank,
+                         line);
     case HangFault::mismatch:
       if (round.ranks == 2)
         return "the ranks disagree in collective \\d+, and no side[\\s\\S]*?" + line;
       return fmt::format("the ranks disagree: rank {} does something else than the others{}",
                          round.rank, " in collective \\d+, .*" + line);
     case HangFault::skip:  // one that waits for the others wakes up now and then
-      return fmt::format("rank {} has left out a collective.*{}{}", round.rank, line,
+      return fmt::format("rank {} has skipped a collective.*{}{}", round.rank, line,
                          round.variant == 0 ? "(asleep|running): step " : "running: step ");
     case HangFault::cut:
       return fmt::format("({}|ranks? .* still in a collective that the others have left)",
@@ -256,7 +257,7 @@ std::string expected_words(const HangRound& round) {
 /// The last alarm, unless the job has moved since; empty: there is none.
 std::string standing_alarm(const std::string& err) {
   const std::size_t at = err.rfind(alarm_words);
-  if (at == err.npos || err.find("the job moves again", at) != err.npos) return "";
+  if (at == err.npos || err.find("the job makes progress again", at) != err.npos) return "";
   return err.substr(at);
 }
 

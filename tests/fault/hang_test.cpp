@@ -63,7 +63,7 @@ struct WatchedRun {
 const std::vector<std::string> wide_model{
     "--config_overrides", "n_layer=6,n_embd=256,n_head=4,vocab_size=160,n_positions=32"};
 
-constexpr const char* hang_warning = "no rank has moved";
+constexpr const char* hang_warning = "no rank has made progress";
 
 /// Where a signal stops a rank is chance: before the collective that the other is in, or in it.
 bool names_rank_1(const std::string& text) {
@@ -96,7 +96,7 @@ TEST_CASE("Hang: a stopped rank is named with stacks and a line says that it mov
   CHECK(stacks.at("stacks").size() == 2);
   CHECK_THAT(stacks.at("stacks").dump(), ContainsSubstring("dstrain::engine::Trainer::take_steps"));
   ::kill(pid, SIGCONT);
-  CHECK(launch.wait_for_error("the job moves again"));
+  CHECK(launch.wait_for_error("the job makes progress again"));
 }
 
 TEST_CASE("Hang: a stopped agent is named where stacks are asked for", "[fault]") {
@@ -109,8 +109,8 @@ TEST_CASE("Hang: a stopped agent is named where stacks are asked for", "[fault]"
   CHECK(stacks.at("stacks").empty());
   REQUIRE_FALSE(stacks.at("where").empty());
   const std::string where = stacks.at("where").back();
-  CHECK_THAT(where, Catch::Matchers::StartsWith(
-                        "nothing has been heard from host localhost, of ranks 0 1, for "));
+  CHECK_THAT(where,
+             Catch::Matchers::StartsWith("host localhost (ranks 0 1) has sent nothing for "));
   CHECK_THAT(where, Catch::Matchers::EndsWith(
                         fmt::format(" s: its agent, pid {}, may be stopped", agent)));
   const test::Outcome text =
@@ -129,12 +129,11 @@ TEST_CASE("Hang: a checkpoint is not waited for while the agent is stopped", "[f
   const test::Outcome refused = test::run_command({"save", run.output().string()}, run.options());
   CHECK(refused.status == 1);
   CHECK(refused.out.empty());
-  CHECK_THAT(
-      refused.err,
-      ContainsSubstring("nothing has been heard from host localhost, of ranks 0 1, for ") &&
-          ContainsSubstring(fmt::format(" s: its agent, pid {}, may be stopped; the checkpoint is "
-                                        "saved once it goes on, which is not waited for\n",
-                                        agent)));
+  CHECK_THAT(refused.err, ContainsSubstring("host localhost (ranks 0 1) has sent nothing for ") &&
+                              ContainsSubstring(fmt::format(
+                                  " s: its agent, pid {}, may be stopped; the checkpoint is saved "
+                                  "once it continues, but this command does not wait for that\n",
+                                  agent)));
   ::kill(agent, SIGCONT);
   const test::Outcome saved = test::run_command({"save", run.output().string()}, run.options());
   CHECK(saved.status == 0);
@@ -163,7 +162,7 @@ TEST_CASE("Hang: a job that is stopped does not move again", "[fault]") {
   }));
   const UniqueFd opened(::open(gate.c_str(), O_WRONLY | O_CLOEXEC));
   CHECK(launch.wait() == 75);
-  CHECK_THAT(launch.err(), !ContainsSubstring("the job moves again"));
+  CHECK_THAT(launch.err(), !ContainsSubstring("the job makes progress again"));
 }
 
 TEST_CASE("Stop: a save that moves slowly gets its time", "[fault]") {
@@ -188,10 +187,14 @@ TEST_CASE("Stop: a save that is killed is an error", "[fault]") {
   REQUIRE(launch.wait_for_output("step 2/"));
   const test::Outcome stopped = test::run_command({"stop", run.output().string()}, run.options());
   CHECK(stopped.status == status::unsaved);
-  CHECK_THAT(stopped.out, ContainsSubstring("ended with status 74: what it was saving is lost"));
+  CHECK_THAT(
+      stopped.out,
+      ContainsSubstring("ended with status 74: its last checkpoint was not completed and is lost"));
   CHECK(launch.wait() == status::unsaved);
-  CHECK_THAT(launch.err(), ContainsSubstring("error: the ranks were killed while they saved") &&
-                               ContainsSubstring("they had 2 s without progress; --grace"));
+  CHECK_THAT(launch.err(),
+             ContainsSubstring("error: the ranks were killed while saving") &&
+                 ContainsSubstring(
+                     "they made no progress for 2 s; for a slow disk, pass a longer --grace"));
   CHECK(launch.nothing_left());
 }
 
@@ -211,10 +214,10 @@ TEST_CASE("Stop: a save that SLURM's time limit kills is an error of its own", "
   CHECK(launch.wait() == status::unsaved);
   CAPTURE(launch.err());
   CHECK_THAT(launch.err(),
-             ContainsSubstring("error: the ranks were killed while they saved, and that checkpoint "
+             ContainsSubstring("error: the ranks were killed while saving, and that checkpoint "
                                "is lost: rank 1 on localhost was killed by SIGKILL") &&
                  ContainsSubstring(", and not by dstrain; SLURM's time limit (SLURM_JOB_END_TIME) "
-                                   "has passed: have SLURM ask the ranks to stop earlier"));
+                                   "has passed: have SLURM stop the ranks earlier"));
   CHECK(launch.nothing_left());
 }
 
@@ -231,7 +234,7 @@ TEST_CASE("Hang: a rank that computes without end is named", "[fault]") {
 TEST_CASE("Hang: a disk that does not take a checkpoint is told apart", "[fault]") {
   const WatchedRun run("0.1", {{"DSTRAIN_FAULT_RANK", "1"}, {"DSTRAIN_FAULT", "fsync:2:hang"}});
   Launch launch = run.start({"--save_steps", "20"});
-  REQUIRE(launch.wait_for_error("rank 1 does not get on with a checkpoint"));
+  REQUIRE(launch.wait_for_error("rank 1 does not make progress with a checkpoint"));
   REQUIRE(launch.wait_for_error("stacks of rank"));
   CHECK_THAT(launch.err(), ContainsSubstring("waiting for a checkpoint to be whole"));
   CHECK_THAT(launch.err(), ContainsSubstring("fsync"));
@@ -269,7 +272,7 @@ TEST_CASE("Hang: a rendezvous that times out names the rank and the host that ar
   const test::Outcome outcome = test::run_command(words, run.options());
   CHECK(outcome.status == 4);
   CHECK_THAT(outcome.err,
-             ContainsSubstring("when rank 0 gave up waiting: rank 1 has not come to where"));
+             ContainsSubstring("when rank 0 timed out: rank 1 has not reached the rendezvous"));
   CHECK_THAT(outcome.err, ContainsSubstring("rank 1 (host "));
 }
 
@@ -289,7 +292,7 @@ TEST_CASE("Hang: a collective has one number in the error of a rank and in what 
       error, found,
       std::regex(
           "error: (collective \\d+): .* on rank 0 timed out after 3 s: waiting for rank 1")));
-  CHECK_THAT(error, ContainsSubstring("when rank 0 gave up waiting: "));
+  CHECK_THAT(error, ContainsSubstring("when rank 0 timed out: "));
   CHECK_THAT(error,
              ContainsSubstring("; in " + found.str(1) + ", ") && !ContainsSubstring("operation"));
 }
@@ -330,8 +333,7 @@ TEST_CASE("Hang: nodes that are started by hand name the host that never comes",
   CHECK_THAT(outcome.err, ContainsSubstring("rendezvous timed out after 2 s at ") &&
                               ContainsSubstring(row.error));
   CHECK_THAT(outcome.err,
-             ContainsSubstring(std::string("gave up waiting: all ranks here wait where the "
-                                           "ranks meet, ") +
+             ContainsSubstring(std::string("timed out: all ranks here wait in the rendezvous, ") +
                                row.headline + "\n  ranks "));
   CHECK_THAT(outcome.err, !ContainsSubstring("no rank waits for another"));
 }

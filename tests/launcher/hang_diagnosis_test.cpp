@@ -155,14 +155,14 @@ TEST_CASE("Hang diagnosis: ranks that meet are told with whom they wait for", "[
   constexpr SeenRank meets{.phase = RunPhase::meeting, .sequence = 0};
   const WatchedRanks ranks = watched({meets, meets});
   CHECK_THAT(text_of(ranks),
-             ContainsSubstring("all ranks here wait where the ranks meet\nranks 0 1, "));
+             ContainsSubstring("all ranks here wait in the rendezvous\nranks 0 1, "));
   Diagnosis diagnosis = diagnose(ranks);
   diagnosis.awaited = "ranks 2 3 (host w1)";
   const auto place = [](int) {
     return "";
   };
   CHECK(describe(diagnosis, ranks, place).front() ==
-        "all ranks here wait where the ranks meet, for ranks 2 3 (host w1)");
+        "all ranks here wait in the rendezvous, for ranks 2 3 (host w1)");
 }
 
 TEST_CASE("Hang diagnosis: a mismatch is told with what most ranks do", "[launcher]") {

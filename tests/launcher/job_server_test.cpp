@@ -202,5 +202,6 @@ TEST_CASE("JobServer: one waiter too many is told so", "[launcher][job]") {
   }
   CHECK(job.clients() == JobServer::clients_max);
   CHECK(answer_of(waiters.front()) == "-");
-  CHECK_THAT(answer_of(waiters.back()), ContainsSubstring("256 clients wait for this job already"));
+  CHECK_THAT(answer_of(waiters.back()),
+             ContainsSubstring("256 clients are already waiting for this job"));
 }
