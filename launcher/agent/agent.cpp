@@ -38,7 +38,7 @@ namespace {
 constexpr int kill_milliseconds = 10;     // between two looks for new orphans while killing
 constexpr double guard_seconds_max = 60;  // a process stuck in the kernel does not die
 
-/// SIGCONT comes when the parent ends, which is the launcher here or the guard.
+/// SIGCONT comes when the parent ends: the launcher here, or the guard.
 std::vector<int> watched_signals() {
   std::vector<int> signals = job_signals();
   signals.push_back(SIGCONT);
@@ -76,9 +76,9 @@ class Agent {
   JobEnd end_{ranks_, sender_};
   ReservedPort port_;
   bool launcher_gone_ = false;
-  std::optional<int> stop_signal_;  ///< the first that has come to this process
+  std::optional<int> stop_signal_;  ///< the first that this process received
   bool ranks_asked_ = false;        ///< to stop
-  bool answered_ = false;           ///< the launcher has asked for that itself
+  bool answered_ = false;           ///< the launcher itself has asked the ranks to stop
 };
 
 void Agent::reserve(const PortRequest& request) {
@@ -92,15 +92,15 @@ void Agent::reserve(const PortRequest& request) {
 
 void Agent::start_job(std::string_view payload) {
   JobSpec job = decode_job(payload);
-  if (end_.has_job()) fail(ErrorCode::remote, "agent protocol: a second job");
+  if (end_.has_job()) fail(ErrorCode::remote, "agent protocol: received a second job");
   end_.job_begins();
   sender_.set_window(job.output_window_bytes);
-  if (!job.command.daemon) port_.listener.reset();  // the program listens there itself
+  if (!job.command.daemon) port_.listener.reset();  // the program itself listens there
   ranks_.start(std::move(job), signals_.previous_mask(), std::move(port_.listener));
   if (stop_signal_) tell_stop();
 }
 
-/// The launcher's first SIGTERM answers ours, or was on its way: ranks are asked once.
+/// The launcher's first SIGTERM may answer our own request, so the ranks are asked only once.
 void Agent::pass_on_signal(int number) {
   if (number == SIGKILL) return end_.kill_all(clock_.now_seconds());
   const bool repeats = number == SIGTERM && !std::exchange(answered_, true) && ranks_asked_;
@@ -108,8 +108,8 @@ void Agent::pass_on_signal(int number) {
   if (!repeats) ranks_.signal(number);
 }
 
-/// A signal to all processes of a machine, or of the job, is a request to stop. What hurries the
-/// stop is the launcher's to say.
+/// A signal to all processes of a machine, or of the job, is a request to stop. Only the launcher
+/// hurries the stop.
 void Agent::stop_asked(int signal) {
   if (stop_signal_) return;
   stop_signal_ = signal;
@@ -160,7 +160,7 @@ void Agent::take_signals() {
   }
 }
 
-/// Beats in its turn, and takes a launcher that fell silent for gone.
+/// Sends a beat when it is due, and treats a silent launcher as gone.
 void Agent::exchange_beats() {
   const double now = clock_.now_seconds();
   launcher_gone_ |= beats_.is_silent(now);
@@ -193,7 +193,7 @@ void Agent::poll_once() {
   launcher_gone_ |= !launcher_.flush();
 }
 
-/// Sends the rest; false when the launcher has gone meanwhile.
+/// Sends the rest; returns false if the launcher goes away meanwhile.
 bool Agent::finish() {
   ranks_.finish();
   sender_.finished();
@@ -204,7 +204,7 @@ bool Agent::finish() {
   return launcher_.pending_bytes() == 0;
 }
 
-/// The launcher is gone: nobody is left to ask or to tell.
+/// Kills the ranks at once: the launcher is gone.
 int Agent::kill_job() {
   end_.kill_all(clock_.now_seconds());
   for (ranks_.reap(-1); ranks_.has_children(); ranks_.reap(-1)) {
@@ -234,8 +234,8 @@ int Agent::run(std::string_view version) {
   return finish() ? status::done : kill_job();
 }
 
-/// Has the kernel wake this process, should it be stopped, when something comes from the launcher
-/// or the connection ends: nobody else is left then who would.
+/// Makes the kernel wake this process, if it is stopped, when the launcher sends something or the
+/// connection ends: nothing else would wake it then.
 void wake_on_input() {
   fcntl(STDIN_FILENO, F_SETOWN, getpid());
   fcntl(STDIN_FILENO, F_SETSIG, SIGCONT);
@@ -243,8 +243,8 @@ void wake_on_input() {
   if (flags >= 0) fcntl(STDIN_FILENO, F_SETFL, flags | O_ASYNC);
 }
 
-/// Waits for the agent, which alone keeps the connection; returns its wait status. A stopped agent
-/// would end nobody: it goes on at once. Who asks the guard to stop means the agent.
+/// Waits for the agent, which alone keeps the connection; returns its wait status. Continues a
+/// stopped agent at once, because it could not end its ranks. Passes stop signals on to the agent.
 int wait_for_agent(pid_t agent, SignalSource& signals) {
   const UniqueFd null_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
   dup2(null_fd.get(), STDIN_FILENO);
@@ -286,14 +286,15 @@ int run_agent(std::string_view version) {
 
 int run_guarded_agent(std::string_view version) {
   become_subreaper();
-  set_stop_signals(SIG_DFL);  // the client of --ssh_command may have handed down that it ignores
+  set_stop_signals(SIG_DFL);  // a client of --ssh_command that ignores them hands that down
   wake_on_input();
   std::optional<SignalSource> signals(job_signals());
   const pid_t guard = getpid();
   const pid_t agent = fork();
   if (agent < 0) fail(ErrorCode::io, "{}", why_no_process(errno));
   if (agent == 0) {
-    if (prctl(PR_SET_PDEATHSIG, SIGCONT) != 0) fail_errno(errno, "ask for the parent's death");
+    if (prctl(PR_SET_PDEATHSIG, SIGCONT) != 0)
+      fail_errno(errno, "ask for a signal when the parent ends");
     signals.reset();
     ignore_broken_pipes();
     const int result = Agent(guard).run(version);

@@ -35,7 +35,7 @@ std::vector<EnvVar> environment(const AgentRank::Context& context, std::size_t i
             : context.bindings[local_rank].cores;
     set_env(env, env::omp_num_threads, std::to_string(share));
   }
-  // libgomp's threads spin for minutes of CPU time otherwise, which starves whoever else is there.
+  // Otherwise libgomp's threads spin for minutes of CPU time and starve other processes.
   if (!is_set(env, "OMP_WAIT_POLICY") && !is_set(env, "GOMP_SPINCOUNT")) {
     set_env(env, "GOMP_SPINCOUNT", "20000");
   }

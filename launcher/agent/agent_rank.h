@@ -21,7 +21,7 @@ class AgentRank {
  public:
   using OnOutput = FunctionRef<void(OutputStream, std::string_view)>;
 
-  /// Where the agent stands while it starts ranks.
+  /// What the agent passes to each rank that it starts.
   struct Context {
     const JobSpec& job;
     int cores;                                 ///< of the node
@@ -37,15 +37,15 @@ class AgentRank {
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] bool running() const { return running_; }
   void mark_ended() { running_ = false; }
-  /// Sends to the rank's process group; SIGTERM also wakes a stopped one. Nothing once it ended:
-  /// its number may then belong to someone else.
+  /// Sends to the rank's process group; SIGTERM also wakes a stopped one. Does nothing once the
+  /// rank has ended: its pid may then belong to another process.
   void signal(int number) const;
 
   /// -1 once the stream has ended.
   [[nodiscard]] int fd(OutputStream stream) const {
     return pipes_[static_cast<std::size_t>(stream)].get();
   }
-  /// Passes on what has arrived, at most about `bytes_max`.
+  /// Passes on the output that has arrived, at most about `bytes_max`.
   void read_output(OutputStream stream, std::size_t bytes_max, OnOutput on_output);
   /// Whether a write to the log file failed since the last question.
   bool take_log_failure() { return std::exchange(log_failed_, false); }

@@ -9,14 +9,14 @@
 
 namespace dstrain::launcher {
 
-/// What an agent says to its launcher: a function for each FromAgent, which queues the frame. Knows
-/// how much of the ranks' output may still go ahead of the launcher's acknowledgements.
+/// Sends an agent's frames to its launcher: a function for each FromAgent queues the frame. Tracks
+/// how much of the ranks' output may be sent before the launcher acknowledges it.
 class AgentSender {
  public:
   /// Borrows the pipe.
   explicit AgentSender(FramePipe& launcher) : launcher_(launcher) {}
 
-  /// First of all: the preamble, dstrain's version, and the addresses of the connection.
+  /// Must come first: the preamble, dstrain's version, and the addresses of the connection.
   void hello(std::string_view version);
   void beat() { launcher_.send(FromAgent::beat, ""); }
   void note(std::string_view text);
@@ -32,7 +32,7 @@ class AgentSender {
   void exited(const Exit& exit) { launcher_.send(FromAgent::exited, encode_exit(exit)); }
   void finished() { launcher_.send(FromAgent::finished, ""); }
 
-  /// Bytes of output that may go ahead; none before the job says so.
+  /// Bytes of output that may be sent unacknowledged; none before a job sets them.
   void set_window(std::size_t bytes) { window_bytes_ = bytes; }
   void acknowledged(std::size_t bytes);
   [[nodiscard]] bool may_output() const { return unacknowledged_bytes_ < window_bytes_; }

@@ -21,7 +21,7 @@ namespace {
 constexpr double address_seconds = 5;  // for one address to answer
 constexpr double proof_seconds = 20;
 
-/// What agents_variable says.
+/// The content of agents_variable.
 struct LauncherAddress {
   std::string secret;
   std::vector<Endpoint> endpoints;
@@ -30,7 +30,7 @@ struct LauncherAddress {
 std::string taken_variable(const std::string& name) {
   const char* const text = std::getenv(name.c_str());
   if (text == nullptr) {
-    fail(ErrorCode::usage, "{} is not set: dstrain agent is started by the launcher", name);
+    fail(ErrorCode::usage, "{} is not set: only the launcher starts dstrain agent", name);
   }
   return text;
 }
@@ -55,11 +55,11 @@ UniqueFd connect_to_any(const std::vector<Endpoint>& endpoints) {
     failures +=
         fmt::format("{}{}: {}", failures.empty() ? "" : ", ", to_string(endpoint), socket.error());
   }
-  fail(ErrorCode::remote, "no way back to the launcher ({})", failures);
+  fail(ErrorCode::remote, "cannot connect to the launcher ({})", failures);
 }
 
-/// srun tells its tasks the options that placed them, which an srun, sbatch or mpirun of a rank's
-/// own would take for its own.
+/// srun passes the options that placed its tasks in their environment, where an srun, sbatch or
+/// mpirun that a rank starts would read them.
 void forget_options_of_srun() {
   for (const char* const name :
        {"SLURM_DISTRIBUTION", "SLURM_OVERCOMMIT", "SLURM_MPI_TYPE", "SLURM_CPU_BIND",
@@ -73,12 +73,12 @@ void forget_options_of_srun() {
 void connect_to_launcher(const std::string& rank_variable) {
   const LauncherAddress launcher = read_launcher_address();
   const auto rank = parse_number<std::uint32_t>(taken_variable(rank_variable));
-  if (!rank) fail(ErrorCode::usage, "{} is no rank", rank_variable);
+  if (!rank) fail(ErrorCode::usage, "{} is not a rank", rank_variable);
   const UniqueFd socket = connect_to_any(launcher.endpoints);
   Deadline deadline = Deadline::after(proof_seconds);
   const TokenProof proof{.magic = agents_magic, .token = launcher.secret, .number = *rank};
   if (prove_token(socket.get(), proof, deadline) != TokenAnswer::accepted) {
-    fail(ErrorCode::remote, "what answers in the launcher's place is not the launcher");
+    fail(ErrorCode::remote, "another program answers at the launcher's address");
   }
   forget_options_of_srun();
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO}) {

@@ -3,10 +3,10 @@
 
 namespace dstrain::launcher {
 
-/// For an agent that srun or mpirun has started: connects to the launcher (agents_variable), proves
-/// the secret, says the rank that `rank_variable` holds, and makes the connection its stdin and
-/// stdout. Forgets agents_variable, which is no rank's business. Throws Error{remote} when there is
-/// no way to the launcher, and Error{usage} when the variables are not there.
+/// Connects an agent that srun or mpirun has started to the launcher (agents_variable), proves the
+/// secret, sends the rank from `rank_variable`, and makes the connection its stdin and stdout.
+/// Unsets agents_variable, so that ranks do not inherit it. Throws Error{remote} when the launcher
+/// cannot be reached, and Error{usage} when the variables are missing.
 void connect_to_launcher(const std::string& rank_variable);
 
 }  // namespace dstrain::launcher

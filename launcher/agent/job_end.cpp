@@ -25,7 +25,7 @@ void JobEnd::kill_children() const {
   for (const pid_t child : list_children()) kill(child, SIGKILL);
 }
 
-/// SIGTERM once to each; children of those that end come to us and are asked in their turn.
+/// Sends SIGTERM once to each; children of those that end become ours and are asked in turn.
 void JobEnd::ask_leftovers() {
   for (const pid_t child : list_children()) {
     if (!asked_.insert(child).second) continue;

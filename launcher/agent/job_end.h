@@ -9,26 +9,26 @@
 
 namespace dstrain::launcher {
 
-/// How a job ends on its node: after the ranks, what they left running gets time to end by itself,
-/// is asked to, and is killed. Times are seconds of one steady clock.
+/// Ends a job on its node: processes that the ranks left running get time to end by themselves,
+/// then SIGTERM, then SIGKILL. Times are seconds of one steady clock.
 class JobEnd {
  public:
   /// Borrows both.
   JobEnd(const NodeRanks& ranks, AgentSender& sender) : ranks_(ranks), sender_(sender) {}
 
-  /// There is a job now, which can end.
+  /// A job has started.
   void job_begins() { phase_ = Phase::running; }
   [[nodiscard]] bool has_job() const { return phase_ != Phase::idle; }
-  /// From the next advance() on all that is a child gets SIGKILL, until nothing is left.
+  /// From the next advance() on, sends SIGKILL to all children until none is left.
   void kill_all(double now);
   [[nodiscard]] bool kills() const { return phase_ == Phase::killing; }
   /// Moves on when ranks or leftovers have ended or a deadline has passed.
   void advance(double now);
-  /// Nothing of the job is left, or only what does not die.
+  /// Whether nothing of the job is left, or only processes that do not die.
   [[nodiscard]] bool reached(double now) const;
-  /// Killing is in vain.
+  /// Whether killing has failed for too long.
   [[nodiscard]] bool is_hopeless(double now) const { return kills() && now > deadline_; }
-  /// When advance() is due, whatever ends; none while killing, when it is due often.
+  /// When advance() is due even if nothing ends; none while killing, when it is due often.
   [[nodiscard]] std::optional<double> deadline() const;
 
  private:

@@ -25,8 +25,8 @@ namespace {
 constexpr std::size_t drain_bytes_max = 1U << 20;
 constexpr const char* source_and_become = "script=$1; shift; . \"$script\" && exec \"$@\"";
 
-/// The ranks' GPUs, when slots are GPUs here. Slots beyond them share them in turns. A task that
-/// SLURM shows a single GPU has been given its own.
+/// Assigns GPUs to the ranks if slots are GPUs here. Slots beyond the GPUs share them in turn. A
+/// task to which SLURM shows a single GPU has its own.
 void assign_gpus(JobSpec& job, const Machine& machine) {
   if (!job.use_gpus || usable_gpus(machine) == 0) return;
   const std::vector<std::string> names = gpu_slots(machine);
@@ -41,16 +41,17 @@ void assign_gpus(JobSpec& job, const Machine& machine) {
   for (RankSpec& rank : job.ranks) rank.env.push_back({"CUDA_VISIBLE_DEVICES", devices});
 }
 
-/// The shell sources the script, its first argument, and becomes what follows.
+/// Runs the command through a shell that sources the script, its first argument, and becomes the
+/// rest.
 void source_first(JobSpec& job) {
   std::error_code ignored;
   if (access(job.venv_script.c_str(), R_OK) != 0 ||
       !std::filesystem::is_regular_file(job.venv_script, ignored)) {
-    fail(ErrorCode::remote, "--venv_script {}: no file that can be read there", job.venv_script);
+    fail(ErrorCode::remote, "--venv_script {}: not a readable file on this host", job.venv_script);
   }
   Command& command = job.command;
   command.argv.front() = command.program;
-  command.program = find_on_path("bash");  // what such scripts are mostly written for
+  command.program = find_on_path("bash");  // most such scripts are written for it
   if (command.program.empty()) command.program = find_on_path("sh");
   const std::vector<std::string> shell{command.program, "-c", source_and_become, command.program,
                                        job.venv_script};
@@ -58,8 +59,8 @@ void source_first(JobSpec& job) {
   if (command.local_rank_position) *command.local_rank_position += shell.size();
 }
 
-/// Where each rank of the node runs, by local rank; empty: anywhere. Throws Error when they cannot
-/// be bound.
+/// The core binding of each rank of the node, by local rank; empty: none. Throws Error if they
+/// cannot be bound.
 std::vector<CoreBinding> bind_ranks(const JobSpec& job) {
   if (!job.bind_cores) return {};
   const bool in_job = std::ranges::find(job.env, "KMP_AFFINITY", &EnvVar::name) != job.env.end();
@@ -69,9 +70,9 @@ std::vector<CoreBinding> bind_ranks(const JobSpec& job) {
   return bind_cores(job.core_list, static_cast<int>(job.slots.size()));
 }
 
-/// Makes a job that was put together on another machine fit this node: its own daemon, its GPUs,
-/// the directory of its log files, the shell that sources --venv_script. Returns a warning, or
-/// nothing. Throws Error for what the node does not have.
+/// Adapts a job that was planned on another machine to this node: its own daemon, its GPUs, the
+/// directory of its log files, the shell that sources --venv_script. Returns a warning, or nothing.
+/// Throws Error if the node lacks something.
 std::string fit_job_to_node(JobSpec& job) {
   const Machine machine = this_machine();
   if (job.command.daemon) {
@@ -85,7 +86,7 @@ std::string fit_job_to_node(JobSpec& job) {
   if (!job.venv_script.empty()) source_first(job);
   const auto ranks = static_cast<int>(job.slots.size());
   const bool gpus = job.use_gpus && usable_gpus(machine) > 0;
-  const bool first_of_node = job.ranks.front().local_rank == 0;  // one agent says it
+  const bool first_of_node = job.ranks.front().local_rank == 0;  // one agent per node warns
   if (gpus || job.oversubscribe || ranks <= machine.cores || !first_of_node) return "";
   return fmt::format("{} CPU ranks share {} cores. Pass --oversubscribe to silence this warning",
                      ranks, machine.cores);
@@ -139,10 +140,10 @@ void NodeRanks::read_rank(AgentRank& rank, OutputStream stream, std::size_t byte
     sender_.output({rank.rank(), from, bytes});
   });
   if (!rank.take_log_failure()) return;
-  sender_.note(fmt::format("the log file of rank {} cannot be written any more", rank.rank()));
+  sender_.note(fmt::format("cannot write the log file of rank {} any more", rank.rank()));
 }
 
-/// A pipe holds no more than this at once.
+/// A pipe never holds more than drain_bytes_max.
 void NodeRanks::drain(AgentRank& rank) {
   read_rank(rank, OutputStream::out, drain_bytes_max);
   read_rank(rank, OutputStream::err, drain_bytes_max);
@@ -186,7 +187,7 @@ void NodeRanks::finish() {
   }
 }
 
-/// `used`: what the kernel says of the rank.
+/// `used`: the kernel's accounting of the rank.
 KillCause NodeRanks::cause_of(int wait_status, const rusage& used) {
   const int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
   if (signal != SIGKILL && signal != SIGXCPU) return KillCause::none;
@@ -200,7 +201,7 @@ KillCause NodeRanks::cause_of(int wait_status, const rusage& used) {
 
 void NodeRanks::rank_ended(AgentRank& rank, int wait_status, const rusage& used) {
   rank.mark_ended();
-  drain(rank);  // what it wrote belongs before its end
+  drain(rank);  // its output must precede its end
   messages_.rank_ended(rank);
   sender_.exited({rank.rank(), wait_status, cause_of(wait_status, used)});
 }

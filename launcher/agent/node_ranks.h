@@ -20,8 +20,8 @@
 
 namespace dstrain::launcher {
 
-/// All ranks of an agent: starts them, passes on what they write and say, and reaps them with
-/// whatever else is the agent's child.
+/// Starts all ranks of an agent, passes on their output and messages, and reaps them and all other
+/// children of the agent.
 class NodeRanks {
  public:
   /// Borrows both.
@@ -34,28 +34,28 @@ class NodeRanks {
   NodeRanks& operator=(const NodeRanks&) = delete;
   ~NodeRanks() = default;
 
-  /// Says of each rank that it was started; of the first that cannot be, and so is the last, why.
-  /// `listener`: for the store of rank 0, which alone has it afterwards; may be none.
+  /// Reports each rank as started, up to the first that cannot be, for which it reports why.
+  /// `listener`: for the store of rank 0, which owns it afterwards; may be none.
   void start(JobSpec job, const sigset_t& signal_mask, UniqueFd listener);
-  /// To each rank that runs.
+  /// Sends it to each rank that runs.
   void signal(int number) const;
   [[nodiscard]] bool any_runs() const;
 
   void add_polls(std::vector<pollfd>& fds);
-  /// Takes back what add_polls() added, polled.
+  /// Takes the polled descriptors that add_polls() added.
   void read(std::span<const pollfd> fds);
-  /// When read() is due, whatever arrives; none while nothing is held back.
+  /// When read() is due even if nothing arrives; none while nothing is held back.
   [[nodiscard]] std::optional<double> deadline() const;
   /// ToAgent::rank_message, for one of the ranks.
   void send_to_rank(std::string_view payload) { messages_.send_to_rank(payload); }
   /// ToAgent::stacks.
   void take_stacks(std::uint32_t request) { stacks_.take(request); }
-  /// The job has ended: reads what is left, and completes the log files.
+  /// The job has ended: reads the rest of the output, and completes the log files.
   void finish();
 
-  /// Reaps this child when it has ended, be it a rank or not; -1: all that have.
+  /// Reaps this child if it has ended, whether a rank or not; -1: all that have ended.
   void reap(pid_t which);
-  /// Whether there was any when all were last looked at; there may be as soon as there is a job.
+  /// Whether there were children at the last reap of all; true from the start of a job.
   [[nodiscard]] bool has_children() const { return has_children_; }
 
  private:

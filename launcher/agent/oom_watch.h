@@ -3,12 +3,12 @@
 
 namespace dstrain::launcher {
 
-/// Notices that the kernel's OOM killer was at work, by counters anyone may read.
+/// Notices kills by the kernel's OOM killer, from counters that every user may read.
 class OomWatch {
  public:
   OomWatch();
-  /// For a process that SIGKILL ended: certain when the control group's counter rose since the last
-  /// question, likely when only the machine's did, else possible.
+  /// The verdict on a process that SIGKILL ended: certain if the control group's counter rose since
+  /// the last call, likely if only the machine's did, else possible.
   KillCause verdict();
 
  private:

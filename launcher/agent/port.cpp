@@ -19,8 +19,8 @@ constexpr int ports_tried_max = 1000;
 constexpr int last_port = 65535;
 constexpr const char* every_address = "0.0.0.0";
 
-/// A file with a byte for each port of this network, to be locked, that other users cannot even
-/// read. None where it cannot be had.
+/// Opens a file with a byte to lock for each port of this network, which other users cannot read.
+/// None if it cannot be opened.
 UniqueFd open_claims() {
   struct stat network {};
   ::stat("/proc/self/ns/net", &network);
@@ -44,11 +44,12 @@ std::optional<UniqueFd> claim_port(int port) {
   byte.l_start = port;
   byte.l_len = 1;
   const bool failed = claims && ::fcntl(claims.get(), F_OFD_SETLK, &byte) != 0;
-  const bool taken = failed && (errno == EAGAIN || errno == EACCES);  // else there are no locks
+  const bool taken =
+      failed && (errno == EAGAIN || errno == EACCES);  // else locks are not supported
   return taken ? std::nullopt : std::optional(std::move(claims));
 }
 
-/// None when it is in use. Claimed first: who looks at a port would disturb its owner.
+/// None if it is in use. Claims the port first, because listening on it would disturb its owner.
 std::optional<ReservedPort> try_port(const std::string& address, int port) {
   std::optional<UniqueFd> claim = claim_port(port);
   if (!claim) return std::nullopt;
@@ -58,7 +59,7 @@ std::optional<ReservedPort> try_port(const std::string& address, int port) {
   return ReservedPort{port, {}, std::move(*claim)};
 }
 
-/// Of those that the kernel has left.
+/// Takes any port that the kernel offers.
 std::optional<ReservedPort> try_any_port(const std::string& address) {
   Result<UniqueFd> listener = listen_tcp({address, 0});
   if (!listener.ok()) return std::nullopt;
@@ -72,15 +73,15 @@ std::string describe_use(const PortRequest& request) {
   switch (request.rule) {
     case PortRule::default_of_all:
       return fmt::format(
-          "port {} (the default of --master_port) is in use; give all launchers another "
-          "--master_port",
+          "port {} (the default of --master_port) is in use; pass another --master_port to all "
+          "launchers",
           request.port);
     case PortRule::typed_to_all:
-      return fmt::format("--master_port {}: the port is in use; give all launchers another",
+      return fmt::format("--master_port {}: the port is in use; pass another to all launchers",
                          request.port);
     default:
       return fmt::format(
-          "--master_port {}: the port is in use; give another, or none to take a free one",
+          "--master_port {}: the port is in use; pass another, or leave it out to use a free one",
           request.port);
   }
 }
@@ -93,7 +94,7 @@ ReservedPort reserve_free_port(const std::string& address, int first, int last) 
   }
   if (!any) fail(ErrorCode::remote, "no port of {}-{} is free; widen --port_range", first, last);
   if (std::optional<ReservedPort> reserved = try_any_port(address)) return std::move(*reserved);
-  fail(ErrorCode::remote, "no free port from {} on; give one with --master_port", first);
+  fail(ErrorCode::remote, "found no free port from {} on; pass --master_port PORT", first);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace dstrain::launcher {
 
-/// The agent's end of a rank's control socket (runtime/rank/rank_control.h). Never waits. Whatever
-/// the rank sends, no more is kept than its newest progress and a few answers.
+/// The agent's end of a rank's control socket (runtime/rank/rank_control.h). Never blocks. Keeps
+/// only the newest progress and a few answers, whatever the rank sends.
 class RankChannel {
  public:
   /// Makes the socket; returns the rank's end. Throws Error{io}.
@@ -16,13 +16,13 @@ class RankChannel {
   /// To be polled for POLLIN; -1 without a channel, or once its other end is closed.
   [[nodiscard]] int fd() const { return socket_.get(); }
 
-  /// Takes in what has arrived.
+  /// Reads what has arrived.
   void receive();
   [[nodiscard]] bool has_progress() const { return !progress_.empty(); }
   enum class Which { answers, all };
   /// Messages for the launcher, in order, the progress last.
   std::vector<std::string> take(Which which);
-  /// Lost when the rank does not listen.
+  /// Drops the message if the rank does not read.
   void send(std::string_view message) const;
 
  private:

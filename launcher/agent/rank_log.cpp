@@ -18,7 +18,7 @@ void make_log_directory(const std::filesystem::path& directory) {
   const std::error_code error = make_directories(directory);
   if (!std::filesystem::is_directory(directory)) {
     fail(ErrorCode::usage, "--enable_each_rank_log {}: {}", directory.string(),
-         error ? error.message() : "must be a directory, and is a file");
+         error ? error.message() : "must be a directory, but is a file");
   }
 }
 

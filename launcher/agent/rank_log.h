@@ -15,11 +15,11 @@ std::string rank_log_name(const std::string& directory, const std::string& stamp
 /// Creates the directory. Throws Error{usage} when it is a file or cannot be made.
 void make_log_directory(const std::filesystem::path& directory);
 
-/// The file of one rank with whole lines of both its streams. Not thread-safe.
+/// The log file of one rank, with whole lines of both its streams. Not thread-safe.
 class RankLog {
  public:
   RankLog() = default;  ///< writes nothing
-  /// Throws Error{io}, also for what others may have put there in place of a file.
+  /// Throws Error{io}, also if another user has put something else there.
   explicit RankLog(const std::string& path);
 
   /// False from the moment a write failed (a full disk, say); then nothing more is written.

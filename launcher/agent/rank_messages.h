@@ -11,9 +11,8 @@
 
 namespace dstrain::launcher {
 
-/// What the ranks of an agent say on their control sockets, on its way to the launcher: answers at
-/// once, the progress of the rank that reports it as often as anyone could look, and that of the
-/// others when they end.
+/// Passes the messages of the ranks' control sockets on to the launcher: answers at once, the
+/// progress of the reporting rank at most 20 times a second, and that of the others when they end.
 class RankMessages {
  public:
   /// Borrows all.
@@ -23,12 +22,12 @@ class RankMessages {
   /// The first rank is the one that reports.
   void report_first() { reports_ = true; }
   void add_polls(std::vector<pollfd>& fds) const;
-  /// Takes what has arrived, and sends on what is due.
+  /// Reads what has arrived, and sends what is due.
   void pass_on();
   void rank_ended(AgentRank& rank);
   /// ToAgent::rank_message, for one of the ranks.
   void send_to_rank(std::string_view payload);
-  /// When pass_on() is due, whatever arrives; none while nothing is held back.
+  /// When pass_on() is due even if nothing arrives; none while nothing is held back.
   [[nodiscard]] std::optional<double> deadline() const;
 
  private:

@@ -9,8 +9,8 @@
 
 namespace dstrain::launcher {
 
-/// What the agent sees of a rank without disturbing it: the page that the rank publishes in, and
-/// the states of its threads.
+/// Observes a rank without disturbing it: reads the page in which the rank publishes its progress,
+/// and the states of its threads.
 class RankView {
  public:
   RankView() = default;  ///< sees nothing
@@ -18,7 +18,7 @@ class RankView {
   RankView(int rank, int page_fd);
   void started(pid_t pid) { pid_ = pid; }
 
-  /// How the rank looks, if otherwise than at the last call.
+  /// The rank's state, if it has changed since the last call.
   std::optional<RankLook> look();
   /// The threads that matter, the computing one first.
   [[nodiscard]] std::vector<pid_t> threads() const;

@@ -6,7 +6,7 @@
 namespace dstrain::launcher {
 namespace {
 
-/// A look that is later than this many periods was not the ranks' doing.
+/// The ranks are not to blame for a look that is later than this many periods.
 constexpr double periods_max = 2;
 
 std::int64_t ranks_now_ns() {

@@ -8,20 +8,20 @@
 
 namespace dstrain::launcher {
 
-/// Tells the launcher every so often where the ranks of an agent are. Time in which they could not
-/// move is not counted: while the agent itself was stopped, and while their output waits for the
-/// launcher. While stacks are taken it tells no more than that the agent lives.
+/// Reports the progress of an agent's ranks to the launcher periodically. Does not count time in
+/// which they could make none: while the agent itself was stopped, and while their output waits for
+/// the launcher. While stacks are taken, reports only that the agent lives.
 class RankWatch {
  public:
   /// Borrows all.
   RankWatch(std::vector<AgentRank>& ranks, AgentSender& sender, const Clock& clock)
       : ranks_(ranks), sender_(sender), clock_(clock) {}
 
-  /// From now on; 0: not at all.
+  /// Starts to report with this period; 0: never.
   void start(double period_seconds);
-  /// Threads of which stacks are taken are traced, which is no state of theirs.
+  /// `traced`: stacks are being taken, so the states of threads say nothing.
   enum class Sight { clear, traced };
-  /// Looks, when the time has come.
+  /// Looks and reports if it is due.
   void tick(Sight sight);
   /// When tick() is due; none while there is nothing to look at.
   [[nodiscard]] std::optional<double> deadline() const;
@@ -34,7 +34,7 @@ class RankWatch {
   const Clock& clock_;
   double period_seconds_ = 0;
   double looked_at_ = 0;
-  bool held_ = false;  ///< output was, at the last look
+  bool held_ = false;  ///< whether output was held back at the last look
 };
 
 }  // namespace dstrain::launcher

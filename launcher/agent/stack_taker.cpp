@@ -59,7 +59,7 @@ void StackTaker::tick() {
   });
   const bool late = clock_.now_seconds() >= deadline_;
   if (output_ && !late) return;
-  if (late) text_ += fmt::format("no more after {} s\n", seconds_max);
+  if (late) text_ += fmt::format("gave up after {} s; the rest is missing\n", seconds_max);
   answer();
 }
 
@@ -69,7 +69,7 @@ void StackTaker::answer() {
   requests_.clear();
 }
 
-/// The agent reaps it as any child.
+/// The agent reaps it like any child.
 void StackTaker::kill_taker() {
   if (output_ && pid_ != 0) kill(pid_, SIGKILL);
   output_.reset();

@@ -14,9 +14,9 @@
 
 namespace dstrain::launcher {
 
-/// Has the stacks of an agent's ranks taken by a process of its own (take_stacks.h), which may hang
-/// where the agent must not, and is killed then. One request at a time: one that comes meanwhile is
-/// answered with the same stacks.
+/// Takes the stacks of an agent's ranks in a separate process (take_stacks.h), which may hang,
+/// unlike the agent, and is then killed. Requests that arrive meanwhile are answered with the same
+/// stacks.
 class StackTaker {
  public:
   /// Borrows all.
@@ -30,7 +30,7 @@ class StackTaker {
 
   void take(std::uint32_t request);
   void add_polls(std::vector<pollfd>& fds) const { fds.push_back({output_.get(), POLLIN, 0}); }
-  /// Reads what there is; answers at the end of it, or when time is up.
+  /// Reads what has arrived; answers at its end, or when time is up.
   void tick();
   [[nodiscard]] bool under_way() const { return pid_ != 0; }
   [[nodiscard]] std::optional<double> deadline() const;

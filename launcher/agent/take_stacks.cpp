@@ -20,7 +20,7 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr PlugIn plug_in{.file = "libdstrain_stacks.so"};
-constexpr std::size_t threads_max = 64;  // of a rank, those that matter first
+constexpr std::size_t threads_max = 64;  // per rank, those that matter first
 
 struct TracedRank {
   int rank = 0;
@@ -61,7 +61,7 @@ void print(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) fmt::print("    {}\n", line);
 }
 
-/// Threads that matter one by one, then the others, those alike together.
+/// Prints the threads that matter one by one, then the others, grouped by equal stacks.
 void print_rank(const TracedRank& rank, ReadFrames* read_frames) {
   fmt::print("{}{}\n", stack_mark, rank.rank);
   for (const pid_t thread : rank.threads) {
@@ -92,11 +92,11 @@ int take_stacks(std::span<const std::string> ranks) {
                                         : nullptr;
   for (const std::string& word : ranks) {
     const auto rank = parse_rank(word);
-    if (!rank) fail(ErrorCode::usage, "{}: \"{}\" is no rank", stacks_argument, word);
+    if (!rank) fail(ErrorCode::usage, "{}: \"{}\" is not a rank", stacks_argument, word);
     print_rank(*rank, read_frames);
     if (opened.ok()) continue;
-    fmt::print("  no frames without {}, which is built where libdw-dev is installed: {}\n",
-               plug_in.file, opened.error());
+    fmt::print("  no frames without {}; to build it, install libdw-dev: {}\n", plug_in.file,
+               opened.error());
   }
   return 0;
 }

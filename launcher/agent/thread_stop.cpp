@@ -23,7 +23,7 @@ ThreadStop::ThreadStop(pid_t thread) : thread_(thread) {
   seized_ = ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr) == 0;
   if (!seized_ || ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) != 0) {
     failure_ =
-        fmt::format("may not be looked into: {}{}", std::strerror(errno),
+        fmt::format("cannot trace it: {}{}", std::strerror(errno),
                     errno == EPERM ? " (kernel.yama.ptrace_scope, or a container's rules)" : "");
   } else if (!wait()) {
     failure_ = "does not stop";

@@ -5,8 +5,8 @@
 
 namespace dstrain::launcher {
 
-/// Stops a thread by ptrace(2) while this lives, without a signal: one that a signal has stopped
-/// stays stopped afterwards, and when this process is killed nothing is left pending.
+/// Stops a thread by ptrace(2) during its own lifetime, without a signal: a thread that a signal
+/// has stopped stays stopped afterwards, and if this process is killed, nothing stays pending.
 class ThreadStop {
  public:
   explicit ThreadStop(pid_t thread);

@@ -15,7 +15,7 @@ std::string value_of(const char* name) {
   return text == nullptr ? "" : text;
 }
 
-/// 0 when it is not set or no number.
+/// The variable's value; 0 if it is not set or not a number.
 int number_of(const char* name) {
   return parse_number<int>(value_of(name)).value_or(0);
 }
@@ -31,7 +31,7 @@ bool in_step() {
   return !value_of("SLURM_STEP_ID").empty();
 }
 
-/// What was typed must be what the step is.
+/// Refuses typed options that contradict the step.
 void check_step(const LaunchOptions& options, const StartedTask& task, int nodes) {
   const bool alike = options.num_nodes.value_or(nodes) == nodes;
   if (alike && options.node_rank.value_or(task.node.value) != task.node.value) {
@@ -40,8 +40,8 @@ void check_step(const LaunchOptions& options, const StartedTask& task, int nodes
   }
   if (options.launcher == "auto" || options.launcher == "local") return;
   fail(ErrorCode::usage,
-       "--launcher {}: srun has started one dstrain per node ({}={}), which start their own node's "
-       "ranks; leave the option out, or start dstrain outside of srun",
+       "--launcher {}: srun has started one dstrain per node ({}={}), and each starts its own "
+       "node's ranks; leave the option out, or start dstrain outside of srun",
        options.launcher, task.size.variable, task.size.value);
 }
 
@@ -59,7 +59,7 @@ std::optional<Allocation> this_allocation() {
   const Result<std::vector<int>> counts = expand_task_counts(tasks);
   if (!counts.ok()) fail(ErrorCode::usage, "SLURM_TASKS_PER_NODE: {}", counts.error());
   if (counts.value().size() != allocation.hosts.size()) {
-    if (in_step()) return allocation;  // it is the step's, of fewer nodes
+    if (in_step()) return allocation;  // it describes the step, which has fewer nodes
     fail(ErrorCode::usage, "SLURM_TASKS_PER_NODE={} does not fit SLURM_JOB_NODELIST={}", tasks,
          allocation.node_list);
   }
@@ -84,9 +84,8 @@ void join_step(LaunchOptions& options) {
   const int nodes = static_cast<int>(hosts.size());
   if (task->size.value != nodes) {
     fail(ErrorCode::usage,
-         "{}={} on {}: srun has started several dstrain per node, of which each would "
-         "start all ranks of its node; srun --ntasks-per-node=1 starts one each, and dstrain "
-         "outside of srun starts all by itself",
+         "{}={} on {}: srun has started several dstrain per node, and each would start all ranks "
+         "of its node; pass --ntasks-per-node=1 to srun, or start dstrain once outside of srun",
          task->size.variable, task->size.value, task->host_list);
   }
   check_step(options, *task, nodes);

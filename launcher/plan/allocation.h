@@ -18,19 +18,19 @@ struct Allocation {
   int gpus_per_node = 0;         ///< that were asked for
 };
 
-/// By SLURM_JOB_ID, SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE (else, or in a smaller step, one
-/// each); none outside. Throws Error{usage} that names a variable which SLURM has not written.
+/// Reads SLURM_JOB_ID, SLURM_JOB_NODELIST and SLURM_TASKS_PER_NODE (one task per node without the
+/// latter, or in a smaller step); none outside of an allocation. Throws Error{usage} that names a
+/// malformed variable.
 std::optional<Allocation> this_allocation();
 
-/// When SLURM's time limit ends the allocation that this process runs in, as SLURM_JOB_END_TIME
-/// says; none outside, or where SLURM (before 22.05) does not say. A limit that is changed later
-/// does not show.
+/// When SLURM's time limit ends this allocation, from SLURM_JOB_END_TIME; none outside of one, or
+/// with a SLURM before 22.05, which does not set it. Later changes of the limit do not show.
 std::optional<std::time_t> allocation_end();
 
-/// For a command of which `srun --ntasks-per-node=1` has started one copy per node: fills in, where
-/// they were not typed, --no_ssh, --node_rank, --num_nodes and --master_addr from the step's nodes.
-/// Throws Error{usage} when there are more tasks than nodes, or when what was typed contradicts the
-/// step. Does nothing for what is no task of srun, or its only one.
+/// If `srun --ntasks-per-node=1` has started one copy of this command per node, fills in --no_ssh,
+/// --node_rank, --num_nodes and --master_addr from the step's nodes, unless they were typed. Throws
+/// Error{usage} when there are more tasks than nodes, or when what was typed contradicts the step.
+/// Does nothing outside of srun, or in its only task.
 void join_step(LaunchOptions& options);
 
 }  // namespace dstrain::launcher

@@ -13,7 +13,7 @@ namespace dstrain::launcher {
 namespace {
 
 std::string find_python(const LaunchOptions& options) {
-  // What the script puts on PATH is known on the nodes only.
+  // Only the nodes know what the script puts on PATH.
   if (!options.venv_script.empty()) return "python3";
   std::string python = find_on_path("python3");
   if (python.empty()) fail(ErrorCode::remote, "python3 was not found on PATH; install it");
@@ -39,11 +39,11 @@ std::string find_program(const std::string& name, std::span<const std::string_vi
          near);
   }
   fail(ErrorCode::remote, "\"{}\" is neither a command nor a program on PATH ({})", name,
-       is_executable_file(name) ? fmt::format("for the file in this directory write ./{}", name)
+       is_executable_file(name) ? fmt::format("to run the file in this directory, write ./{}", name)
                                 : "dstrain --help lists the commands");
 }
 
-/// The words of other programs for training.
+/// Whether other programs use this word for training.
 bool means_train(const std::string& name) {
   constexpr std::array<std::string_view, 12> words{
       "sft",      "train_sft", "run_sft", "finetune", "fine_tune", "fine-tune",
@@ -51,7 +51,7 @@ bool means_train(const std::string& name) {
   return std::ranges::find(words, lower_case(name)) != words.end();
 }
 
-/// A misspelt command must not run whatever program has its name.
+/// A misspelt command must not run a program that happens to have its name.
 void refuse_bare_word(const std::string& name, std::span<const std::string_view> known) {
   const std::string near = means_train(name) ? "train" : config::suggest(name, known);
   if (!near.empty()) {
@@ -101,7 +101,7 @@ std::string find_daemon() {
   if (found.empty()) {
     fail(ErrorCode::remote,
          "dstraind was found neither in {} nor on PATH; install all of dstrain's bin directory "
-         "(--copy_binary brings it to other hosts)",
+         "(pass --copy_binary to copy it to other hosts)",
          beside.parent_path().string());
   }
   return found;

@@ -16,11 +16,12 @@ constexpr int core_max = (1 << 16) - 1;
 
 std::vector<int> parse_core_list(std::string_view text) {
   const Result<std::vector<NumberRange>> ranges = parse_number_ranges(text);
-  if (!ranges.ok()) refuse(text, "each part is a number or two with a dash between");
+  if (!ranges.ok())
+    refuse(text, "each part must be a number, or two numbers with a dash between them");
   std::vector<int> cores;
   for (const auto& [first, last] : ranges.value()) {
     if (first < 0 || last > core_max) refuse(text, "there is no such core");
-    if (last < first) refuse(text, "a range ends before it begins");
+    if (last < first) refuse(text, "a range must not end before it begins");
     if (!cores.empty() && first <= cores.back()) refuse(text, "cores must ascend");
     for (int core = first; core <= last; ++core) cores.push_back(core);
   }

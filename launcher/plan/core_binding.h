@@ -6,9 +6,9 @@ namespace dstrain::launcher {
 
 /// Where one rank may run.
 struct CoreBinding {
-  int cores = 0;           ///< whole cores, or processors when the user listed these
+  int cores = 0;           ///< whole cores, or processors if the user listed them
   std::vector<int> cpus;   ///< processors, as the kernel numbers them
-  std::vector<int> nodes;  ///< the memory's: the one NUMA node they all lie in; none: any
+  std::vector<int> nodes;  ///< of memory: the one NUMA node of all cpus; empty: any
 };
 
 /// Shares the processors of this machine that this process may use among `local_size` ranks, in
@@ -20,11 +20,12 @@ std::vector<CoreBinding> bind_cores(const std::vector<int>& listed, int local_si
 /// Throws Error{config} without hwloc.
 void check_can_bind_cores();
 
-/// "0,2-4,6" as numbers: ascending, none twice. Throws Error{usage} for anything else.
+/// Parses "0,2-4,6", which must ascend without repetition. Throws Error{usage} for anything else.
 std::vector<int> parse_core_list(std::string_view text);
 
 /// The share of rank `local_rank` of `local_size` in `count` cores, as [begin, end) of their order:
-/// equal shares, what is left over idle. More ranks than cores: one core each, in turns.
+/// equal shares; the remaining cores stay idle. With more ranks than cores, each gets one core, in
+/// turn.
 struct CoreShare {
   int begin = 0;
   int end = 0;

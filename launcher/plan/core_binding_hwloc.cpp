@@ -21,7 +21,7 @@ struct BitmapDeleter {
 };
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, BitmapDeleter>;
 
-/// Of the processors that this process may use; no devices, so that no driver is touched.
+/// Loads the processors that this process may use; no devices, so that no driver is touched.
 Topology load_topology() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) fail(ErrorCode::io, "hwloc cannot be initialised");
@@ -32,7 +32,7 @@ Topology load_topology() {
   const Bitmap usable(hwloc_bitmap_alloc());
   if (hwloc_get_cpubind(raw, usable.get(), HWLOC_CPUBIND_THREAD) != 0 ||
       hwloc_topology_restrict(raw, usable.get(), 0) != 0) {
-    fail_errno(errno, "hwloc: find the processors that may be used");
+    fail_errno(errno, "hwloc: find the usable processors");
   }
   return topology;
 }
@@ -43,7 +43,7 @@ std::vector<int> numbers_of(hwloc_const_bitmap_t set) {
   return numbers;
 }
 
-/// One entry a core, in the topology's order: what is near comes together.
+/// One entry per core, in the topology's order, which puts near cores together.
 std::vector<std::vector<int>> whole_cores(hwloc_topology* topology) {
   std::vector<std::vector<int>> cores;
   hwloc_obj_t core = nullptr;
@@ -53,15 +53,16 @@ std::vector<std::vector<int>> whole_cores(hwloc_topology* topology) {
   return cores;
 }
 
-/// The same of what the user listed, one entry a processor, in its order.
+/// One entry per processor that the user listed, in that order.
 std::vector<std::vector<int>> listed_cores(hwloc_topology* topology,
                                            const std::vector<int>& listed) {
   std::vector<std::vector<int>> cores;
   for (const int cpu : listed) {
     if (hwloc_get_pu_obj_by_os_index(topology, static_cast<unsigned>(cpu)) == nullptr) {
       const auto usable = numbers_of(hwloc_topology_get_topology_cpuset(topology));
-      fail(ErrorCode::usage, "--bind_core_list: core {} is not among those to be used here: {}",
-           cpu, fmt::join(usable, ","));
+      fail(ErrorCode::usage,
+           "--bind_core_list: core {} is not one of the cores that this process may use: {}", cpu,
+           fmt::join(usable, ","));
     }
     cores.push_back({cpu});
   }
@@ -89,7 +90,7 @@ std::vector<CoreBinding> bind_cores(const std::vector<int>& listed, int local_si
   const Topology topology = load_topology();
   std::vector<std::vector<int>> cores =
       listed.empty() ? whole_cores(topology.get()) : listed_cores(topology.get(), listed);
-  if (cores.empty()) fail(ErrorCode::io, "hwloc finds no core that may be used");
+  if (cores.empty()) fail(ErrorCode::io, "hwloc finds no core that this process may use");
   const int nodes = hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_NUMANODE);
   std::vector<CoreBinding> bindings;
   for (int rank = 0; rank < local_size; ++rank) {

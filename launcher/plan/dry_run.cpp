@@ -52,7 +52,7 @@ std::string dry_run_json(const DryRun& run) {
             {"commands", commands_json(run)},
             {"env", std::move(shared)}};
   if (run.idle != nullptr) json["idle"] = *run.idle;
-  // Arguments are bytes; JSON is text: what is no UTF-8 is shown with replacement characters.
+  // Arguments are bytes, JSON is text: bytes that are not UTF-8 become replacement characters.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -7,13 +7,13 @@
 
 namespace dstrain::launcher {
 
-/// What --dry_run shows.
+/// The input of dry_run_json().
 struct DryRun {
   const Resources& resources;
   std::string master_addr;
   int master_port = 0;
   std::vector<JobSpec> specs;                      ///< of the agents that this launcher starts
-  const TaskCommand* task_command = nullptr;       ///< what starts those, when one program does
+  const TaskCommand* task_command = nullptr;       ///< starts these agents, if one program does
   const std::vector<std::string>* idle = nullptr;  ///< of an elastic job
 };
 

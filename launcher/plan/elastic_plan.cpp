@@ -20,7 +20,8 @@ std::size_t count_slots(const std::vector<HostSlots>& hosts) {
   return slots;
 }
 
-/// Takes slots away from the end until so many are left; returns what idles then, in order.
+/// Removes slots from the end until `ranks` are left; returns the removed slots and hosts, in
+/// order.
 std::vector<std::string> leave_slots(std::vector<HostSlots>& hosts, std::size_t ranks) {
   std::vector<std::string> idle;
   std::size_t excess = count_slots(hosts) - ranks;
@@ -73,7 +74,7 @@ Result<ElasticPlan> plan_elastic(const Resources& all,
     remote.push_back(all.remote[i]);
   }
   if (hosts.size() < static_cast<std::size_t>(nodes.min)) {
-    return Failure{fmt::format("{} of {} hosts are left, and --min_elastic_nodes is {}",
+    return Failure{fmt::format("{} of {} hosts are left, but --min_elastic_nodes is {}",
                                hosts.size(), all.plan.hosts().size(), nodes.min)};
   }
   const auto slots = static_cast<std::int64_t>(count_slots(hosts));
@@ -106,12 +107,12 @@ std::vector<std::string> describe_idle(const ElasticPlan& plan, const ElasticNod
   std::vector<std::string> lines;
   if (!plan.idle.empty()) {
     const int ranks = plan.resources.plan.world_size();
-    lines.push_back(fmt::format("idle, as {} {} the batch: {}", ranks,
+    lines.push_back(fmt::format("idle, because {} {} the batch: {}", ranks,
                                 ranks == 1 ? "rank has" : "ranks share",
                                 fmt::join(plan.idle, ", ")));
   }
   if (!plan.spare.empty()) {
-    lines.push_back(fmt::format("spare, as --max_elastic_nodes is {}: {}", nodes.max,
+    lines.push_back(fmt::format("spare, because --max_elastic_nodes is {}: {}", nodes.max,
                                 fmt::join(plan.spare, ", ")));
   }
   return lines;

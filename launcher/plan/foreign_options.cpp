@@ -24,7 +24,8 @@ constexpr std::string_view variables = "did you mean --env NAME=VALUE?";
 constexpr std::string_view cores = "did you mean --bind_cores_to_rank?";
 constexpr std::string_view logs = "did you mean --enable_each_rank_log DIRECTORY?";
 constexpr std::string_view printed =
-    "leave it out: what all ranks say is printed; --enable_each_rank_log DIRECTORY keeps it too";
+    "leave it out: the output of all ranks is printed; pass --enable_each_rank_log DIRECTORY to "
+    "keep it in files";
 constexpr std::string_view config = "did you mean train --deepspeed FILE?";
 constexpr std::string_view shards =
     "did you mean train --deepspeed FILE? zero_optimization.stage 3 shards as FSDP does";
@@ -47,7 +48,8 @@ constexpr std::array hints{
     Hint{"--rdzv_backend",
          "leave it out: ranks meet in the store of rank 0 (--master_addr, --master_port)"},
     Hint{"--rdzv_id",
-         "leave it out: the launcher keeps jobs apart (several with --no_ssh: DSTRAIN_TOKEN)"},
+         "leave it out: the launcher keeps jobs apart (for several jobs with --no_ssh, set "
+         "DSTRAIN_TOKEN)"},
     Hint{"--rdzv_conf", "did you mean --timeout, for the ranks to meet?"},
     Hint{"--standalone", "did you mean --launcher local?"},
     Hint{"-m", "did you mean --module?"},
@@ -61,7 +63,7 @@ constexpr std::array hints{
     Hint{"--role", "leave it out: all ranks are alike"},
     Hint{"--monitor_interval", "leave it out: the end of a rank is noticed at once"},
     Hint{"--start_method", "leave it out: each rank is a process that runs the program"},
-    Hint{"--run_path", "leave it out: a program that ends in .py is run by python3"},
+    Hint{"--run_path", "leave it out: python3 runs a program whose name ends in .py"},
     Hint{"--use_env", "did you mean --no_local_rank?"},
     Hint{"--rank", "did you mean --no_ssh --node_rank?"},
     Hint{"--world_size", "did you mean --num_nodes and --num_gpus, the ranks of each node?"},
@@ -92,13 +94,14 @@ constexpr std::array hints{
     Hint{"--zero3_save_16bit_model", "leave it out: model.safetensors is always written"},
     Hint{"--use_fsdp", reply::shards},
     Hint{"--dynamo_backend", "leave it out: ranks run compiled code"},
-    Hint{"--same_network", "leave it out: hosts need only reach each other"},
-    Hint{"--main_training_function", "leave it out: the program is run as a whole"},
+    Hint{"--same_network", "leave it out: hosts only have to reach each other"},
+    Hint{"--main_training_function", "leave it out: the whole program runs"},
     Hint{"--deepspeed", "did you mean train --deepspeed FILE?"},
     Hint{"--deepspeed_config", "did you mean train --deepspeed FILE?"},
     Hint{"--deepspeed_hostfile", reply::hostfile},
     Hint{"--deepspeed_multinode_launcher",
-         "did you mean --launcher? For \"standard\", a start on each node: --no_ssh --node_rank R"},
+         "did you mean --launcher? For \"standard\", run the command on each node with --no_ssh "
+         "--node_rank R"},
     Hint{"--deepspeed_inclusion_filter", "did you mean --include?"},
     Hint{"--deepspeed_exclusion_filter", "did you mean --exclude?"},
     Hint{"--num_cpu_threads_per_process", "did you mean --env OMP_NUM_THREADS=N?"},
@@ -131,7 +134,7 @@ constexpr std::array hints{
     Hint{"-bind_to", reply::cores},
     Hint{"--bind_to", reply::cores},
     Hint{"--cpu_bind", reply::cores},
-    Hint{"--jobid", "leave it out: the allocation in which it is typed is used"},
+    Hint{"--jobid", "leave it out: dstrain uses the allocation that it runs in"},
     Hint{"--partition", reply::for_srun},
     Hint{"--time", reply::for_srun},
     Hint{"--gres", reply::for_srun},
@@ -150,12 +153,12 @@ constexpr std::array hints{
     // DeepSpeed
     Hint{"--autotuning", "leave it out: dstrain plan tells what fits and how fast it is"},
     Hint{"--enable_elastic_training", "did you mean --elastic_training?"},
-    Hint{"--world_info", "leave it out: the launcher tells the ranks by itself"},
+    Hint{"--world_info", "leave it out: the launcher tells the ranks"},
     Hint{"--comment", "did you mean --launcher_args \"--comment TEXT\"?"},
     Hint{"--account", "did you mean --launcher_args \"--account NAME\"?"},
 };
 
-/// "2,3", and of what only means slots "2".
+/// Whether the value lists slots: "2,3", or just "2" for an option that selects slots.
 bool names_slots(std::string_view hint, std::string_view value) {
   const bool numbers =
       !value.empty() && value.find_first_not_of("0123456789,") == std::string_view::npos;
@@ -168,7 +171,7 @@ bool names_train_option(std::string_view hint) {
   return hint.starts_with("train --");
 }
 
-/// What the value says instead of the hint; empty: nothing.
+/// The hint for this value, if it needs another one; else empty.
 std::string_view hint_of_value(std::string_view hint, std::string_view value) {
   if (hint == reply::slots && value == "all") {
     return "leave it out: all slots of all hosts get a rank";

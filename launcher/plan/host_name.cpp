@@ -19,7 +19,7 @@ bool is_address(int family, std::string_view name) {
   return inet_pton(family, std::string(name).c_str(), bytes.data()) == 1;
 }
 
-/// RFC 4343: case is nothing to a name.
+/// RFC 4343: names ignore case.
 bool is_same_name(std::string_view a, std::string_view b) {
   const auto lower = [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;

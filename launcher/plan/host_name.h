@@ -11,8 +11,8 @@ bool is_host_name(std::string_view name);
 /// "[::1]" -> "::1"; anything else unchanged.
 std::string_view without_brackets(std::string_view name);
 
-/// Whether `name` is localhost, a loopback address, or `this_host` (with or without its domain),
-/// in whatever case. No name server is asked.
+/// Whether `name` is localhost, a loopback address, or `this_host` (with or without its domain), in
+/// any case. Asks no name server.
 bool is_this_machine(std::string_view name, std::string_view this_host);
 
 }  // namespace dstrain::launcher

@@ -51,7 +51,7 @@ class LineReader {
   std::size_t position_ = 0;
 };
 
-/// Words of a hostile file are shown in part.
+/// Shows at most 80 characters: the file may be hostile.
 std::string shown(std::string_view word) {
   return printable(word, 80);
 }
@@ -67,7 +67,7 @@ int parse_count(const LineReader& line, std::string_view word, std::string_view 
   const auto parsed = static_cast<std::size_t>(end - digits.data());
   const bool number = error != std::errc::invalid_argument;
   if (number && parsed != digits.size()) {
-    line.refuse(key.size() + parsed, "\"{}\" after the number; write for example {}4",
+    line.refuse(key.size() + parsed, "\"{}\" follows the number; write for example {}4",
                 shown(digits.substr(parsed)), key);
   }
   if (!number || error != std::errc{} || value < 1 || value > slots_max) {
@@ -77,7 +77,7 @@ int parse_count(const LineReader& line, std::string_view word, std::string_view 
   return value;
 }
 
-/// "ssh://root@node:22": what belongs elsewhere is what it says besides the host.
+/// "ssh://root@node:22": says where the user and the port belong.
 [[noreturn]] void refuse_url(const LineReader& line, std::string_view url) {
   std::string_view name = url.substr(url.find("//") + 2);
   name = name.substr(0, name.find('/'));
@@ -102,7 +102,7 @@ bool names_several(std::string_view name) {
   return open != name.npos && open > 0 && name.find_first_of("]}", open) != name.npos;
 }
 
-/// "user@host" and "host:port" are clear, but the user and the port belong elsewhere.
+/// "user@host" and "host:port": says where the user and the port belong.
 [[noreturn]] void refuse_host(const LineReader& line, std::string_view name) {
   if (name.find("://") != name.npos) refuse_url(line, name);
   if (names_several(name)) {
@@ -119,7 +119,7 @@ bool names_several(std::string_view name) {
   const std::string_view port = colon == name.npos ? "" : name.substr(colon + 1);
   if (are_digits(port) && is_host_name(name.substr(0, colon))) {
     const std::string host = shown(name.substr(0, colon));
-    constexpr std::size_t port_digits_min = 4;  // fewer, but for ssh's own, are slots, as in MPICH
+    constexpr std::size_t port_digits_min = 4;  // fewer digits mean slots, as in MPICH, except 22
     if (port.size() < port_digits_min && port != "22") {
       line.refuse(0, "a line is \"{} slots={}\"", host, shown(port));
     }
@@ -132,8 +132,7 @@ bool names_several(std::string_view name) {
   line.refuse(0, "\"{}\" is not a host name or address", shown(name));
 }
 
-/// What other programs write behind a host is clear, too, but belongs elsewhere or has another
-/// name.
+/// A word that other programs write after a host: says where it belongs, or its name here.
 [[noreturn]] void refuse_word(const LineReader& line,
                               std::string_view word,
                               const std::string& host) {
@@ -201,7 +200,7 @@ std::vector<HostEntry> parse_hostfile(std::string_view text, std::string_view na
     HostEntry entry = parse_line(line, word);
     const auto [found, added] = line_of.emplace(entry.host, number);
     if (!added) {
-      place.refuse(0, "host \"{}\" was named before, in line {}; give all its slots there",
+      place.refuse(0, "host \"{}\" was already named in line {}; give all its slots there",
                    entry.host, found->second);
     }
     if (hosts.size() == hosts_max) place.refuse(0, "more than {} hosts", hosts_max);

@@ -16,8 +16,8 @@ struct HostEntry {
 inline constexpr int slots_max = 1024;
 inline constexpr std::size_t hosts_max = 10'000;
 
-/// Reads `NAME slots=N [max_slots=M]` lines, N at most M; '#' starts a comment, blank lines are
-/// skipped, and a byte order mark. Order is kept: it gives the ranks. Throws Error{input}
+/// Reads `NAME slots=N [max_slots=M]` lines, N at most M; '#' starts a comment; skips blank lines
+/// and a byte order mark. Order is kept: it gives the ranks. Throws Error{input}
 /// "`name`:line:column: ..." at the first mistake.
 std::vector<HostEntry> parse_hostfile(std::string_view text, std::string_view name);
 

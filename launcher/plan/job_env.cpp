@@ -24,7 +24,7 @@ constexpr Bytes env_file_bytes_max = mebibyte;
 constexpr double default_silence_seconds = 30;
 constexpr double default_hang_seconds = 30;
 
-/// What such a file says, as LD_PRELOAD, has any program run as this user.
+/// The file must be trusted: its LD_PRELOAD, say, would run any program as this user.
 void add_file(std::vector<EnvVar>& variables, const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return;
@@ -50,7 +50,7 @@ void add_typed(std::vector<EnvVar>& variables, const std::string& assignment) {
   }
 }
 
-/// What of this process's environment goes to every node.
+/// The variables of this process that go to every node.
 std::vector<EnvVar> travelling_environment() {
   constexpr std::array<std::string_view, 7> prefixes{"NCCL",   "UCX", "MV2",    "MLFLOW",
                                                      "PYTHON", "OMP", "DSTRAIN"};
@@ -70,13 +70,14 @@ std::vector<EnvVar> travelling_environment() {
   return variables;
 }
 
-/// The launcher decides on the device by what it sees itself, and the ranks must not by another.
+/// The launcher decides on the device by its own environment, and the ranks must use the same.
 void check_device(const std::vector<EnvVar>& variables) {
   const char* const own = std::getenv(env::device);
   for (const EnvVar& variable : variables) {
     if (variable.name != env::device || variable.value == (own == nullptr ? "" : own)) continue;
-    fail(ErrorCode::usage, "{}={}, of --env or a file, is for the ranks alone; use --device",
-         variable.name, variable.value);
+    fail(ErrorCode::usage,
+         "{}={} from --env or a file reaches only the ranks; pass --device instead", variable.name,
+         variable.value);
   }
 }
 
@@ -89,7 +90,7 @@ void set_default(std::vector<EnvVar>& variables, const char* name, const std::st
   set_env(variables, name, exported != nullptr && *exported != '\0' ? exported : value);
 }
 
-/// Of all nodes; a text that the kernel would not take is left out: only messages need it.
+/// Describes all nodes, unless the text is too long for the kernel: only messages need it.
 void add_nodes(std::vector<EnvVar>& variables, const HostPlan& plan) {
   constexpr std::size_t bytes_max = std::size_t{64} << 10;
   RankNodes nodes;

@@ -20,7 +20,7 @@ std::vector<EnvVar> parse_env_file(std::string_view text, std::string_view file)
 std::vector<EnvVar> read_env_files(const std::filesystem::path& home,
                                    const std::filesystem::path& current);
 
-/// What a job is called, and the secret of its ranks.
+/// The name of a job, and the secret of its ranks.
 struct JobIdentity {
   std::string id;
   std::string token;  ///< empty: only what the user exported
@@ -30,9 +30,9 @@ struct JobIdentity {
 std::string random_hex(std::size_t bytes);
 
 /// Variables that all ranks share: those of this process with the prefixes that travel, then env
-/// files, then --env, then what the job itself needs (which wins), save where rank 0 is. Values
-/// that the user exported stay: DSTRAIN_TOKEN, and DSTRAIN_DEVICE and DSTRAIN_TIMEOUT unless their
-/// options were typed. Throws Error{usage} for an --env that names nothing.
+/// files, then --env, then what the job itself needs (which wins), except the address of rank 0.
+/// Values that the user exported stay: DSTRAIN_TOKEN, and DSTRAIN_DEVICE and DSTRAIN_TIMEOUT unless
+/// their options were typed. Throws Error{usage} for an --env that names nothing.
 std::vector<EnvVar> job_environment(const LaunchOptions& options,
                                     const HostPlan& plan,
                                     const JobIdentity& identity);
@@ -43,18 +43,18 @@ std::vector<RankSpec> rank_environments(const HostPlan& plan);
 /// DSTRAIN_SILENCE (30): the seconds after which a silent host is lost. Throws Error{usage}.
 double read_silence_seconds();
 
-/// DSTRAIN_HANG (30): the least seconds without a move after which ranks are said to hang; 0:
-/// never. Throws Error{usage}.
+/// DSTRAIN_HANG (30): the least seconds without progress after which a hang is reported; 0: never.
+/// Throws Error{usage}.
 double read_hang_seconds();
 
 /// Whether the value of `name` must not be shown.
 bool is_secret(std::string_view name);
 
-/// What one host has to do.
+/// The work of one host.
 struct HostTask {
-  std::string host;     ///< as the user calls it
+  std::string host;     ///< as the user names it
   bool remote = false;  ///< reached over the network
-  JobSpec spec;         ///< its ranks follow each other
+  JobSpec spec;         ///< its ranks are consecutive
 };
 
 }  // namespace dstrain::launcher

@@ -42,13 +42,13 @@ void check_gpu_slots(const std::vector<int>& slots, const Machine& machine) {
                 "CUDA_VISIBLE_DEVICES={} shows {} GPUs, and slot k is entry k of it, from 0",
                 *machine.visible_gpus, gpus)
           : fmt::format("{} devices are present", gpus);
-  fail(ErrorCode::usage, "slot {}: {} (--oversubscribe runs more ranks than devices)", slots.back(),
-       present);
+  fail(ErrorCode::usage, "slot {}: {} (pass --oversubscribe to run more ranks than devices)",
+       slots.back(), present);
 }
 
 std::string unusable_gpus(std::string_view place, int gpus) {
   return fmt::format(
-      "{} has {}, and libdstrain_cuda.so is not installed; --device cpu makes slots CPU ranks",
+      "{} has {}, but libdstrain_cuda.so is not installed; pass --device cpu to use CPU ranks",
       place, gpus == 1 ? "a GPU" : fmt::format("{} GPUs", gpus));
 }
 

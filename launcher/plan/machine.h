@@ -14,16 +14,16 @@ struct Machine {
   std::optional<std::string> visible_gpus;  ///< CUDA_VISIBLE_DEVICES of the user, when set
 };
 
-/// Asks the kernel; links no driver: GPUs are counted by their device files, nvidia0 and the
-/// like, in /dev or where DSTRAIN_GPU_DIRECTORY says.
+/// Asks the kernel and links no driver: counts GPUs by their device files, such as nvidia0, in /dev
+/// or in DSTRAIN_GPU_DIRECTORY.
 Machine this_machine();
 
 /// How many GPUs it has; 0 when CUDA_VISIBLE_DEVICES hides them all.
 int usable_gpus(const Machine& machine);
 
-/// The GPUs that are its slots, by slot and as CUDA_VISIBLE_DEVICES names them: slot k is entry k
-/// of CUDA_VISIBLE_DEVICES or, where that is not set, GPU k. Throws Error{usage} for a list that is
-/// wrong (visible_gpus.h).
+/// The GPU of each slot, as CUDA_VISIBLE_DEVICES names it: slot k is entry k of
+/// CUDA_VISIBLE_DEVICES or, if that is not set, GPU k. Throws Error{usage} for a wrong list
+/// (visible_gpus.h).
 std::vector<std::string> gpu_slots(const Machine& machine);
 
 /// Throws what gpu_slots() throws, and Error{usage} when one of `slots`, ascending, has no GPU.

@@ -43,15 +43,15 @@ void check_launcher_and_device(const LaunchOptions& options) {
   constexpr std::array<std::string_view, 3> devices{"auto", "cuda", "cpu"};
   if (options.launcher == "pdsh") {
     fail(ErrorCode::usage,
-         "--launcher pdsh: not built; did you mean ssh, which itself reaches all hosts of the "
+         "--launcher pdsh: not supported; did you mean ssh, which reaches all hosts of the "
          "hostfile at once?");
   }
   if (std::find(unbuilt.begin(), unbuilt.end(), options.launcher) != unbuilt.end()) {
-    fail(
-        ErrorCode::usage,
-        "--launcher {}: not built; there are openmpi, mpich, slurm, and ssh, which itself reaches "
-        "all hosts of the hostfile at once. Without any: --no_ssh --node_rank R, once on each node",
-        options.launcher);
+    fail(ErrorCode::usage,
+         "--launcher {}: not supported; use openmpi, mpich, slurm, or ssh, which reaches all hosts "
+         "of the hostfile at once. Without any of them, run the command on each node with --no_ssh "
+         "--node_rank R",
+         options.launcher);
   }
   check_choice("--launcher", options.launcher, launchers);
   if (options.device == "gpu" || options.device == "GPU") {
@@ -61,15 +61,15 @@ void check_launcher_and_device(const LaunchOptions& options) {
   check_choice("--device", options.device.value_or("auto"), devices);
 }
 
-/// Empty, as scripts write it for a single machine, it is not given, as with DeepSpeed. It may also
-/// be a variable that nobody has set.
+/// An empty value counts as not given, as with DeepSpeed: scripts write it for a single machine. It
+/// may also come from an unset variable, hence the warning.
 void check_hostfile(LaunchOptions& options) {
   if (options.hostfile != "") return;
   options.hostfile.reset();
   options.warnings.emplace_back("--hostfile is empty and has no effect");
 }
 
-/// The options of our own connections.
+/// Checks the options of our own SSH connections.
 void check_ssh(const LaunchOptions& o) {
   if (o.ssh_port) check_number("--ssh_port", *o.ssh_port, 1, 65535);
   const char* const given = o.ssh_port               ? "--ssh_port"
@@ -79,14 +79,14 @@ void check_ssh(const LaunchOptions& o) {
                                                      : nullptr;
   if (given == nullptr) return;
   if (!o.ssh_command.empty()) {
-    fail(ErrorCode::usage, "--ssh_command: the client has options of its own; leave {} out", given);
+    fail(ErrorCode::usage, "--ssh_command: the client has its own options; leave {} out", given);
   }
   if (o.launcher == "local" || o.no_ssh) {
     fail(ErrorCode::usage, "{} reaches no other host; leave {} out",
          o.no_ssh ? "--no_ssh" : "--launcher local", given);
   }
   if (task_launcher_named(o.launcher)) {
-    fail(ErrorCode::usage, "--launcher {} reaches hosts without our SSH; leave {} out", o.launcher,
+    fail(ErrorCode::usage, "--launcher {} does not use dstrain's SSH; leave {} out", o.launcher,
          given);
   }
 }
@@ -101,7 +101,8 @@ void check_task_launcher(LaunchOptions& o, const RawOptions& raw) {
   }
   if (raw.launcher_args.empty()) return;
   if (!starts_tasks && o.launcher != "auto") {
-    fail(ErrorCode::usage, "--launcher_args: --launcher {} starts no program that would take them",
+    fail(ErrorCode::usage,
+         "--launcher_args: --launcher {} starts no program to pass them to; leave it out",
          o.launcher);
   }
   Result<std::vector<std::string>> words = split_words(raw.launcher_args);
@@ -149,8 +150,8 @@ void check_elastic(LaunchOptions& o, const RawOptions& raw) {
     nodes.max = raw.max_elastic_nodes;
   }
   if (nodes.max != 0 && nodes.min > nodes.max) {
-    fail(ErrorCode::usage, "--min_elastic_nodes {}: is more than --max_elastic_nodes {}", nodes.min,
-         nodes.max);
+    fail(ErrorCode::usage, "--min_elastic_nodes {}: must not be more than --max_elastic_nodes {}",
+         nodes.min, nodes.max);
   }
   const char* const given = raw.elastic_training          ? "--elastic_training"
                             : raw.min_elastic_nodes != -1 ? "--min_elastic_nodes"
@@ -159,14 +160,14 @@ void check_elastic(LaunchOptions& o, const RawOptions& raw) {
   if (given == nullptr) return;
   if (o.no_ssh) {
     fail(ErrorCode::usage,
-         "{}: with --no_ssh each node's launcher knows of no other, so none could place the ranks "
-         "anew; leave one of them out",
+         "{}: cannot be combined with --no_ssh, where each node's launcher knows only its own node "
+         "and cannot place ranks elsewhere; leave one of them out",
          given);
   }
   if (task_launcher_named(o.launcher)) {
     fail(ErrorCode::usage,
-         "{}: --launcher {} ends the tasks of all hosts when one is lost; --launcher ssh starts "
-         "each host by itself",
+         "{}: --launcher {} ends the tasks of all hosts when one is lost; pass --launcher ssh, "
+         "which starts each host separately",
          given, o.launcher);
   }
   o.elastic = nodes;
@@ -218,7 +219,7 @@ void check_options(LaunchOptions& o, const RawOptions& raw) {
   }
   if (o.each_rank_log_directory == "None") o.each_rank_log_directory.clear();
   if (o.module && o.no_python) {
-    fail(ErrorCode::usage, "--module and --no_python exclude each other");
+    fail(ErrorCode::usage, "--module and --no_python exclude each other; leave one of them out");
   }
   if (raw.core_list) o.core_list = parse_core_list(*raw.core_list);
   o.bind_cores |= !o.core_list.empty();

@@ -27,11 +27,11 @@ struct RawOptions {
   int max_elastic_nodes = -1;
 };
 
-/// Whether the values and combinations of options can be; the raw ones find their way into
-/// `options`. Throws Error{usage} that names the option and what to do.
+/// Checks the values and combinations of options, and stores the raw ones in `options`. Throws
+/// Error{usage} that names the option and what to do.
 void check_options(LaunchOptions& options, const RawOptions& raw);
 
-/// "2GiB", of an option for so much memory. Throws Error{usage} that names it.
+/// Parses "2GiB", the value of a memory option. Throws Error{usage} that names the option.
 Bytes parse_budget(const char* option, const std::string& text);
 
 }  // namespace dstrain::launcher

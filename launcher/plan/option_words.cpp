@@ -17,7 +17,7 @@
 namespace dstrain::launcher {
 namespace {
 
-/// Not "-", which names a stream, and no number below zero.
+/// Not "-", which names a stream, and not a negative number.
 bool is_option(const std::string& word) {
   if (word.starts_with("--")) return word.size() > 2;
   return word.size() > 1 && word[0] == '-' &&
@@ -38,7 +38,7 @@ std::string with_underscores(std::string name) {
   return name;
 }
 
-/// Whose words are read.
+/// The tool whose words are read.
 struct OptionTool {
   std::string_view name;
   std::string_view (*hint)(std::string_view name) = nullptr;
@@ -66,7 +66,7 @@ std::string name_in(const std::string& word) {
   return word.substr(0, word.find('='));
 }
 
-/// The first word takes a value, and the name of another option is hardly meant as that.
+/// The first word takes a value; the name of another option is probably not meant as one.
 void require_value(const CLI::App& app,
                    std::span<const std::string> words,
                    const OptionTool& tool) {
@@ -74,12 +74,12 @@ void require_value(const CLI::App& app,
   const std::string& next = words[1];
   if (!next.starts_with("--") || !is_option(next)) return;
   if (app.get_option_no_throw(with_underscores(name_in(next))) == nullptr) return;
-  fail(ErrorCode::usage, "{}: {} needs a value, but {} follows; if that is the value, write {}={}",
+  fail(ErrorCode::usage,
+       "{}: {} needs a value, but {} follows; if that is meant as the value, write {}={}",
        tool.name, words[0], next, words[0], next);
 }
 
-/// The first word names an option; a truth whose value is empty, as a variable that nobody has set,
-/// says nothing.
+/// The first word names an option; refuses a truth value that is empty, as from an unset variable.
 void refuse_empty_truth(const CLI::Option& option,
                         std::span<const std::string> words,
                         const OptionTool& tool) {
@@ -91,8 +91,8 @@ void refuse_empty_truth(const CLI::Option& option,
   fail(ErrorCode::usage, "{}: {}: needs a value: true or false", tool.name, name);
 }
 
-/// The words with the names of options as `app` spells them. What an option takes as its values
-/// may look like another.
+/// The words with the names of options as `app` spells them. An option's value may look like
+/// another option.
 std::vector<std::string> known_spellings(const CLI::App& app,
                                          std::span<const std::string> words,
                                          const OptionTool& tool) {
@@ -130,7 +130,7 @@ std::string not_a_number(std::string_view word) {
   return fmt::format("must be a number, got \"{}\"", word);
 }
 
-/// What is wrong with the word. CLI11 would read "010" as 8: it gets 10.
+/// Returns what is wrong with the word. CLI11 would read "010" as 8, so it gets 10.
 std::string take_whole_number(std::string& word) {
   if (const auto number = parse_number<std::int64_t>(word)) {
     word = std::to_string(*number);
@@ -157,7 +157,7 @@ const CLI::App& app_of(const CLI::App& app, std::span<const std::string> words) 
   return named.empty() ? app : *named.front();
 }
 
-/// "--device_memory and --host_memory are required": all that is missing, not the first alone.
+/// "--device_memory and --host_memory are required": names all missing options, not only the first.
 std::string describe_missing(const CLI::App& app, const CLI::RequiredError& error) {
   std::vector<std::string> names;
   for (const CLI::Option* const option : app.get_options()) {

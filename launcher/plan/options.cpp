@@ -17,7 +17,7 @@
 namespace dstrain::launcher {
 namespace {
 
-/// Options that stand together in the help text.
+/// A group of options in the help text.
 class Group {
  public:
   Group(CLI::App& app, std::string name) : app_(app), name_(std::move(name)) {}
@@ -67,7 +67,7 @@ void add_placement(CLI::App& app, LaunchOptions& o, RawOptions& raw) {
                "connect with this client instead of libssh, started as CMD HOST COMMAND");
   group.flag("--no_ssh_check", raw.no_ssh_check,
              "accepted for compatibility; no probe precedes the connection");
-  group.flag("--force_multi", o.force_multi, "reach this machine over the network, too");
+  group.flag("--force_multi", o.force_multi, "reach this machine over the network too");
   group.flag(
       "--no_ssh", o.no_ssh,
       "start only this node's ranks; run the same command on every node with its --node_rank");
@@ -82,7 +82,7 @@ void add_placement(CLI::App& app, LaunchOptions& o, RawOptions& raw) {
                "available]");
   group.flag("--oversubscribe", o.oversubscribe, "allow more ranks than devices or cores");
   group.flag("--bind_cores_to_rank", o.bind_cores,
-             "bind each rank to its own cores and to the memory beside them");
+             "bind each rank to its own cores and to their NUMA node's memory");
   group.option("--bind_core_list", raw.core_list,
                "bind ranks to these cores of each node only: 0-3,8");
 }
@@ -121,9 +121,9 @@ void add_job(CLI::App& app, CommandLine& line, RawOptions& raw) {
   group.flag("--elastic_training", raw.elastic_training,
              "continue on the remaining hosts when one is lost, with the same global batch");
   group.option("--min_elastic_nodes", raw.min_elastic_nodes,
-               "same, while at least N hosts answer [1]");
+               "same as --elastic_training; needs at least N hosts [1]");
   group.option("--max_elastic_nodes", raw.max_elastic_nodes,
-               "same, on at most N hosts; the others are spare [all]");
+               "same as --elastic_training; use at most N hosts, keep the others spare [all]");
   group.flag("--dry_run", o.dry_run, "start nothing; print what would start as one JSON object");
   group.flag("-h,--help", line.help, "print this text");
   group.flag("--version", line.version, "print the version");
@@ -139,13 +139,13 @@ void add_option_flags(CLI::App& app, CommandLine& line, RawOptions& raw) {
   add_job(app, line, raw);
 }
 
-/// CLI11 does the conversions and the help text; which words belong to it is decided by split().
+/// CLI11 does the conversions and the help text; split() decides which words belong to it.
 class Parser {
  public:
   explicit Parser(CommandLine& line) : line_(line), app_("", "dstrain") {
     add_option_flags(app_, line_, raw_);
     check_typed_values(app_);
-    // Empty, these say what they say when they are not given, as with DeepSpeed.
+    // Empty values of these count as not given, as with DeepSpeed.
     constexpr std::array<std::string_view, 5> empty{"--hostfile", "--include", "--exclude",
                                                     "--launcher_args", "--master_addr"};
     refuse_empty_texts(app_, empty);
@@ -166,7 +166,8 @@ class Parser {
   CLI::App app_;
 };
 
-/// As others write long options too: "-np", "-hostfile". For us they were -n and -h with a value.
+/// Refuses long options with one dash, as others write them: "-np", "-hostfile". CLI11 would read
+/// -n and -h with a value.
 void refuse_long_word(const std::string& word) {
   if (word.starts_with("--") || word.size() == 2) return;
   std::string name = word;
@@ -181,8 +182,7 @@ const CLI::Option& Parser::known(const std::string& name, std::string_view value
   if (!hint.empty()) fail(ErrorCode::usage, "unknown launch option {}; {}", name, hint);
   if (name.starts_with("--") && config::find_flag(name.substr(2)) != nullptr) {
     fail(ErrorCode::usage,
-         "{} is an option of train and stands behind that word: dstrain [launch options] train {} "
-         "...",
+         "{} is an option of train; write it after train: dstrain [launch options] train {} ...",
          name, name);
   }
   std::vector<std::string> names;
@@ -193,8 +193,8 @@ const CLI::Option& Parser::known(const std::string& name, std::string_view value
   const std::string near = config::suggest(name, views);
   if (near.empty()) {
     fail(ErrorCode::usage,
-         "unknown launch option {}; options of the program stand after its name "
-         "(dstrain --help lists the launch options)",
+         "unknown launch option {}; write options of the program after its name (dstrain --help "
+         "lists the launch options)",
          name);
   }
   fail(ErrorCode::usage, "unknown launch option {}; did you mean {}?", name, near);

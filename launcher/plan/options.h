@@ -14,7 +14,7 @@ inline constexpr int default_master_port = 29500;
 /// How many hosts an elastic job may have.
 struct ElasticNodes {
   int min = 1;
-  int max = 0;  ///< 0: all that there are
+  int max = 0;  ///< 0: all
 };
 
 /// The launch options as typed. An absent optional, or an empty text, was not typed.
@@ -36,8 +36,8 @@ struct LaunchOptions {
   std::vector<std::string> ssh_command;  ///< words of a client program; empty: none
   bool force_multi = false;
   bool no_ssh = false;
-  std::optional<int> node_rank;         ///< with no_ssh, and only then
-  std::vector<std::string> node_names;  ///< likewise, where the step says them
+  std::optional<int> node_rank;         ///< only and always with no_ssh
+  std::vector<std::string> node_names;  ///< likewise, if SLURM's step names them
   std::string venv_script;              ///< absolute
   bool module = false;
   bool no_python = false;
@@ -55,9 +55,9 @@ struct LaunchOptions {
   std::optional<double> grace_seconds;
   std::vector<std::string> env;  ///< NAME or NAME=VALUE, in order
   int max_restarts = 0;
-  std::optional<ElasticNodes> elastic;  ///< the job goes on with the hosts that are left
+  std::optional<ElasticNodes> elastic;  ///< the job continues on the hosts that are left
   bool dry_run = false;
-  std::vector<std::string> warnings;  ///< what the user should be told of the words
+  std::vector<std::string> warnings;  ///< warnings about the words, for the user
 };
 
 /// A command line in its two parts.
@@ -70,10 +70,10 @@ struct CommandLine {
   std::vector<std::string> command;  ///< the command or program and its arguments, byte for byte
 };
 
-/// Splits at the first word that is neither option nor an option's value; what follows is not
-/// looked at. '-' and '_' are the same within an option's name; the last of repeated options
-/// counts. Throws Error{usage} for unknown options ("did you mean"), wrong values, and options
-/// whose feature is not supported.
+/// Splits at the first word that is neither option nor an option's value; ignores the rest. '-' and
+/// '_' are the same within an option's name; the last of repeated options counts. Throws
+/// Error{usage} for unknown options ("did you mean"), wrong values, and options whose feature is
+/// not supported.
 CommandLine parse_command_line(std::span<const std::string> arguments);
 
 /// How many of `words` a launch option at their front takes, its value included; 0: there is none.

@@ -31,7 +31,8 @@ bool selects(const LaunchOptions& options) {
 void check_conflicts(const LaunchOptions& options) {
   if ((options.num_nodes || options.num_gpus) && selects(options)) {
     fail(ErrorCode::usage,
-         "--num_nodes and --num_gpus cannot stand beside --include or --exclude; give one kind");
+         "--num_nodes and --num_gpus cannot be combined with --include or --exclude; pass one kind "
+         "only");
   }
 }
 
@@ -72,14 +73,14 @@ std::vector<HostSlots> hosts_of_allocation(const LaunchOptions& options,
   return hosts_of_file(options, entries, "the allocation " + allocation.node_list);
 }
 
-/// SLURM starts tasks on its allocation's nodes alone.
+/// SLURM starts tasks only on its allocation's nodes.
 void check_in_allocation(const std::vector<HostSlots>& hosts, const Allocation& allocation) {
   for (const HostSlots& host : hosts) {
     if (std::ranges::find(allocation.hosts, host.host, &HostEntry::host) ==
         allocation.hosts.end()) {
       fail(ErrorCode::usage,
-           "host \"{}\" of the hostfile is not in the allocation {}: remove it, or "
-           "select hosts with --include",
+           "host \"{}\" of the hostfile is not in the allocation {}; remove it, or select hosts "
+           "with --include",
            host.host, allocation.node_list);
     }
   }
@@ -89,7 +90,7 @@ std::vector<HostSlots> hosts_of_machine(const LaunchOptions& options,
                                         const Machine& machine,
                                         bool gpus) {
   if (options.num_gpus) return {{"localhost", first_slots(*options.num_gpus)}};
-  // One CPU rank unless someone asks; who names slots may name one per core.
+  // One CPU rank unless the user asks for more; --include and --exclude may name one slot per core.
   const int slots = gpus               ? static_cast<int>(gpu_slots(machine).size())
                     : selects(options) ? machine.cores
                                        : 1;
@@ -113,27 +114,29 @@ std::vector<HostSlots> like_nodes(const HostSlots& this_node, const LaunchOption
   return nodes;
 }
 
-/// Whether a connection of our own to other hosts is asked for.
+/// Whether the options ask for our own SSH connections.
 bool asks_for_ssh(const LaunchOptions& options) {
   return !options.ssh_command.empty() || options.ssh_port || !options.ssh_config.empty() ||
          options.accept_new_host_keys || options.copy_binary || options.force_multi;
 }
 
-/// As --launcher says; inside an allocation SLURM, unless something else was asked for.
+/// The one that --launcher names; inside an allocation SLURM, unless the options ask for something
+/// else.
 std::optional<TaskLauncher> find_task_launcher(const LaunchOptions& options,
                                                const HostOffers& offers) {
   const std::optional<TaskLauncher> typed = task_launcher_named(options.launcher);
   if (typed == TaskLauncher::slurm && !offers.allocation) {
     fail(ErrorCode::usage,
-         "--launcher slurm: this is no allocation (SLURM_JOB_ID and SLURM_JOB_NODELIST are not "
-         "set); salloc or sbatch makes one");
+         "--launcher slurm: not inside an allocation (SLURM_JOB_ID and SLURM_JOB_NODELIST are not "
+         "set); make one with salloc or sbatch");
   }
   const bool automatic =
       options.launcher == "auto" && offers.allocation && !options.no_ssh && !asks_for_ssh(options);
   if (automatic) return TaskLauncher::slurm;
   if (!typed && !options.launcher_args.empty()) {
     fail(ErrorCode::usage,
-         "--launcher_args: this launch starts neither srun nor mpirun; --launcher says which");
+         "--launcher_args: this launch starts neither srun nor mpirun; pass --launcher to choose "
+         "one");
   }
   return typed;
 }
@@ -143,8 +146,8 @@ std::optional<TaskLauncher> find_task_launcher(const LaunchOptions& options,
        second.host);
 }
 
-/// Of hosts on which another program starts tasks. SLURM's name of this node need not be that of
-/// the machine.
+/// Which hosts are other machines, if another program starts tasks on them. SLURM's name of this
+/// node may differ from the machine's.
 std::vector<bool> find_elsewhere(const std::vector<HostSlots>& hosts, const Machine& machine) {
   const char* const node = std::getenv("SLURMD_NODENAME");
   std::vector<bool> elsewhere;
@@ -170,8 +173,8 @@ std::vector<HostSlots> find_hosts(const LaunchOptions& options,
   const int nodes = options.num_nodes.value_or(1);
   if (options.no_ssh && !here.empty()) return like_nodes(here.front(), options);
   if (nodes > 1) {
-    fail(ErrorCode::usage, "--num_nodes {}: more nodes need a hostfile (-H FILE), or --no_ssh",
-         nodes);
+    fail(ErrorCode::usage,
+         "--num_nodes {}: more than one node needs a hostfile (-H FILE) or --no_ssh", nodes);
   }
   return here;
 }
@@ -187,8 +190,8 @@ std::vector<bool> find_remote(const LaunchOptions& options,
     remote.push_back(!own || options.force_multi);
     if (!own && options.launcher == "local") {
       fail(ErrorCode::usage,
-           "--launcher local: host \"{}\" is another machine; --launcher ssh reaches it, and local "
-           "runs on localhost or {}",
+           "--launcher local: host \"{}\" is another machine; pass --launcher ssh to reach it, or "
+           "name localhost or {}",
            host.host, machine.host_name);
     }
     if (!own || options.force_multi) continue;
@@ -198,7 +201,7 @@ std::vector<bool> find_remote(const LaunchOptions& options,
   return remote;
 }
 
-/// The slots of this machine; null: it has no part in the job.
+/// The slots of this machine; null: the job does not use it.
 const std::vector<int>* slots_here(const Resources& resources) {
   const std::vector<HostSlots>& hosts = resources.plan.hosts();
   const auto& remote = resources.remote;
@@ -207,7 +210,7 @@ const std::vector<int>* slots_here(const Resources& resources) {
   return node < hosts.size() ? &hosts[node].slots : nullptr;
 }
 
-/// How the user named slots; empty: not at all.
+/// The option or file in which the user named slots; empty: none.
 std::string typed_slots(const LaunchOptions& options, bool hostfile) {
   if (options.num_gpus) return fmt::format("--num_gpus {}", *options.num_gpus);
   if (!options.include.empty()) return "--include " + options.include;
@@ -215,16 +218,16 @@ std::string typed_slots(const LaunchOptions& options, bool hostfile) {
   return hostfile ? "hostfile " + options.hostfile.value_or(default_hostfile) : "";
 }
 
-/// GPUs of this machine that the ranks cannot use.
+/// Reports GPUs of this machine that the ranks cannot use.
 void check_idle_gpus(const std::string& typed, int gpus, std::vector<std::string>& warnings) {
   if (!typed.empty()) fail(ErrorCode::usage, "{}: {}", typed, unusable_gpus("this machine", gpus));
-  warnings.push_back(fmt::format(
-      "the GPUs of this machine ({}) are not used: libdstrain_cuda.so is not installed, "
-      "and one CPU rank runs. Pass --device cpu to silence this warning",
-      gpus));
+  warnings.push_back(
+      fmt::format("the GPUs of this machine ({}) are not used, because libdstrain_cuda.so is not "
+                  "installed; one CPU rank runs. Pass --device cpu to silence this warning",
+                  gpus));
 }
 
-/// Someone who selects slots may mean the machine's numbers, which DeepSpeed takes them for.
+/// Warns if slots differ from the machine's GPU numbers, which DeepSpeed's options mean.
 void note_other_numbers(const std::vector<int>& slots,
                         const Machine& machine,
                         std::vector<std::string>& warnings) {
@@ -262,7 +265,8 @@ HostPlan::HostPlan(std::vector<HostSlots> hosts) : hosts_(std::move(hosts)) {
     }
   }
   if (ranks_.empty()) {
-    fail(ErrorCode::usage, "no slot is left to run on; --include or --exclude take them all away");
+    fail(ErrorCode::usage,
+         "no slot is left to run on: --include or --exclude removes them all; select at least one");
   }
 }
 
@@ -287,8 +291,9 @@ std::optional<std::vector<HostEntry>> find_hostfile(const LaunchOptions& options
   std::error_code ignored;
   if (!std::filesystem::exists(*path, ignored)) {  // mpirun's -H takes hosts
     fail(ErrorCode::input,
-         "--hostfile {}: no such file; a hostfile has a line \"NAME slots=N\" for each host, and "
-         "--include HOST@HOST takes some of them; for this machine alone, leave --hostfile out",
+         "--hostfile {}: no such file; write a line \"NAME slots=N\" for each host into it, and "
+         "pass --include HOST@HOST to use some of them; to use this machine only, leave --hostfile "
+         "out",
          path->string());
   }
   return read_hostfile(*path);

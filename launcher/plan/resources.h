@@ -17,7 +17,7 @@ namespace dstrain::launcher {
 struct RankAssignment {
   int rank = 0;
   int node_rank = 0;   ///< index of its host in the plan
-  int local_rank = 0;  ///< counts from 0 within its node, whatever the slots are called
+  int local_rank = 0;  ///< counts from 0 within its node, whatever the slots' numbers
   int slot = 0;
 };
 
@@ -40,12 +40,12 @@ class HostPlan {
   std::vector<RankAssignment> ranks_;
 };
 
-/// Where the ranks of a job run, and what the user should know about it.
+/// Where the ranks of a job run, with warnings for the user.
 struct Resources {
   HostPlan plan;
   std::vector<bool> remote;      ///< for each host: whether it is reached over the network
   std::optional<int> node_rank;  ///< --no_ssh: the host whose ranks this launcher starts
-  std::optional<TaskLauncher> task_launcher;  ///< what starts a task per rank, when it is one
+  std::optional<TaskLauncher> task_launcher;  ///< starts a task per rank, if one does
   std::vector<std::string> warnings;
 
   /// Whether a task may be shown GPUs of its own instead of its node's, as by SLURM.
@@ -56,25 +56,25 @@ struct Resources {
 
 /// What the ranks of a job compute with.
 enum class RankDevice {
-  any,      ///< slots are GPUs where there are some
-  cpu_only  ///< slots are CPU ranks: who typed slots where there are GPUs must say so (--device)
+  any,      ///< slots are GPUs if there are any
+  cpu_only  ///< slots are CPU ranks: typed slots on a machine with GPUs need --device cpu
 };
 
-/// The file that was typed, or /job/hostfile when there is one, or none.
+/// The typed file, or /job/hostfile if it exists, or none.
 std::optional<std::filesystem::path> hostfile_path(const LaunchOptions& options);
 
 /// The hosts of that file. Throws Error{input} when a typed file is missing.
 std::optional<std::vector<HostEntry>> find_hostfile(const LaunchOptions& options);
 
-/// Who offers hosts: the hostfile, else the allocation for the launchers that use it.
+/// The sources of hosts: the hostfile, else the allocation for the launchers that use it.
 struct HostOffers {
   std::optional<std::vector<HostEntry>> hostfile;
   std::optional<Allocation> allocation;
 };
 
 /// Turns options, machine and hosts into a table of ranks, by DeepSpeed's order of resolution.
-/// Throws Error{usage} for options that contradict each other or ask for what is not there.
-/// GPUs of other machines are not looked at.
+/// Throws Error{usage} for options that contradict each other or ask for what is not there. Does
+/// not look at the GPUs of other machines.
 Resources resolve_resources(const LaunchOptions& options,
                             const Machine& machine,
                             const HostOffers& offers,

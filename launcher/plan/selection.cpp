@@ -30,8 +30,8 @@ bool has_host(const std::vector<HostSlots>& pool, std::string_view host) {
   return std::any_of(pool.begin(), pool.end(), [&](const HostSlots& h) { return h.host == host; });
 }
 
-/// Where the name of a NODE ends: after "]", or before the first ':'. A name the pool knows as it
-/// stands (an IPv6 address, say) is whole.
+/// Where the name of a NODE ends: after "]", or before the first ':'. A name that the pool contains
+/// as it is (an IPv6 address, say) is not split.
 std::size_t name_length(const std::vector<HostSlots>& pool, std::string_view node) {
   if (has_host(pool, node)) return node.size();
   if (node.starts_with('[') && node.find(']') != node.npos) return node.find(']') + 1;

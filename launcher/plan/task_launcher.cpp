@@ -24,7 +24,7 @@ using Words = std::vector<std::string>;
 
 constexpr double answer_seconds = 10;  // for a program to say what it is
 
-/// What a program prints when it is asked, its errors included, or why it prints nothing.
+/// What the command prints, errors included, or why it prints nothing.
 std::string answer_of(const std::vector<std::string>& command) {
   const Result<ProgramOutput> output = run_program(command, answer_seconds);
   if (!output.ok()) return output.error();
@@ -33,19 +33,19 @@ std::string answer_of(const std::vector<std::string>& command) {
   return output.value().text;
 }
 
-/// Whether this SLURM has PMIx, without which an MPI program finds itself alone.
+/// Whether this SLURM has PMIx. Without it, each task of an MPI program would run as the only one.
 bool has_pmix(const std::string& srun) {
   return answer_of({srun, "--mpi=list"}).find("pmix") != std::string::npos;
 }
 
-/// What a task launcher is told.
+/// The input of a task launcher's command line.
 struct Start {
   const std::string& program;
   const HostPlan& plan;
   bool oversubscribe;
 };
 
-/// Its command line up to the program, and what it reads from stdin.
+/// A task launcher's command line up to the program, and its stdin.
 struct Told {
   Words words;
   std::string host_list;
@@ -58,7 +58,7 @@ std::string host_of_each_rank(const HostPlan& plan) {
   return lines;
 }
 
-/// The same for mpirun, whose sequential mapping does not know localhost before OpenMPI 5.
+/// The same for mpirun, whose sequential mapping does not accept localhost before OpenMPI 5.
 std::string named_host_of_each_rank(const HostPlan& plan) {
   const std::string this_host = this_machine().host_name;
   std::string lines;
@@ -74,8 +74,8 @@ std::string host_without_colon(const std::string& host) {
   if (host.find(':') == std::string::npos) return host;
   if (is_this_machine(host, "")) return "localhost";
   fail(ErrorCode::remote,
-       "{}: mpiexec of MPICH takes no IPv6 address of another host: give it a name, in /etc/hosts "
-       "if need be, or use --launcher ssh or openmpi",
+       "{}: MPICH's mpiexec does not accept the IPv6 address of another host; give the host a "
+       "name, in /etc/hosts if necessary, or use --launcher ssh or openmpi",
        host);
 }
 
@@ -89,10 +89,10 @@ std::string ranks_of_each_host(const HostPlan& plan) {
   return list;
 }
 
-/// The first rank that ends with an error ends the step; that one rank has ended does not. Ranks
-/// share the cores of their node by themselves. The list says how many nodes there are: SLURM 23.11
-/// and newer refuse --nodes beside it. It is not given as SLURM_HOSTFILE, which ranks would
-/// inherit: their own srun and sbatch would read it.
+/// The first rank that ends with an error ends the step; a rank that ends without one does not.
+/// Ranks share the cores of their node by themselves. The list implies the number of nodes: SLURM
+/// 23.11 and newer refuse --nodes beside it. The list is not passed as SLURM_HOSTFILE, because
+/// ranks would inherit that, and their own srun and sbatch would read it.
 Told tell_srun(const Start& start) {
   Words words{start.program,
               "--distribution=arbitrary",
@@ -127,14 +127,14 @@ Told tell_mpirun(const Start& start) {
   return {std::move(words), named_host_of_each_rank(start.plan)};
 }
 
-/// Not by a list in stdin, which mpiexec would also copy to rank 0.
+/// Passes no list in stdin, because mpiexec would also copy that to rank 0.
 Told tell_mpiexec(const Start& start) {
   return {{start.program, "-hosts", ranks_of_each_host(start.plan), "-n",
            std::to_string(start.plan.world_size())},
           ""};
 }
 
-/// What is known of each, in the order of TaskLauncher.
+/// The properties of each launcher, in the order of TaskLauncher.
 struct Entry {
   std::string_view name;
   std::array<const char*, 4> programs;  ///< names to look for, the least ambiguous first
@@ -163,7 +163,7 @@ constexpr std::array<Entry, 3> task_launchers{{
      tell_mpiexec},
 }};
 
-/// SLURM last: what the others print may name it.
+/// SLURM last: the output of the others may name it.
 constexpr std::array all_task_launchers{TaskLauncher::openmpi, TaskLauncher::mpich,
                                         TaskLauncher::slurm};
 
@@ -171,7 +171,7 @@ const Entry& entry_of(TaskLauncher launcher) {
   return task_launchers[static_cast<std::size_t>(launcher)];
 }
 
-/// The first "N.N" of a text, with what follows it of a version.
+/// The first "N.N" of a text, with the rest of the version.
 std::optional<TaskLauncherVersion> first_version(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_of("0123456789"), text.size()));
   text = text.substr(0, text.find_first_not_of("0123456789."));
@@ -190,8 +190,8 @@ struct FoundProgram {
   TaskLauncherVersion version;
 };
 
-/// The first program on PATH that is what the name of the launcher means, whatever it is called:
-/// `mpirun` and `mpiexec` may be anybody's.
+/// The first program on PATH that belongs to the launcher, whatever its name: `mpirun` and
+/// `mpiexec` may belong to any MPI.
 FoundProgram find_program(TaskLauncher launcher) {
   const Entry& entry = entry_of(launcher);
   std::string others;
@@ -207,12 +207,12 @@ FoundProgram find_program(TaskLauncher launcher) {
     }
   }
   if (others.empty()) {
-    fail(ErrorCode::remote, "--launcher {}: no {} on PATH (Debian: {})", entry.name,
-         entry.programs.front(), entry.package);
+    fail(ErrorCode::remote, "--launcher {}: {} was not found on PATH; install it (Debian: {})",
+         entry.name, entry.programs.front(), entry.package);
   }
   fail(ErrorCode::remote,
-       "--launcher {}: no program on PATH says that it is {}'s:{}\n  Put the right one first on "
-       "PATH (Debian: {}), or pass --launcher ssh.",
+       "--launcher {}: no program on PATH identifies itself as {}'s:{}\n  Put the right one first "
+       "on PATH (Debian: {}), or pass --launcher ssh.",
        entry.name, entry.name, others, entry.package);
 }
 
@@ -224,7 +224,7 @@ void check_version(const Entry& entry, const FoundProgram& found) {
        found.path, version.text, entry.name, entry.oldest.first, entry.oldest.second);
 }
 
-/// mpirun refuses to be told twice how to bind: what the user says of it counts.
+/// mpirun refuses two --bind-to options: the user's replaces ours.
 void give_way(Words& argv, const Words& users) {
   constexpr std::string_view option = "--bind-to";
   const bool typed = std::ranges::any_of(users, [&](const std::string& word) {

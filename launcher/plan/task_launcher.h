@@ -11,18 +11,18 @@ namespace dstrain::launcher {
 
 struct Resources;
 
-/// A program of others that starts one task per rank, on all hosts at once.
+/// An external program that starts one task per rank, on all hosts at once.
 enum class TaskLauncher { slurm, openmpi, mpich };
 
 /// As --launcher names it.
 std::string_view name_of(TaskLauncher launcher);
-/// None for the names of launchers that are no such program.
+/// None for the names of other launchers.
 std::optional<TaskLauncher> task_launcher_named(std::string_view name);
 
-/// The names under which its program is looked for, the least ambiguous first.
+/// The names of its program to look for, the least ambiguous first.
 std::vector<std::string> program_names(TaskLauncher launcher);
 
-/// Which one a program is, and of which version.
+/// Which task launcher a program is, and its version.
 struct TaskLauncherVersion {
   TaskLauncher launcher = TaskLauncher::slurm;
   int major = 0;
@@ -30,7 +30,7 @@ struct TaskLauncherVersion {
   std::string text;  ///< "24.11.5"
 };
 
-/// Reads what a program has printed for --version. None: it is no task launcher.
+/// Reads what a program printed for --version. None: it is not a task launcher.
 std::optional<TaskLauncherVersion> task_launcher_version(std::string_view printed);
 
 /// How that program is started: each of its tasks is an agent with one rank (`dstrain agent
@@ -43,7 +43,7 @@ struct TaskCommand {
 };
 
 /// For resources with a task launcher. Asks the program for its version, since the options that
-/// place ranks differ. Throws Error{remote} when none on PATH is that launcher, or it is too old.
+/// place ranks differ. Throws Error{remote} if the launcher is not on PATH or is too old.
 TaskCommand make_task_command(const Resources& resources, const LaunchOptions& options);
 
 }  // namespace dstrain::launcher

@@ -129,13 +129,14 @@ TEST_CASE("Elastic: one of two hosts that cannot reach each other is left out", 
   Launch launch(job.words({"--elastic_training", "--timeout", "20"}, 30), job.surroundings());
   CHECK(launch.wait() == 0);
   CAPTURE(launch.err());
-  CHECK_THAT(launch.err(),
-             ContainsSubstring("error: host alone1 cannot reach host addressed0, and this launcher "
-                               "reaches both: rank 1 could not connect to rank 0") &&
-                 ContainsSubstring("no route to 127.0.0.1") &&
-                 ContainsSubstring("host alone1: it and addressed0 cannot reach each other; left "
-                                   "out") &&
-                 ContainsSubstring("2 ranks on 2 hosts") && !ContainsSubstring("restart 2"));
+  CHECK_THAT(
+      launch.err(),
+      ContainsSubstring("error: host alone1 cannot reach host addressed0, although this launcher "
+                        "reaches both: rank 1 could not connect to rank 0") &&
+          ContainsSubstring("no route to 127.0.0.1") &&
+          ContainsSubstring("host alone1: it and addressed0 cannot reach each other; left "
+                            "out") &&
+          ContainsSubstring("2 ranks on 2 hosts") && !ContainsSubstring("restart 2"));
   CHECK(test::read_metrics(job.output()).size() == 30);
   CHECK(launch.nothing_left());
 }
@@ -183,11 +184,11 @@ TEST_CASE("Elastic: a spare host is named while it is one", "[e2e][elastic]") {
   job.hosts().crash("addressed1");  // the spare one takes its place
   CHECK(launch.wait() == 0);
   CAPTURE(launch.err());
-  const std::string told = "warning: spare, as --max_elastic_nodes is 2: addressed2\n";
+  const std::string told = "warning: spare, because --max_elastic_nodes is 2: addressed2\n";
   const std::size_t first = launch.err().find(told);
   REQUIRE(first < launch.err().find("restart 1"));
   CHECK_THAT(launch.err(),
-             ContainsSubstring("host addressed1: ") && !ContainsSubstring("idle, as"));
+             ContainsSubstring("host addressed1: ") && !ContainsSubstring("idle, because"));
   CHECK(launch.err().find("spare, as", first + told.size()) == std::string::npos);
 }
 
@@ -199,7 +200,7 @@ TEST_CASE("Elastic: starts with those who come and ends with too few", "[e2e][el
   CHECK(refused.status == 3);
   CHECK_THAT(
       refused.err,
-      ContainsSubstring("1 of 2 hosts are left, and --min_elastic_nodes is 2: host addressed1: ") &&
+      ContainsSubstring("1 of 2 hosts are left, but --min_elastic_nodes is 2: host addressed1: ") &&
           ContainsSubstring("No route to host"));
   CHECK(refused.err.find("No route") == refused.err.rfind("No route"));  // is told once
 
@@ -243,7 +244,7 @@ TEST_CASE("Elastic: a job is found while it restarts", "[e2e][elastic]") {
              ContainsSubstring("is restarting: there is nothing to save newer than checkpoint-"));
   CHECK_THAT(job.run({"stop", id}).out, ContainsSubstring("ended with status 75"));
   CHECK(launch.wait() == 75);
-  CHECK_THAT(launch.err(), ContainsSubstring("stopped while it restarted"));
+  CHECK_THAT(launch.err(), ContainsSubstring("stopped during a restart"));
   CHECK(launch.nothing_left());
 }
 
@@ -255,7 +256,7 @@ TEST_CASE("Elastic: what cannot be elastic is refused with the reason", "[e2e][e
     return outcome.err;
   };
   CHECK_THAT(told({"--elastic_training", "sh", "-c", "true"}),
-             ContainsSubstring("only train can go on"));
+             ContainsSubstring("only train can continue"));
   CHECK_THAT(told(job.words({"--min_elastic_nodes", "3"}, 5)),
              ContainsSubstring("the job has 2 hosts"));
   CHECK_THAT(told(job.words({"--elastic_training"}, 5, {"--save_on_each_node"})),

@@ -72,11 +72,11 @@ TEST_CASE("GPUs: without typed slots one rank runs and says that they idle", "[e
   const test::TempDir folder;
   Launch launch(train_command(folder.path() / "out"), two_gpus(folder.path()));
   CHECK(launch.wait() == 0);
-  CHECK_THAT(
-      launch.err(),
-      ContainsSubstring("the GPUs of this machine (2) are not used: libdstrain_cuda.so is not "
-                        "installed") &&
-          ContainsSubstring("1 rank on localhost"));
+  CHECK_THAT(launch.err(),
+             ContainsSubstring(
+                 "the GPUs of this machine (2) are not used, because libdstrain_cuda.so is not "
+                 "installed") &&
+                 ContainsSubstring("1 rank on localhost"));
 }
 
 TEST_CASE("GPUs: slots that are said to be CPU ranks are", "[e2e][gpus]") {

@@ -300,8 +300,9 @@ TEST_CASE("Job: a port in use is told as one that all launchers must agree on", 
                          "--master_addr", "127.0.0.1", "--master_port", port, "true"},
                         {.env = {{"DSTRAIN_TOKEN", "shared"}}, .directory = "/"});
   CHECK(outcome.status == 2);
-  CHECK_THAT(outcome.err, ContainsSubstring("--master_port " + port +
-                                            ": the port is in use; give all launchers another\n"));
+  CHECK_THAT(outcome.err,
+             ContainsSubstring("--master_port " + port +
+                               ": the port is in use; pass another to all launchers\n"));
 }
 
 TEST_CASE("Job: many who ask for checkpoints all get one", "[e2e][job]") {
@@ -452,7 +453,7 @@ TEST_CASE("Job: between two starts it is found and keeps its directory", "[e2e][
   CHECK(status.at("state") == "restarting");
   CHECK(status.at("ranks").at(0).at("state") == "starting");
   CHECK_THAT(session.run({"status", output, "--stacks"}).out,
-             ContainsSubstring("the job restarts"));
+             ContainsSubstring("the job is restarting"));
   Words second{"train", "--output_dir", output};
   for (const std::string& word : run.arguments(10)) second.push_back(word);
   const auto refused = session.run(second);

@@ -90,7 +90,7 @@ TEST_CASE("Allocation: what it does not have is refused", "[launcher][slurm]") {
   CHECK_THAT(test::error_of([] {
                resolve(typed({"--launcher", "slurm"}));
              }),
-             ContainsSubstring("--launcher slurm: this is no allocation"));
+             ContainsSubstring("--launcher slurm: not inside an allocation"));
   CHECK_THAT(test::error_of([] {
                resolve(typed({"--launcher_args", "-v"}));
              }),

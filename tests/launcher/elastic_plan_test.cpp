@@ -95,8 +95,8 @@ TEST_CASE("ElasticPlan: who does not work is told with the cause", "[launcher][e
     Words without_ranks;
     Words lines;
   };
-  const std::string four = "idle, as 4 ranks share the batch: ";
-  const std::string two = "spare, as --max_elastic_nodes is 2: ";
+  const std::string four = "idle, because 4 ranks share the batch: ";
+  const std::string two = "spare, because --max_elastic_nodes is 2: ";
   const auto row = GENERATE_COPY(values<Case>({
       {{2, 2}, {}, {}, {}},
       {{2, 3}, {}, {"w1 slot 2"}, {four + "w1 slot 2"}},
@@ -110,7 +110,7 @@ TEST_CASE("ElasticPlan: who does not work is told with the cause", "[launcher][e
   const auto one =
       plan_elastic(hosts_with({1, 1}), {}, {}, [](std::int64_t) { return std::int64_t{1}; });
   REQUIRE(one.ok());
-  CHECK(describe_idle(one.value(), {}) == Words{"idle, as 1 rank has the batch: w1"});
+  CHECK(describe_idle(one.value(), {}) == Words{"idle, because 1 rank has the batch: w1"});
 }
 
 TEST_CASE("ElasticPlan: says why there is none", "[launcher][elastic]") {
@@ -118,7 +118,7 @@ TEST_CASE("ElasticPlan: says why there is none", "[launcher][elastic]") {
   const auto few = plan_elastic(all, {2, 0}, {"w0", "w2"}, all_of);
   REQUIRE_FALSE(few.ok());
   CHECK_THAT(few.error(), Catch::Matchers::ContainsSubstring(
-                              "1 of 3 hosts are left, and --min_elastic_nodes is 2"));
+                              "1 of 3 hosts are left, but --min_elastic_nodes is 2"));
   const auto none = plan_elastic(all, {1, 0}, {"w0", "w1", "w2"}, all_of);
   CHECK_FALSE(none.ok());
   const auto odd = plan_elastic(all, {}, {}, [](std::int64_t) { return 0; });

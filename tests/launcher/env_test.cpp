@@ -256,12 +256,11 @@ TEST_CASE("Port: one in use is told by what the user did", "[launcher]") {
   const int port = taken.port;
   const std::string typed = fmt::format("--master_port {}: the port is in use; ", port);
   const std::vector<std::pair<PortRule, std::string>> cases{
-      {PortRule::typed, typed + "give another, or none to take a free one"},
-      {PortRule::typed_to_all, typed + "give all launchers another"},
-      {PortRule::default_of_all,
-       fmt::format("port {} (the default of --master_port) is in use; give all launchers another "
-                   "--master_port",
-                   port)},
+      {PortRule::typed, typed + "pass another, or leave it out to use a free one"},
+      {PortRule::typed_to_all, typed + "pass another to all launchers"},
+      {PortRule::default_of_all, fmt::format("port {} (the default of --master_port) is in use; "
+                                             "pass another --master_port to all launchers",
+                                             port)},
   };
   for (const auto& [rule, told] : cases) {
     const PortRequest request = decode_port_request(encode_port_request({port, rule, "127.0.0.1"}));

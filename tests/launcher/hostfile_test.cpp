@@ -53,7 +53,7 @@ TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
     const char* message;
   };
   const auto row = GENERATE(values<Row>(
-      {{"a slots=4junk", "hosts:1:10: \"junk\" after the number; write for example slots=4"},
+      {{"a slots=4junk", "hosts:1:10: \"junk\" follows the number; write for example slots=4"},
        {"a slots=0", "hosts:1:9: slots must be 1..1024, got \"0\""},
        {"a slots=-1", "hosts:1:9: slots must be 1..1024, got \"-1\""},
        {"a slots=1025", "hosts:1:9: slots must be 1..1024, got \"1025\""},
@@ -106,9 +106,9 @@ TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
        {"a:x slots=1", "hosts:1:1: \"a:x\" is not a host name or address"},
        {"a$(x) slots=1", "hosts:1:1: \"a$(x)\" is not a host name or address"},
        {"a slots=1\nb slots=1\na slots=2",
-        "hosts:3:1: host \"a\" was named before, in line 1; give all its slots there"},
+        "hosts:3:1: host \"a\" was already named in line 1; give all its slots there"},
        {"::1 slots=1\n[::1] slots=1",
-        "hosts:2:1: host \"::1\" was named before, in line 1; give all its slots there"},
+        "hosts:2:1: host \"::1\" was already named in line 1; give all its slots there"},
        {"", "hosts: the hostfile names no host; a line is \"NAME slots=N\""},
        {" \n#only\n", "hosts: the hostfile names no host; a line is \"NAME slots=N\""}}));
   CAPTURE(row.text);

@@ -182,7 +182,7 @@ TEST_CASE("Resources: ranks that cannot use GPUs do not take their slots", "[lau
   const std::optional<std::vector<HostEntry>> none;
   const std::optional<std::vector<HostEntry>> own{{{"localhost", 2}}};
   const std::optional<std::vector<HostEntry>> others{{{"w0", 2}}};
-  const std::string reason = "this machine has 4 GPUs, and libdstrain_cuda.so is not installed";
+  const std::string reason = "this machine has 4 GPUs, but libdstrain_cuda.so is not installed";
   const auto [words, what] = GENERATE(table<Words, std::string>(
       {{{"--num_gpus", "2"}, "--num_gpus 2: "},
        {{"--num_gpus", "2", "--device", "auto"}, "--num_gpus 2: "},
@@ -246,9 +246,9 @@ TEST_CASE("Resources: without ssh each node starts its own ranks", "[launcher]")
 
 TEST_CASE("Resources: a named hostfile must exist", "[launcher]") {
   for (const std::string name : {"/nonexistent/hosts", "w0,w1"}) {
-    CHECK_THROWS_WITH(launcher::find_hostfile(typed({"-H", name})),
-                      Catch::Matchers::StartsWith("--hostfile " + name +
-                                                  ": no such file; a hostfile has a line "));
+    CHECK_THROWS_WITH(
+        launcher::find_hostfile(typed({"-H", name})),
+        Catch::Matchers::StartsWith("--hostfile " + name + ": no such file; write a line "));
   }
 }
 

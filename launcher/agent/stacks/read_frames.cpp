@@ -1,4 +1,4 @@
-// The plug-in that reads stacks through libdw: no program links it, and few ever open it.
+// The plug-in that reads stacks through libdw: no program links it, and few open it.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -24,7 +24,7 @@ struct EndDwfl {
 };
 using OwnedDwfl = std::unique_ptr<Dwfl, EndDwfl>;
 
-/// The modules of a process, read once: the last that was asked for.
+/// The modules of the last process that was asked for, read once.
 struct OpenProcess {
   pid_t pid = 0;
   OwnedDwfl dwfl;
@@ -42,7 +42,7 @@ std::string readable(const char* name) {
 /// "dstrain::engine::Engine::run_call(...) in dstraind"
 std::string describe(Dwfl* dwfl, Dwarf_Addr address) {
   Dwfl_Module* const module = dwfl_addrmodule(dwfl, address);
-  if (module == nullptr) return "generated code or none";
+  if (module == nullptr) return "not in any module";
   Dwarf_Addr start = 0;
   const char* const path =
       dwfl_module_info(module, nullptr, &start, nullptr, nullptr, nullptr, nullptr, nullptr);
@@ -64,15 +64,15 @@ int add_frame(Dwfl_Frame* frame, void* argument) {
   Dwarf_Addr address = 0;
   bool is_activation = false;
   if (!dwfl_frame_pc(frame, &address, &is_activation)) return DWARF_CB_ABORT;
-  if (!is_activation) --address;  // within the call, not behind it
+  if (!is_activation) --address;  // in the call, not after it
   frames.lines->push_back(describe(frames.dwfl, address));
   return frames.lines->size() < frames_max ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
 OwnedDwfl open_process(pid_t process) {
   static char no_path[] = "";
-  // Symbols of the files themselves are enough. The library asks for a pointer that it may change.
-  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+  // The symbols in the files themselves are enough. The library requires a pointer that it may
+  // change. NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
   static char* debug_info_path = no_path;
   static const Dwfl_Callbacks callbacks{dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo,
                                         nullptr, &debug_info_path};
