@@ -6,7 +6,7 @@
 
 namespace dstrain::launcher {
 
-/// A file of ours, as it is to be on another host.
+/// A file of ours to copy to another host.
 struct BundledFile {
   std::string name;
   std::string bytes;

@@ -10,7 +10,7 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr std::size_t shown_noise_bytes = 200;
-/// What glibc's loader says.
+/// glibc's loader prints this.
 constexpr std::string_view missing_library = "error while loading shared libraries";
 
 }  // namespace
@@ -43,7 +43,7 @@ bool HostAgent::receive(std::span<const pollfd> fds, OnFrame on_frame) {
 
 void HostAgent::flush() {
   if (state == State::ended || pipe_.flush()) return;
-  pipe_.drop_pending();  // the agent is gone; the end of its stream tells the rest
+  pipe_.drop_pending();  // the agent is gone; the end of its stream says why
 }
 
 void HostAgent::acknowledge() {
@@ -57,14 +57,13 @@ void HostAgent::acknowledge() {
 std::string HostAgent::end_reason() {
   if (state == State::connecting && pipe_.noise().find(absent_line) != std::string::npos) {
     return fmt::format(
-        "no dstrain that may be executed is there, neither at {} nor on PATH; --copy_binary brings "
-        "it",
+        "no executable dstrain there, neither at {} nor on PATH; pass --copy_binary to copy it",
         own_path());
   }
   std::string reason = link_->end_reason();
   if (reason.empty()) reason = "the connection was closed";
   if (state == State::connecting && reason.find(missing_library) != reason.npos) {
-    reason += "; --copy_binary brings dstrain with its libraries";
+    reason += "; pass --copy_binary to copy dstrain with its libraries";
   }
   if (state == State::connecting && !pipe_.noise().empty()) {
     reason += fmt::format("; it printed \"{}\"", noise());

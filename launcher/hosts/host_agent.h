@@ -16,14 +16,14 @@
 
 namespace dstrain::launcher {
 
-/// The launcher's side of one agent: the link, the frames on it, and how far the host has come.
+/// The launcher's side of one agent: the link, its frames, and the host's state.
 class HostAgent {
  public:
   enum class State {
     connecting,  ///< has not said hello
     ready,       ///< has
     working,     ///< got its job
-    finished,    ///< said that all is done; the end of its stream is near
+    finished,    ///< has reported that all is done; its stream ends soon
     ended        ///< nothing more will come
   };
   using OnFrame = FunctionRef<void(const Frame&)>;
@@ -42,22 +42,22 @@ class HostAgent {
   int check_rank(int rank) const;
 
   void add_polls(std::vector<pollfd>& fds) const;
-  /// Takes them back, polled. False at the end of the stream; throws Error{remote} for what no
-  /// agent of ours sends.
+  /// Takes the polled descriptors. Returns false at the end of the stream; throws Error{remote} for
+  /// frames that our agents do not send.
   bool receive(std::span<const pollfd> fds, OnFrame on_frame);
   template <class Type>
   void send(Type type, std::string_view payload) {
     pipe_.send(type, payload);
   }
   void flush();
-  /// Lets it send as much output as was passed on.
+  /// Lets it send as much more output as was passed on.
   void acknowledge();
 
   /// Once receive() returned false: why, in one line.
   std::string end_reason();
   void abandon() { link_->abandon(); }
   bool child_ended(pid_t pid, int wait_status) { return link_->child_ended(pid, wait_status); }
-  /// What was printed before the agent spoke, in one line.
+  /// The output before the agent's first frame, in one line.
   [[nodiscard]] std::string noise() const;
 
   State state = State::connecting;

@@ -21,7 +21,7 @@ void HostAgents::start(const Settings& settings) {
     has_starter_ = true;
     remote.tasks = {*settings.task_command, settings.job_id, settings.signal_mask};
   }
-  // Before any pipe is open that its process would keep so.
+  // Forks before this process opens pipes, which the relay would keep open.
   if (!remote.hosts.empty()) relay_.emplace(remote);
   std::size_t index = 0;
   for (const HostTask& task : settings.tasks) {

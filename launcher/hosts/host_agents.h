@@ -18,22 +18,22 @@ class HostAgents {
     const OpenRemote& open;
     double silence_seconds;
     const sigset_t& signal_mask;                ///< of the processes that are started
-    const TaskCommand* task_command = nullptr;  ///< what starts the agents, when one program does
+    const TaskCommand* task_command = nullptr;  ///< starts the agents, if one program does
   };
   HostAgents() = default;
   HostAgents(const HostAgents&) = delete;
   HostAgents& operator=(const HostAgents&) = delete;
   ~HostAgents() { close(); }
 
-  /// Starts agents here and connecting to the others. Throws Error{remote}.
+  /// Starts the agents here, and starts to connect to the others. Throws Error{remote}.
   void start(const Settings& settings);
-  /// Closes all links and waits, briefly, for what was started here.
+  /// Closes all links and waits briefly for the processes that were started here.
   void close();
   /// How many hosts they are on.
   [[nodiscard]] int hosts() const;
   /// As Relay::starter_output().
   [[nodiscard]] std::string starter_output() { return relay_ ? relay_->starter_output() : ""; }
-  /// As Relay::starter_kill(), where one program has started all agents; else empty at once.
+  /// As Relay::starter_kill() if one program started all agents; else empty at once.
   [[nodiscard]] std::string starter_kill(Deadline deadline) const {
     return relay_ && has_starter_ ? relay_->starter_kill(deadline) : "";
   }

@@ -14,20 +14,20 @@
 namespace dstrain::launcher {
 
 /// A link whose other end is a child process: the agent itself, or a program that reaches it. The
-/// child has a session of its own: a Ctrl-C of the terminal is not for it. One that is stopped goes
-/// on when this process ends, to see the end of its stdin.
+/// child has its own session, so a Ctrl-C of the terminal does not reach it. A stopped child
+/// continues when this process ends, so that it sees the end of its stdin.
 class ProcessLink final : public AgentLink {
  public:
   struct Settings {
     std::string program;  ///< path
     std::vector<std::string> argv;
     std::vector<EnvVar> env;      ///< over ours
-    bool keep_notes = false;      ///< its stderr is kept for end_reason(); else it is ours
+    bool keep_notes = false;      ///< keep its stderr for end_reason(); else it inherits ours
     bool wait_at_end = false;     ///< the destructor waits for the child, briefly
-    bool ignores_stops = false;   ///< a signal to all processes of the job ends no connection
+    bool ignores_stops = false;   ///< so that a signal to all processes of the job does not end it
     const sigset_t& signal_mask;  ///< the child's
   };
-  /// Throws Error{remote} when it cannot be started.
+  /// Throws Error{remote} if the program cannot be started.
   explicit ProcessLink(const Settings& settings);
   ProcessLink(const ProcessLink&) = delete;
   ProcessLink& operator=(const ProcessLink&) = delete;
@@ -39,7 +39,7 @@ class ProcessLink final : public AgentLink {
   void read_notes() override;
   [[nodiscard]] pid_t pid() const override { return pid_; }
   bool child_ended(pid_t pid, int wait_status) override;
-  /// Waits for the child, briefly; one that does not end is killed.
+  /// Waits briefly for the child; kills it if it does not end.
   std::string end_reason() override;
   void abandon() override;
 
@@ -56,7 +56,7 @@ class ProcessLink final : public AgentLink {
   std::optional<int> wait_status_;
 };
 
-/// `dstrain agent` on this machine. `job_id` marks it as the job's.
+/// Starts `dstrain agent` on this machine. `job_id` marks it as the job's.
 std::unique_ptr<AgentLink> start_local_agent(const std::string& job_id,
                                              const sigset_t& signal_mask);
 

@@ -64,8 +64,8 @@ void close_all_but(std::vector<int> kept) {
   close_range(next, ~0U, 0);
 }
 
-/// What asks the job to stop is for the launcher, whose connections we keep meanwhile; nor do we
-/// hold its files open.
+/// Detaches from the launcher: stop signals are for the launcher, whose connections this process
+/// keeps meanwhile, and the launcher's files must not stay open here.
 void detach(const std::vector<UniqueFd>& launcher_ends, int events_fd) {
   std::vector<int> kept{events_fd};
   for (const UniqueFd& fd : launcher_ends) kept.push_back(fd.get());
@@ -73,7 +73,7 @@ void detach(const std::vector<UniqueFd>& launcher_ends, int events_fd) {
   setsid();
   prctl(PR_SET_NAME, "dstrain-relay");
   ignore_broken_pipes();
-  sigset_t blocked;  // not ignored, which a program that is started would inherit
+  sigset_t blocked;  // not ignored: started programs would inherit that
   sigemptyset(&blocked);
   for (const int signal : stop_signals) sigaddset(&blocked, signal);
   sigprocmask(SIG_SETMASK, &blocked, nullptr);
@@ -141,20 +141,20 @@ void RelayProcess::open_all(const Relay::Settings& settings) {
   }
 }
 
-/// Fails when the launcher is gone, and then nobody asks.
+/// May fail: then the launcher is gone and needs no answer.
 void RelayProcess::tell(std::size_t index, const std::string& text, int flags) const {
   std::string packet(reinterpret_cast<const char*>(&index), sizeof index);
   packet += text.substr(0, packet_text_max);
   (void)!send(events_, packet.data(), packet.size(), MSG_NOSIGNAL | flags);
 }
 
-/// Tells why before the launcher sees the end; waits where the launcher is behind.
+/// Sends the reason before the launcher sees the end; waits if the launcher is behind.
 void RelayProcess::close_channel(std::size_t index) {
   tell(index, channels_[index]->take_end_reason(), 0);
   channels_[index].reset();
 }
 
-/// Gives channels the links of agents that have come, and looks after what starts them.
+/// Gives channels the links of connected agents, and watches the program that starts them.
 void RelayProcess::advance_tasks(std::span<const pollfd> fds) {
   for (TaskLinks::Arrival& arrival : tasks_->advance(fds)) {
     auto& channel = channels_.at(static_cast<std::size_t>(arrival.rank));
@@ -181,7 +181,8 @@ void RelayProcess::pass_on_starter_output() {
   starter_output_ = std::move(output);
 }
 
-/// Who has not come will not; who has may have little left to say.
+/// Ends the channels of agents that have not connected, and after a grace period those of the
+/// others.
 void RelayProcess::starter_ended() {
   if (!starter_deadline_) starter_deadline_ = Deadline::after(starter_grace_seconds);
   for (std::size_t i = 0; i < channels_.size(); ++i) {
@@ -230,8 +231,8 @@ void RelayProcess::run() {
   await_starter_end();
 }
 
-/// The kernel closes a killed process's connections, by which its tasks end, before it tells of the
-/// end. The launcher waits a little longer than this for the word.
+/// The kernel closes a killed process's connections, which ends its tasks, before it reports the
+/// end. The launcher waits a little longer than this for that.
 void RelayProcess::await_starter_end() {
   constexpr double seconds = 0.2;
   const Deadline deadline = Deadline::after(seconds);
@@ -246,7 +247,7 @@ void RelayProcess::await_starter_end() {
   }
 }
 
-/// Clients end when their connections do; those that do not are ended.
+/// Clients end when their connections do; kills those that do not.
 void end_clients() {
   const Deadline grace = Deadline::after(client_grace_seconds);
   while (waitpid(-1, nullptr, WNOHANG) >= 0) {
@@ -260,8 +261,8 @@ void end_clients() {
 }
 
 /// The body of the relay's process: opens a link to each host, passes bytes both ways between it
-/// and the socket of the same index until either ends, and tells on `events_fd` why a link has
-/// ended: packets of a std::size_t index and a text. Does not return.
+/// and the socket of the same index until either ends, and sends on `events_fd` why a link ended,
+/// as packets of a std::size_t index and a text. Does not return.
 [[noreturn]] void run_relay_process(const Relay::Settings& settings,
                                     std::vector<UniqueFd> launcher_ends,
                                     int events_fd) {
@@ -290,7 +291,7 @@ Relay::Relay(const Settings& settings) {
   pid_ = fork();
   if (pid_ < 0) fail(ErrorCode::io, "{}", why_no_process(errno));
   if (pid_ == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGCONT);  // a stopped one would keep its ends open
+    prctl(PR_SET_PDEATHSIG, SIGCONT);  // a stopped relay would keep its ends open
     ends_.clear();
     events.ours.reset();
     run_relay_process(settings, std::move(theirs), events.theirs.get());
@@ -314,7 +315,7 @@ std::unique_ptr<AgentLink> Relay::take_link(std::size_t index) {
   return std::make_unique<RelayedLink>(*this, index, std::move(ends_.at(index)));
 }
 
-/// The last text about that; empty: none.
+/// The last text about this index; empty: none.
 std::string Relay::event(std::size_t about) const {
   std::array<char, sizeof(std::size_t) + packet_text_max> packet;
   for (;;) {
@@ -347,7 +348,9 @@ std::string Relay::end_reason(std::size_t index) {
   const std::string reason = event(index);
   return reason.empty() && reasons_.count(index) == 0
              ? fmt::format(
-                   "the process here that held its connection (pid {}) is gone, as if killed", pid_)
+                   "the local process that held its connection (pid {}) is gone; it may have been "
+                   "killed",
+                   pid_)
              : reason;
 }
 

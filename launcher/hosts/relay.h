@@ -15,8 +15,8 @@
 
 namespace dstrain::launcher {
 
-/// The links to all other hosts, in a process of their own. It beats to their agents and notices
-/// the ones that fall silent, however busy, suspended or stopped the launcher is; it ends when the
+/// Holds the links to all other hosts in a separate process, which sends beats to their agents and
+/// notices silent ones even while the launcher is busy, suspended or stopped. It ends when the
 /// launcher has closed all its ends. Owned by the launcher's only thread.
 class Relay {
  public:
@@ -28,23 +28,24 @@ class Relay {
     double silence_seconds = 30;     ///< after which a silent host, or launcher, is gone
   };
 
-  /// Forks: what this process holds open when it is called stays open in the relay, too.
+  /// Forks: descriptors that this process holds open stay open in the relay too.
   explicit Relay(const Settings& settings);
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
   Relay(Relay&&) = delete;
   Relay& operator=(Relay&&) = delete;
-  /// Waits, briefly, for the process to end; call it after the links are gone.
+  /// Waits briefly for the process to end. The links must be gone.
   ~Relay();
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// The launcher's end of the link to host number `index`; once each. It must not outlive this.
+  /// The launcher's end of the link to host number `index`; call it once for each. The link must
+  /// not outlive this.
   std::unique_ptr<AgentLink> take_link(std::size_t index);
-  /// Why the link to a host has ended, when the relay said so.
+  /// Why the link to a host ended, if the relay reported it.
   std::string end_reason(std::size_t index);
-  /// What the program that starts the agents has printed before they were all there.
+  /// The output of the program that starts the agents, until all have connected.
   std::string starter_output();
-  /// As TaskStarter::kill_reason(); waits for the relay to see that until the deadline.
+  /// As TaskStarter::kill_reason(); waits until the deadline for the relay to report it.
   [[nodiscard]] std::string starter_kill(Deadline deadline) const;
 
  private:

@@ -29,7 +29,7 @@ Got read_some(int fd, std::string& into) {
   }
 }
 
-/// False when nobody will ever take it.
+/// False if the reader is gone.
 bool write_some(int fd, std::string& from) {
   while (!from.empty()) {
     const ssize_t put = write(fd, from.data(), from.size());
@@ -92,7 +92,7 @@ void RelayChannel::read_link(double now) {
   reason_ = link_->end_reason();
 }
 
-/// Between frames of the launcher, which are queued whole.
+/// Beats go between the launcher's frames, which are queued whole.
 void RelayChannel::beat(double now) {
   if (!beats_.take_turn(now)) return;
   WireWriter beat;
@@ -102,13 +102,13 @@ void RelayChannel::beat(double now) {
 
 void RelayChannel::check_silence(double now) {
   if (!agent_has_spoken_ || !beats_.is_silent(now)) return;
-  reason_ = fmt::format("nothing was heard from it for {} s", beats_.silence_seconds());
+  reason_ = fmt::format("it sent nothing for {} s", beats_.silence_seconds());
   link_->abandon();
   link_open_ = false;
 }
 
 void RelayChannel::write_out() {
-  // A link that takes nothing any more has an end to be read.
+  // A link that accepts nothing more has an end to read.
   if (link_open_ && !write_some(link_->write_fd(), to_agent_)) to_agent_.clear();
   if (!write_some(launcher_.get(), to_launcher_)) ended_ = true;
   if (has_link() && !link_open_ && to_launcher_.empty()) ended_ = true;

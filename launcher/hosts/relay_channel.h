@@ -13,9 +13,9 @@
 
 namespace dstrain::launcher {
 
-/// One host in the relay: bytes between the launcher's socket and the host's link, and the beats
-/// that go between the launcher's frames; what the launcher sends before there is a link waits for
-/// it. Not thread-safe; times are seconds of a steady clock.
+/// Passes bytes between the launcher's socket and a host's link, and beats between the launcher's
+/// frames. Queues what the launcher sends before the link exists. Not thread-safe; times are
+/// seconds of a steady clock.
 class RelayChannel {
  public:
   static constexpr std::size_t poll_count = 4;
@@ -23,13 +23,13 @@ class RelayChannel {
   RelayChannel(UniqueFd launcher, double silence_seconds);
   void open(std::unique_ptr<AgentLink> link, double now);
   [[nodiscard]] bool has_link() const { return link_ != nullptr; }
-  /// Ends it, with its link when it has one.
+  /// Ends the channel, and its link if it has one.
   void give_up(const std::string& reason);
 
-  /// Appends poll_count entries; advance() takes them back, polled.
+  /// Appends poll_count entries; advance() takes them, polled.
   void add_polls(std::vector<pollfd>& fds) const;
   void advance(std::span<const pollfd> fds, double now);
-  /// Nothing is left to pass on, or nobody to pass it to.
+  /// Whether nothing is left to pass on, or the receiver is gone.
   [[nodiscard]] bool ended() const { return ended_; }
   /// Once ended.
   std::string take_end_reason();

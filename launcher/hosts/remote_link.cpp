@@ -19,7 +19,7 @@ std::unique_ptr<AgentLink> start_client(const std::vector<std::string>& words,
   std::vector<std::string> argv = words;
   argv.push_back(host);
   argv.push_back(remote_command(own_path()));
-  // A connection of our own is none of the agent's.
+  // The SSH connection of this process is not the agent's.
   return std::make_unique<ProcessLink>(
       ProcessLink::Settings{.program = program_path(words.front()),
                             .argv = std::move(argv),
@@ -57,12 +57,12 @@ OpenRemote choose_remote_link(const LaunchOptions& options, const RemoteSettings
 }
 
 std::string remote_command(std::string_view path) {
-  // A line end ends a command for some shells, quoted or not.
+  // In some shells a line end ends a command even within quotes.
   const bool plain = path.find_first_of("\r\n") == path.npos;
   if (!plain || !path.starts_with('/')) {
     fail(ErrorCode::remote,
-         "the path of dstrain, \"{}\", cannot be named to every remote shell; move the program "
-         "where its path has no line end",
+         "the path of dstrain, \"{}\", cannot be passed to every remote shell; move the program to "
+         "a path without a line end",
          path);
   }
   const std::string script =

@@ -20,17 +20,17 @@ struct RemoteSettings {
   double connect_timeout_seconds = 20;
 };
 
-/// How the options say that hosts are reached: through --ssh_command, else libssh. Throws
-/// Error{config} when this build has none.
+/// How to reach hosts, from the options: through --ssh_command, else libssh. Throws Error{config}
+/// if this build lacks libssh.
 OpenRemote choose_remote_link(const LaunchOptions& options, const RemoteSettings& settings);
 
-/// The one command line that a remote shell is given: it runs `path` as the agent, or else the
-/// dstrain on PATH, or prints absent_line. The same for bash, dash, zsh and other shells that know
-/// single quotes; nothing of the job is in it. Throws Error{remote} for a path that no quoting
-/// brings through every shell.
+/// The command line for a remote shell: it runs `path` as the agent, or else the dstrain on PATH,
+/// or prints absent_line. The same for bash, dash, zsh and other shells with single quotes;
+/// contains nothing of the job. Throws Error{remote} for a path that cannot be quoted for every
+/// shell.
 std::string remote_command(std::string_view path);
 
-/// What comes instead of an agent when there is no dstrain.
+/// Printed instead of an agent's frames if there is no dstrain.
 inline constexpr std::string_view absent_line = "dstrain-agent-absent";
 
 }  // namespace dstrain::launcher

@@ -16,7 +16,7 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr double proof_seconds = 10;
-constexpr std::size_t strangers_max = 128;  // beside one connection per rank
+constexpr std::size_t strangers_max = 128;  // in addition to one connection per rank
 
 /// A connection that an agent has made.
 class SocketLink final : public AgentLink {
@@ -43,13 +43,13 @@ std::vector<EnvVar> starter_environment(const TaskStart& start, const std::strin
 
 }  // namespace
 
-/// On loopback when no rank runs elsewhere; else at all addresses, of which an agent takes one that
+/// Listens on loopback if no rank runs elsewhere; else at all addresses, and an agent uses one that
 /// it can reach.
 TaskLinks::OpenListener TaskLinks::open_listener(const TaskCommand& command) {
   std::vector<std::string> addresses{"127.0.0.1"};
   if (!command.here_only) addresses = own_addresses();
   if (addresses.empty()) {
-    fail(ErrorCode::remote, "this machine has no address at which other hosts could reach it");
+    fail(ErrorCode::remote, "this machine has no address that other hosts can reach");
   }
   const bool any_v4 = addresses.front().find(':') == std::string::npos;
   const std::string place = command.here_only ? "127.0.0.1" : any_v4 ? "0.0.0.0" : "::";

@@ -14,18 +14,18 @@
 
 namespace dstrain::launcher {
 
-/// What is needed to have one program start an agent per rank.
+/// The input to start an agent per rank with one program.
 struct TaskStart {
   TaskCommand command;
-  std::string job_id;    ///< marks what is started
-  sigset_t signal_mask;  ///< of what is started
+  std::string job_id;    ///< marks the started processes
+  sigset_t signal_mask;  ///< of the started processes
 };
 
-/// The links to agents that one program starts: starts it, and lets its agents in. The secret that
-/// they prove is made here, and reaches them in the environment of that program alone.
+/// The links to agents that one program starts: starts it, and accepts its agents. Makes the secret
+/// that they prove, which reaches them only in the environment of that program.
 class TaskLinks {
  public:
-  /// Throws Error{remote} when the program cannot be started or nobody could connect.
+  /// Throws Error{remote} if the program cannot be started or no agent could connect.
   TaskLinks(const TaskStart& start, int ranks)
       : TaskLinks(start, open_listener(start.command), ranks) {}
 
@@ -34,14 +34,14 @@ class TaskLinks {
     std::unique_ptr<AgentLink> link;  ///< must not outlive this
   };
   void add_polls(std::vector<pollfd>& fds);
-  /// Takes back what add_polls() added, polled.
+  /// Takes the polled descriptors that add_polls() added.
   std::vector<Arrival> advance(std::span<const pollfd> fds);
-  /// All are there.
+  /// All agents have connected.
   void close_listener() { listener_.close(); }
   [[nodiscard]] const TaskStarter& starter() const { return starter_; }
 
  private:
-  /// Where agents connect to, and how they are told of it.
+  /// The socket to which agents connect, and what they are told about it.
   struct OpenListener {
     UniqueFd socket;
     std::string secret;

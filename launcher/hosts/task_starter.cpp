@@ -28,8 +28,8 @@ bool says_something(std::string_view line) {
                      [](unsigned char c) { return std::isalnum(c) != 0; });
 }
 
-/// What srun says at SIGTERM, before it has its tasks killed. Nothing else tells them from tasks
-/// that a lack of memory kills: srun itself ends as they do.
+/// srun prints this at SIGTERM, before it kills its tasks. Nothing else distinguishes them from
+/// tasks that a lack of memory kills: srun itself ends as they do.
 bool tells_of_kill(std::string_view line) {
   return line.find("srun: forcing job termination") != line.npos;
 }

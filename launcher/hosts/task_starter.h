@@ -13,8 +13,8 @@
 
 namespace dstrain::launcher {
 
-/// srun or mpirun as a child of this process, in a session of its own, with the beginning and the
-/// end of what it prints: what it has to say when it fails.
+/// Runs srun or mpirun as a child of this process, in its own session, and keeps the beginning and
+/// the end of its output to explain a failure.
 class TaskStarter {
  public:
   /// `env` comes on top of this process's. Throws Error{remote} when it cannot be started.
@@ -27,14 +27,14 @@ class TaskStarter {
   void advance(const pollfd* fds);
 
   [[nodiscard]] bool ended() const { return wait_status_.has_value(); }
-  /// What it has printed: its first and its last lines, those of dashes left out, since a cause may
-  /// stand before a long explanation or after it. Empty: nothing.
+  /// Its output: the first and last lines, without lines of dashes, because a cause may precede or
+  /// follow a long explanation. Empty: none.
   [[nodiscard]] std::string output() const;
   /// Once it has ended: "srun (pid 12) ended with status 1: srun: error: ...".
   [[nodiscard]] std::string end_reason() const;
-  /// Why its tasks are killed, where that is no task's doing: "srun (pid 12) was killed by
-  /// SIGKILL", once it was, or "srun (pid 12) kills its tasks (srun: forcing job termination)", as
-  /// it says when somebody has asked it to end. Else empty.
+  /// Why its tasks are killed, if a task is not the cause: "srun (pid 12) was killed by SIGKILL",
+  /// once it was, or "srun (pid 12) kills its tasks (srun: forcing job termination)", which it
+  /// prints when it is asked to end. Else empty.
   [[nodiscard]] std::string kill_reason() const;
   void ask_to_end() const;
 
@@ -46,7 +46,7 @@ class TaskStarter {
   UniqueFd end_;
   UniqueFd output_;
   std::string first_output_;
-  std::string last_output_;  ///< of what follows first_output_
+  std::string last_output_;  ///< the end of the output after first_output_
   std::optional<int> wait_status_;
 };
 

@@ -23,7 +23,9 @@ std::string PreambleFilter::pass(std::string_view bytes) {
   const std::size_t at = noise_.find(agent_preamble, seen - std::min(seen, agent_preamble.size()));
   if (at == std::string::npos) {
     if (noise_.size() <= noise_bytes_max) return "";
-    fail(ErrorCode::remote, "more than {} KiB came before the agent spoke; what prints there?",
+    fail(ErrorCode::remote,
+         "the host printed more than {} KiB before the agent's first message; check what its shell "
+         "startup files print",
          noise_bytes_max >> 10);
   }
   found_ = true;

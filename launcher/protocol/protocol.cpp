@@ -181,7 +181,7 @@ JobSpec decode_job(std::string_view payload) {
   const bool logs_fit = job.log_files.empty() || job.log_files.size() == job.ranks.size();
   const std::size_t insert_at = job.command.local_rank_position.value_or(0);
   if (job.ranks.empty() || !slots_fit || !logs_fit || insert_at > job.command.argv.size()) {
-    fail(ErrorCode::remote, "agent protocol: the job does not fit together");
+    fail(ErrorCode::remote, "agent protocol: the job is inconsistent");
   }
   return job;
 }

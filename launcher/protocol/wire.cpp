@@ -100,7 +100,7 @@ std::string_view WireReader::string() {
 
 void WireReader::finish() const {
   if (!bytes_.empty()) {
-    fail(ErrorCode::remote, "agent protocol: {} bytes too many in a frame", bytes_.size());
+    fail(ErrorCode::remote, "agent protocol: a frame has {} bytes too many", bytes_.size());
   }
 }
 

@@ -141,7 +141,7 @@ TEST_CASE("RelayChannel: an agent that has begun to speak may not fall silent",
   CHECK_FALSE(host.channel.ended());
   for (double now = 505; now <= 508; ++now) host.turn(now);
   CHECK(host.channel.ended());
-  CHECK(host.channel.take_end_reason() == "nothing was heard from it for 6 s");
+  CHECK(host.channel.take_end_reason() == "it sent nothing for 6 s");
 }
 
 TEST_CASE("RelayChannel: last words come before the end", "[launcher][relay]") {

@@ -108,11 +108,13 @@ TEST_CASE_METHOD(KnownNode, "CopyPrograms: no room for them is told", "[net][ssh
   const BinaryBundle bundle = make_bundle(folder.path(), "here");
   SECTION("a cache that is no directory") {
     std::ofstream(server.home() / ".cache") << "a file";
-    CHECK_THAT(run_bundle(bundle).reason, ContainsSubstring("does not take our programs: mkdir"));
+    CHECK_THAT(run_bundle(bundle).reason,
+               ContainsSubstring("cannot copy our programs to the host: mkdir"));
   }
   SECTION("a limit on the size of files") {
     std::ofstream(server.home() / ".bashrc") << "ulimit -f 100\n";
-    CHECK_THAT(run_bundle(bundle).reason, ContainsSubstring("does not take our programs"));
+    CHECK_THAT(run_bundle(bundle).reason,
+               ContainsSubstring("cannot copy our programs to the host"));
     CHECK(fs::is_empty(server.home() / ".cache/dstrain"));
   }
 }

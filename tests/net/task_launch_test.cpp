@@ -216,7 +216,7 @@ TEST_CASE("Task launch: no rank is blamed when what started them is killed", "[n
   CHECK_THAT(launch.err(), !ContainsSubstring("error: rank "));
   const char* const name = tasks.launcher == "slurm" ? "srun" : "mpi";
   CHECK_THAT(launch.err(), ContainsSubstring(std::string("error: ") + name) &&
-                               ContainsSubstring("was killed by SIGKILL, and the ranks"));
+                               ContainsSubstring("was killed by SIGKILL, which ends the ranks"));
   CHECK(launch.nothing_left());
 }
 
@@ -299,7 +299,8 @@ TEST_CASE("Task launch: mpiexec of MPICH reads no IPv6 address", "[net][tasks]")
   std::ofstream(hosts) << "fd00::1 slots=1\n";
   const Ran elsewhere = run(starter, command);
   CHECK(elsewhere.status == 3);
-  CHECK_THAT(elsewhere.err, ContainsSubstring("fd00::1: mpiexec of MPICH takes no IPv6 address"));
+  CHECK_THAT(elsewhere.err,
+             ContainsSubstring("fd00::1: MPICH's mpiexec does not accept the IPv6 address"));
 }
 
 TEST_CASE("Task launch: a training that SLURM signals saves and asks to be queued again",

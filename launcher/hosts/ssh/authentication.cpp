@@ -14,9 +14,9 @@
 namespace dstrain::launcher {
 namespace {
 
-constexpr const char* stage = "the host to let us in";
+constexpr const char* stage = "the host to accept the login";
 
-/// What libssh tries, in its order.
+/// Collects the keys that libssh tries, in its order.
 class Attempts {
  public:
   void take_line(std::string_view line) {
@@ -35,7 +35,7 @@ class Attempts {
   [[nodiscard]] std::string text() const {
     if (!keys_.empty()) return fmt::format("tried {}", fmt::join(keys_, ", "));
     const bool agent = std::getenv("SSH_AUTH_SOCK") != nullptr;
-    return agent ? "the SSH agent has no key, and there is no key file"
+    return agent ? "the SSH agent has no key and there is no key file"
                  : "there is no SSH agent (SSH_AUTH_SOCK) and no key file";
   }
 
@@ -77,13 +77,13 @@ std::string method_names(int offered) {
   const int methods = ssh_userauth_list(route.session.get(), nullptr);
   std::string cause = answer == SSH_AUTH_ERROR
                           ? fmt::format(" ({})", ssh_get_error(route.session.get()))
-                      : answer == SSH_AUTH_PARTIAL ? " (it wants more than a key)"
+                      : answer == SSH_AUTH_PARTIAL ? " (it requires more than a key)"
                                                    : "";
   if (!route.ignored.empty()) {
-    cause += fmt::format("; libssh passes over {} in the configuration", route.ignored);
+    cause += fmt::format("; libssh ignores {} in the configuration", route.ignored);
   }
   fail(ErrorCode::remote,
-       "the host does not let {} in: {}; it takes {}{}; add your key there (ssh-copy-id {}@{}), "
+       "the host does not let {} in: {}; it accepts {}{}; add your key there (ssh-copy-id {}@{}), "
        "name it (IdentityFile in ssh_config), or use your ssh client: --ssh_command ssh",
        route.user, attempts.text(), method_names(methods), cause, route.user, route.host);
 }
@@ -105,7 +105,7 @@ void try_keys(const SshRoute& route, const ConnectTimeout& timeout) {
 }  // namespace
 
 void authenticate(const SshRoute& route, const ConnectTimeout& timeout) {
-  // An SSH agent may wait for its user, and libssh with it.
+  // An SSH agent may wait for its user, and libssh for the agent.
   run_apart(timeout, stage, [route, timeout] { try_keys(route, timeout); });
 }
 

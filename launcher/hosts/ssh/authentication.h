@@ -4,8 +4,8 @@
 
 namespace dstrain::launcher {
 
-/// Logs in to a connected host with the keys of the SSH agent, then with key files; nobody is asked
-/// for a password or a passphrase. Throws Error{remote} that names what was tried.
+/// Logs in to a connected host with the keys of the SSH agent, then with key files; asks for no
+/// password or passphrase. Throws Error{remote} that names what was tried.
 void authenticate(const SshRoute& route, const ConnectTimeout& timeout);
 
 }  // namespace dstrain::launcher

@@ -72,7 +72,7 @@ bool ChannelPump::remote_may_send() const {
   return to_local_.size() < queued_bytes_max;
 }
 
-/// Every call also takes in what has arrived on the connection.
+/// Every call also processes what has arrived on the connection.
 void ChannelPump::read_remote() {
   std::array<char, channel_chunk_bytes> buffer;
   while (remote_may_send() && !remote_ended_ && failure_.empty()) {
@@ -107,7 +107,7 @@ void ChannelPump::write_remote() {
     const int put = write_some(session_, channel_, to_remote_);
     if (put == 0) return;
     if (put < 0) {
-      to_remote_.clear();  // nobody reads it any more; the command's end tells why
+      to_remote_.clear();  // its reader is gone; the command's end says why
       return;
     }
     to_remote_.erase(0, static_cast<std::size_t>(put));
@@ -157,7 +157,8 @@ bool ChannelPump::finished() const {
 }
 
 void ChannelPump::wait(int stop_fd) {
-  // A full queue leaves the connection alone: a host that has hung up would wake us for nothing.
+  // With a full queue, does not poll the connection: a host that has hung up would wake us for
+  // nothing.
   const int remote = remote_may_send() ? ssh_get_fd(session_) : -1;
   const bool sends = (ssh_get_poll_flags(session_) & SSH_WRITE_PENDING) != 0;
   const bool wants = !local_ended_ && to_remote_.size() < queued_bytes_max;
@@ -171,8 +172,8 @@ void ChannelPump::wait(int stop_fd) {
   stopped_ = fds[0].revents != 0;
 }
 
-/// The last call into libssh must leave nothing there for which we would wait in vain: output is
-/// read after all else, and a window that has opened meanwhile is used first.
+/// Before waiting, libssh must hold nothing that poll() would not report: so output is read last,
+/// and a window that has opened meanwhile is used first.
 void ChannelPump::run(int stop_fd) {
   while (!finished()) {
     read_errors();
@@ -187,14 +188,14 @@ void ChannelPump::run(int stop_fd) {
 }
 
 std::string ChannelPump::end_reason() const {
-  if (stopped_ || local_gone_) return "the connection was given up";
+  if (stopped_ || local_gone_) return "the connection was abandoned";
   const std::string error = last_line(errors_);
   std::string reason;
   if (!signal_.empty()) {
     // OpenSSH's servers say "SIG@openssh.com" where the protocol has no name for the signal.
     reason =
         "the remote command was killed by " +
-        (signal_.find('@') == signal_.npos ? "SIG" + signal_ : "a signal without a name in SSH");
+        (signal_.find('@') == signal_.npos ? "SIG" + signal_ : "a signal that SSH has no name for");
   } else if (exit_status_ > signal_base) {
     reason =
         fmt::format("the remote command was killed by {}", signal_name(exit_status_ - signal_base));

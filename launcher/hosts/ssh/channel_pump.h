@@ -11,20 +11,20 @@ namespace dstrain::launcher {
 /// The most that one call moves.
 inline constexpr std::size_t channel_chunk_bytes = 32U << 10;
 
-/// How much the channel may be given now: none while its window is closed, or while libssh holds
-/// what it has not sent: it would queue all that one gives it.
+/// How much may be written to the channel now: nothing while its window is closed, or while libssh
+/// holds unsent bytes, because it would queue everything.
 std::size_t writable_bytes(ssh_session session, ssh_channel channel);
 
-/// How much of `bytes`, of which there are some, the channel took now; negative when nobody there
-/// reads them any more.
+/// Writes some of `bytes`, which must not be empty, and returns how many the channel took; negative
+/// if the remote reader is gone.
 int write_some(ssh_session session, ssh_channel channel, std::string_view bytes);
 
-/// Reads what has arrived and returns the status of the channel's command: negative until it comes,
-/// and for a command that a signal ended.
+/// Reads what has arrived and returns the status of the channel's command: negative until it is
+/// known, and for a command that a signal ended.
 int exit_status(ssh_channel channel);
 
-/// Carries bytes between a channel and a socket of this process, both ways, holding no more than a
-/// little of either, and keeps the end of what the remote command prints to stderr.
+/// Carries bytes between a channel and a socket of this process, both ways, with small buffers, and
+/// keeps the end of the remote command's stderr.
 class ChannelPump {
  public:
   ChannelPump(ssh_session session, ssh_channel channel, int local_fd);
@@ -34,7 +34,7 @@ class ChannelPump {
   ChannelPump& operator=(ChannelPump&&) = delete;
   ~ChannelPump();
 
-  /// Until the command has ended, the connection is lost, nobody holds the socket's other end, or
+  /// Runs until the command has ended, the connection is lost, the socket's other end is closed, or
   /// `stop_fd` has input.
   void run(int stop_fd);
   /// How the command or the connection ended, in one line; empty for a command that succeeded.

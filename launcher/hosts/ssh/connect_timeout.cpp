@@ -23,12 +23,12 @@ constexpr std::size_t stack_bytes = 1U << 20;  // untouched pages cost nothing
 constexpr double slice_seconds = 1;            // of a wait
 constexpr double last_chance_seconds = 0.3;    // for a thread that notices by itself
 
-/// What run_apart's two threads share; the later one to go frees it.
+/// State that run_apart's two threads share; the last one frees it.
 struct Apart {
   std::function<void()> body;
   std::exception_ptr failure;
   std::atomic<bool> has_run =
-      false;  ///< then `failure` is the other thread's; `done` only wakes it
+      false;  ///< then the other thread owns `failure`; `done` only wakes it
   UniqueFd done{eventfd(0, EFD_CLOEXEC)};
 
   void run() {
@@ -63,7 +63,7 @@ int wait_for_either(pollfd first, int second, Deadline& deadline) {
 }
 
 [[noreturn]] void give_up(int waited, const ConnectTimeout& timeout, std::string_view what) {
-  if (waited != 0) fail(ErrorCode::aborted, "the connection was given up");
+  if (waited != 0) fail(ErrorCode::aborted, "the connection was abandoned");
   fail(ErrorCode::timeout, "no answer within {} s while waiting for {}", timeout.seconds, what);
 }
 
@@ -71,13 +71,13 @@ int wait_for_either(pollfd first, int second, Deadline& deadline) {
 
 void wait_for_session(ssh_session session, const ConnectTimeout& timeout, std::string_view what) {
   const int fd = ssh_get_fd(session);
-  if (fd < 0) return;  // it has failed: the next call says how
+  if (fd < 0) return;  // it has failed: the next call reports how
   make_non_blocking(fd);
   const bool writes = (ssh_get_poll_flags(session) & SSH_WRITE_PENDING) != 0;
   const int events = POLLIN | (writes ? POLLOUT : 0);
   const int ready =
       wait_for_either({fd, static_cast<short>(events), 0}, timeout.stop_fd, timeout.deadline);
-  // A peer that keeps talking must not hold us either.
+  // A peer that keeps sending must not hold us up either.
   if (ready == 1 && !timeout.deadline.passed()) return;
   give_up(ready == 1 ? 0 : ready, timeout, what);
 }

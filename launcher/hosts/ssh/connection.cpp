@@ -19,14 +19,14 @@
 namespace dstrain::launcher {
 namespace {
 
-constexpr int idle_seconds = 15;  // of a connection, before the kernel asks whether it lives
-constexpr int probe_seconds = 5;  // between two such questions
-constexpr int probes = 3;         // without an answer
+constexpr int idle_seconds = 15;                     // of a connection, before the kernel probes it
+constexpr int probe_seconds = 5;                     // between two probes
+constexpr int probes = 3;                            // without an answer
 constexpr int unacknowledged_milliseconds = 30'000;  // what was sent
 constexpr double first_pause_seconds = 0.2;          // after a connection that was dropped
 constexpr double longest_pause_seconds = 2;
 
-/// A host that vanishes without a word is noticed also when nothing is said.
+/// Makes the kernel notice a host that vanishes, even when nothing is sent.
 void watch_peer(int socket) {
   const auto set = [socket](int level, int option, int value) {
     setsockopt(socket, level, option, &value, sizeof value);
@@ -44,7 +44,7 @@ struct Preparation {
   Result<UniqueFd> socket = Failure{};
 };
 
-/// What may wait for name servers, network file systems and commands of the configuration.
+/// Runs what may wait for name servers, network file systems and commands of the configuration.
 std::shared_ptr<Preparation> prepare(const SshTarget& target, const ConnectTimeout& timeout) {
   auto prepared = std::make_shared<Preparation>();
   run_apart(timeout, "a connection", [prepared, target, timeout] {
@@ -61,21 +61,20 @@ std::shared_ptr<Preparation> prepare(const SshTarget& target, const ConnectTimeo
   const std::string where = to_string({route.host, route.port});
   if (reason.find("resolve") != reason.npos) {
     fail(ErrorCode::remote,
-         "{}; correct the hostfile, or give the address in ssh_config (HostName, of IPv6 in "
-         "brackets) "
-         "or /etc/hosts",
+         "{}; correct the hostfile, or give the address in ssh_config (HostName, with brackets for "
+         "IPv6) or /etc/hosts",
          reason);
   }
   if (reason.find("refused") != reason.npos) {
     fail(ErrorCode::remote,
-         "{} at {}; does sshd run there, and at that port? (--ssh_port, or Port in ssh_config)",
-         reason, where);
+         "{} at {}; does sshd run there on that port? (--ssh_port, or Port in ssh_config)", reason,
+         where);
   }
   fail(ErrorCode::remote, "{} at {}; is the host up, and does a firewall let ssh through?", reason,
        where);
 }
 
-/// Whether the host hung up without a word, as sshd does when too many log in at once.
+/// Whether the host hung up before sending anything, as sshd does when too many log in at once.
 bool was_dropped(const SshConnection& connection) {
   ssh_session session = connection.route.session.get();
   const std::string_view error = ssh_get_error(session);
@@ -85,7 +84,7 @@ bool was_dropped(const SshConnection& connection) {
          said.find("MaxStartups") != said.npos;
 }
 
-/// Returns false where it was dropped, to be tried again.
+/// Returns false if the connection was dropped, to try again.
 bool exchange_keys(const SshConnection& connection, const ConnectTimeout& timeout) {
   ssh_session session = connection.route.session.get();
   for (;;) {
@@ -95,28 +94,28 @@ bool exchange_keys(const SshConnection& connection, const ConnectTimeout& timeou
     wait_for_session(session, timeout, "the host to speak SSH");
   }
   if (was_dropped(connection)) return false;
-  fail(ErrorCode::remote, "{} does not speak SSH with us: {}; is that port sshd's?",
+  fail(ErrorCode::remote, "cannot speak SSH with {}: {}; is that port sshd's?",
        to_string({connection.route.host, connection.route.port}), ssh_get_error(session));
 }
 
 [[noreturn]] void fail_dropped(const SshRoute& route, int attempts) {
   fail(ErrorCode::remote,
-       "{} hung up {} before a word of SSH; is that port sshd's? sshd does so while more log in "
-       "than its MaxStartups allows (10 at once by default; raise it there), and OpenSSH 9.8 and "
-       "newer for a while after failed logins",
+       "{} hung up {} before speaking SSH; is that port sshd's? sshd hangs up while more clients "
+       "log in than its MaxStartups allows (10 at once by default; raise it there), and since "
+       "OpenSSH 9.8 also for a while after failed logins",
        to_string({route.host, route.port}), counted(attempts, "time"));
 }
 
-/// What a proxy says of itself tells more than the silence behind it.
+/// A proxy's own error says more than the silence behind it.
 [[noreturn]] void fail_of_proxy(const SshConnection& connection, const Error& error) {
   const std::string reason = connection.proxy ? connection.proxy->last_error_line() : "";
   if (reason.empty() && (!connection.proxy || error.code() != ErrorCode::timeout)) throw error;
   if (reason.empty()) {
-    fail(error.code(), "{}, through a jump host or proxy that says nothing; try it by hand: {}",
+    fail(error.code(), "{}, through a jump host or proxy that printed nothing; try it by hand: {}",
          error.what(), fmt::join(connection.route.proxy, " "));
   }
   fail(error.code(),
-       "its jump host or proxy does not let us through: ProxyCommand or ProxyJump says: {}",
+       "its jump host or proxy refuses the connection; ProxyCommand or ProxyJump printed: {}",
        reason);
 }
 
@@ -148,7 +147,7 @@ void until_done(const SshConnection& connection,
     wait_for_session(session, timeout, "the remote command to start");
   }
   if (result == SSH_OK) return;
-  fail(ErrorCode::remote, "the host runs no command for {}: {}", connection.route.user,
+  fail(ErrorCode::remote, "the host does not run commands for {}: {}", connection.route.user,
        ssh_get_error(session));
 }
 
@@ -173,7 +172,7 @@ SshConnection connect_ssh(const SshTarget& target, const ConnectTimeout& timeout
       return connection;
     }
     prepared->turn.reset();
-    // Those that were dropped together come back one by one.
+    // A random pause, so that connections that were dropped together do not retry together.
     const double seconds = std::uniform_real_distribution(0.5, 1.5)(random) * pause;
     if (timeout.deadline.remaining_seconds() <= seconds) fail_dropped(connection.route, attempts);
     rest(timeout, seconds, "the host to speak SSH");

@@ -8,7 +8,7 @@
 
 namespace dstrain::launcher {
 
-/// A host that is connected, has proved who it is, and has let us in. For one thread at a time.
+/// An authenticated connection to a host whose key was checked. For one thread at a time.
 struct SshConnection {
   std::unique_ptr<ProxyProcess> proxy;
   SshRoute route;
@@ -17,8 +17,8 @@ struct SshConnection {
 /// Throws Error{remote} or Error{timeout} with what is wrong and what to do.
 SshConnection connect_ssh(const SshTarget& target, const ConnectTimeout& timeout);
 
-/// A channel of the connection, which owns it, for one command. Callbacks of the channel that may
-/// miss nothing are set before the command starts.
+/// A channel of the connection, which owns it, for one command. Set callbacks of the channel before
+/// the command starts, so that they miss nothing.
 ssh_channel open_channel(const SshConnection& connection, const ConnectTimeout& timeout);
 void start_command(const SshConnection& connection,
                    ssh_channel channel,

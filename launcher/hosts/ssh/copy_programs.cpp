@@ -10,31 +10,32 @@
 namespace dstrain::launcher {
 namespace {
 
-/// Before what our scripts say, whatever the login shell prints.
+/// Marks the lines of our scripts among the output of the login shell.
 constexpr std::string_view mark =
     "\x1e"
     "dstrain copy: ";
 
-/// $0: the bundle's name, $1: the mark. Says where the programs are, or where they may be put.
+/// $0: the bundle's name, $1: the mark. Prints where the programs are, or where to put them.
 constexpr const char* look_script =
     "set -e; cache=\"${XDG_CACHE_HOME:-$HOME/.cache}/dstrain\"; "
     "if [ -x \"$cache/$0/bin/dstrain\" ]; then echo \"$1there $cache/$0\"; exit; fi; "
     "umask 077; mkdir -p \"$cache\"; part=$(mktemp -d \"$cache/$0.part.XXXXXX\"); "
     "mkdir \"$part/bin\"; echo \"$1put $part\"";
 
-/// $0: where they are put, $1: a file, $2: "CHECKSUM BYTES". Leaves nothing when it comes damaged.
+/// $0: where they are put, $1: a file, $2: "CHECKSUM BYTES". Removes everything if the file arrives
+/// damaged.
 constexpr const char* receive_script =
     "cat >\"$0/bin/$1\" && chmod 755 \"$0/bin/$1\" && "
     "[ \"$(cksum <\"$0/bin/$1\")\" = \"$2\" ] && exit; "
     "rm -rf \"$0\"; echo \"$1 did not arrive whole; is the disk full?\" >&2; exit 1";
 
-/// $0: where they were put, $1: the mark. The first to be ready gives the place its name.
+/// $0: where they were put, $1: the mark. The first copy that is ready gets the final name.
 constexpr const char* finish_script =
     "final=${0%.part.*}; mv -T \"$0\" \"$final\" 2>/dev/null || rm -rf \"$0\"; "
     "[ -x \"$final/bin/dstrain\" ] && echo \"$1there $final\"";
 
 constexpr std::size_t answer_bytes_max = 1U << 20;
-constexpr const char* what = "the host to take our programs";
+constexpr const char* what = "the host to receive our programs";
 
 struct ChannelTraits {
   using Raw = ssh_channel;
@@ -43,7 +44,7 @@ struct ChannelTraits {
 };
 using UniqueChannel = UniqueHandle<ChannelTraits>;
 
-/// Reads what is there of a stream of the channel; false at its end.
+/// Reads what has arrived on a stream of the channel; false at its end.
 bool read_all(ssh_channel channel, std::string& into, bool is_stderr) {
   std::array<char, channel_chunk_bytes> buffer;
   for (;;) {
@@ -51,7 +52,7 @@ bool read_all(ssh_channel channel, std::string& into, bool is_stderr) {
     if (got <= 0) return got == 0;
     into.append(buffer.data(), static_cast<std::size_t>(got));
     if (into.size() > answer_bytes_max) {
-      fail(ErrorCode::remote, "the host's shell prints without end");
+      fail(ErrorCode::remote, "the host's shell does not stop printing");
     }
   }
 }
@@ -77,7 +78,7 @@ std::string exchange(const SshConnection& connection,
     if (input.empty() && !end_sent) end_sent = ssh_channel_send_eof(channel.get()) == SSH_OK;
     if (put > 0) step = ConnectTimeout{timeout.stop_fd, timeout.seconds};
     if (!read_all(channel.get(), output, false)) break;
-    // A call above may have opened the window: then there is nothing to wait for.
+    // A call above may have opened the window: then do not wait.
     const bool may_write = !input.empty() && writable_bytes(session, channel.get()) > 0;
     if (!may_write) wait_for_session(session, step, what);
   }
@@ -89,7 +90,7 @@ std::string exchange(const SshConnection& connection,
   }
   if (status == 0) return output;
   const std::string reason = last_line(errors);
-  fail(ErrorCode::remote, "the host does not take our programs: {}",
+  fail(ErrorCode::remote, "cannot copy our programs to the host: {}",
        reason.empty() ? ssh_get_error(session) : reason);
 }
 

@@ -8,7 +8,7 @@ namespace dstrain::launcher {
 
 /// Puts the programs into ${XDG_CACHE_HOME:-~/.cache}/dstrain/NAME/bin on the host, unless they are
 /// there, and returns the path of dstrain. They appear all at once or not at all, checked by size
-/// and checksum. What they link to of the system is not copied. Throws Error{remote}.
+/// and checksum. Does not copy the system's libraries. Throws Error{remote}.
 std::string copy_programs(const SshConnection& connection,
                           const BinaryBundle& bundle,
                           const ConnectTimeout& timeout);

@@ -29,12 +29,12 @@ std::string fingerprint(ssh_key key) {
 UniqueSshKey server_key(ssh_session session) {
   ssh_key key = nullptr;
   if (ssh_get_server_publickey(session, &key) != SSH_OK) {
-    fail(ErrorCode::remote, "the host shows no key: {}", ssh_get_error(session));
+    fail(ErrorCode::remote, "the host presents no key: {}", ssh_get_error(session));
   }
   return UniqueSshKey(key);
 }
 
-/// As known_hosts spells a host: "name", or "[name]:2222".
+/// The host in the spelling of known_hosts: "name", or "[name]:2222".
 std::string known_name(const SshRoute& route) {
   std::string name = route.host;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -74,7 +74,7 @@ std::optional<KnownLine> find_other_key(const SshRoute& route, ssh_key shown) {
   return found;
 }
 
-/// One write, so that keys of several hosts do not mix; on a line of its own.
+/// Appends in one write, so that keys of several hosts do not mix; on its own line.
 void append_line(const std::string& file, const std::string& entry) {
   static std::mutex one_at_a_time;
   const std::scoped_lock lock(one_at_a_time);
@@ -98,12 +98,12 @@ void append_line(const std::string& file, const std::string& entry) {
 void accept_key(const SshRoute& route) {
   char* entry = nullptr;
   if (ssh_session_export_known_hosts_entry(route.session.get(), &entry) != SSH_OK) {
-    fail(ErrorCode::remote, "cannot note the host's key: {}", ssh_get_error(route.session.get()));
+    fail(ErrorCode::remote, "cannot record the host's key: {}", ssh_get_error(route.session.get()));
   }
   append_line(option_text(route.session.get(), SSH_OPTIONS_KNOWNHOSTS), take_text(entry));
 }
 
-/// For a user to look at the key, and to say yes.
+/// A command with which a user can compare and accept the key.
 std::string client_command(const SshRoute& route, const SshTarget& target) {
   std::string command = "ssh ";
   if (!target.config_file.empty()) command += "-F " + target.config_file + " ";
@@ -119,11 +119,11 @@ void check_host_key(const SshRoute& route, const SshTarget& target) {
   if (known == SSH_KNOWN_HOSTS_OK) return;
   const std::string shown =
       fmt::format("{} {}", ssh_key_type_to_char(ssh_key_type(key.get())), fingerprint(key.get()));
-  // What libssh finds to differ is not accepted, even when we do not see where it stands.
+  // Refuses a key that libssh finds to differ, even if we do not find the line.
   const auto other = find_other_key(route, key.get());
   if (other || known == SSH_KNOWN_HOSTS_CHANGED || known == SSH_KNOWN_HOSTS_OTHER) {
     const std::string before = other ? fmt::format("{} has {}", other->place, other->fingerprint)
-                                     : "the known hosts have another";
+                                     : "known_hosts has another one";
     fail(ErrorCode::remote,
          "the host's key has CHANGED: it shows {}, but {}; if the host was installed anew, "
          "remove that line (ssh-keygen -R '{}'); if not, someone may be listening in",

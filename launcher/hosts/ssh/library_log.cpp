@@ -6,7 +6,7 @@
 namespace dstrain::launcher {
 namespace {
 
-constexpr int keys_and_options = 4;  // libssh's most: it moves these lines between its levels
+constexpr int keys_and_options = 4;  // libssh's highest: it moves these lines between its levels
 
 void pass_on(int /*priority*/, const char* /*function*/, const char* line, void* listener) {
   if (listener != nullptr) (*static_cast<LibraryLog::Listener*>(listener))(line);

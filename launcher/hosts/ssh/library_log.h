@@ -4,8 +4,8 @@
 
 namespace dstrain::launcher {
 
-/// Hands what libssh logs on this thread to a function, while it lives: the only place where libssh
-/// tells which keys it tries and which lines of a configuration it does not know.
+/// Passes libssh's log lines of this thread to a function, while it lives: only there does libssh
+/// report which keys it tries and which lines of a configuration it does not know.
 class LibraryLog {
  public:
   using Listener = std::function<void(std::string_view line)>;
@@ -20,7 +20,7 @@ class LibraryLog {
   Listener listener_;
 };
 
-/// What follows `start` in a line that contains it, or nothing.
+/// The text after `start` in a line that contains it, else empty.
 std::string_view text_after(std::string_view line, std::string_view start);
 
 }  // namespace dstrain::launcher

@@ -8,11 +8,11 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr int logins_max = 8;
-constexpr double look_seconds = 0.05;  // between two looks whether somebody gives up
+constexpr double look_seconds = 0.05;  // between two checks whether to give up
 
 }  // namespace
 
-/// Of each first hop, how many log in there.
+/// How many connections log in at each first hop.
 struct Logins {
   std::mutex mutex;
   std::condition_variable ended;

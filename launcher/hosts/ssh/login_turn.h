@@ -8,12 +8,12 @@ namespace dstrain::launcher {
 
 struct Logins;
 
-/// The turn of a connection to log in at its first hop: the host itself, or what it is reached
-/// through. sshd drops connections at random once ten of them have not logged in yet (MaxStartups),
-/// so few do that at a time, of all threads of this process. From the connection to the login.
+/// Limits how many connections of this process log in at one first hop (the host itself, or its
+/// proxy) at a time, because sshd drops connections at random once ten of them have not logged in
+/// yet (MaxStartups). Held from the connection to the login.
 class LoginTurn {
  public:
-  /// Waits. Throws Error{timeout} or Error{aborted}.
+  /// Waits for the turn. Throws Error{timeout} or Error{aborted}.
   LoginTurn(std::string first_hop, const ConnectTimeout& timeout);
   LoginTurn(const LoginTurn&) = delete;
   LoginTurn& operator=(const LoginTurn&) = delete;

@@ -8,12 +8,12 @@
 
 namespace dstrain::launcher {
 
-/// A ProxyCommand, or the ssh that a ProxyJump stands for: a process through whose stdin and stdout
-/// a connection goes. It ends with this object, or with the thread that made it. It has no
+/// Runs a ProxyCommand, or the ssh of a ProxyJump: a process whose stdin and stdout carry a
+/// connection. The process ends with this object, or with the thread that made it. It has no
 /// terminal, so it cannot ask for anything.
 class ProxyProcess {
  public:
-  /// Program and arguments. Throws Error{remote}.
+  /// `words`: program and arguments. Throws Error{remote}.
   explicit ProxyProcess(const std::vector<std::string>& words);
   ProxyProcess(const ProxyProcess&) = delete;
   ProxyProcess& operator=(const ProxyProcess&) = delete;
@@ -21,9 +21,9 @@ class ProxyProcess {
   ProxyProcess& operator=(ProxyProcess&&) = delete;
   ~ProxyProcess();
 
-  /// The connection, once.
+  /// The connection; call it once.
   UniqueFd take_connection() { return std::move(connection_); }
-  /// The last line it printed to stderr.
+  /// The last line that the process printed to stderr.
   [[nodiscard]] std::string last_error_line() const;
 
  private:

@@ -18,9 +18,9 @@
 namespace dstrain::launcher {
 namespace {
 
-constexpr int join_milliseconds = 2000;  // a thread that has been told to stop takes far less
+constexpr int join_milliseconds = 2000;  // a thread that is asked to stop takes far less
 
-/// What the link and its thread share; whoever goes last frees it.
+/// State that the link and its thread share; the last one frees it.
 struct Shared {
   SshTarget target;
   UniqueFd stop{eventfd(0, EFD_CLOEXEC)};

@@ -40,16 +40,16 @@ Account own_account() {
   return account;
 }
 
-/// Throws Error{remote} when libssh does not take the value.
+/// Throws Error{remote} if libssh rejects the value.
 void set_option(ssh_session session, ssh_options_e option, const void* value) {
   if (ssh_options_set(session, option, value) == SSH_OK) return;
-  fail(ErrorCode::remote, "libssh does not take option {} ({}); {}", static_cast<int>(option),
+  fail(ErrorCode::remote, "libssh rejects option {} ({}); {}", static_cast<int>(option),
        ssh_get_error(session), client_remedy);
 }
 
-/// Options that say which connection is meant, or may be trusted.
+/// Whether the option says which connection is meant, or which may be trusted.
 bool matters(const std::string& option) {
-  // A thread that was left behind may come here while the process ends: nothing is destroyed then.
+  // constexpr, because a thread that was left behind may run this while the process ends.
   constexpr std::array<std::string_view, 9> known{
       "addressfamily",  "canonicalizehostname", "certificatefile", "hostbasedauthentication",
       "hostkeyalias",   "identitiesonly",       "pkcs11provider",  "preferredauthentications",
@@ -59,8 +59,8 @@ bool matters(const std::string& option) {
   return std::ranges::find(known, lower) != known.end();
 }
 
-/// The condition in a line of libssh's log that says that it passes over a whole Match block, or
-/// nothing. `Match final` and `canonical`, which it skips too, are not among them: Fedora's own
+/// The condition in a line of libssh's log which says that it ignores a whole Match block, else
+/// empty. `Match final` and `canonical`, which it ignores too, are left out: Fedora's own
 /// configuration has `Match final all` around its choice of ciphers.
 std::string_view unknown_condition(std::string_view line) {
   std::string_view rest = text_after(line, "Unsupported Match keyword '");
@@ -68,7 +68,7 @@ std::string_view unknown_condition(std::string_view line) {
   return rest.substr(0, rest.find('\''));
 }
 
-/// libssh takes '%' and '~' in the names of files for more than they are.
+/// Escapes '%' and '~', which libssh would expand in the names of files.
 std::string escaped(const std::string& path) {
   std::string out = path.starts_with('~') ? "./" : "";
   for (const char c : path) out += c == '%' ? std::string("%%") : std::string(1, c);
@@ -77,7 +77,7 @@ std::string escaped(const std::string& path) {
 
 SharedSession make_session(const std::string& name) {
   SharedSession session(ssh_new(), ssh_free);
-  if (session == nullptr) fail(ErrorCode::out_of_memory, "no memory for a connection");
+  if (session == nullptr) fail(ErrorCode::out_of_memory, "not enough memory for a connection");
   const bool is_ipv6 = name.find(':') != name.npos;
   set_option(session.get(), SSH_OPTIONS_HOST, (is_ipv6 ? "[" + name + "]" : name).c_str());
   set_option(session.get(), SSH_OPTIONS_SSH_DIR, escaped(own_account().home + "/.ssh").c_str());
@@ -92,21 +92,21 @@ void parse(ssh_session session, const std::string& file) {
        client_remedy);
 }
 
-/// libssh compares the Host lines behind a HostName with that, OpenSSH with the name as it was
-/// typed. An answer to HostName, given first, leaves the name as it is.
+/// libssh compares the Host lines after a HostName with its value, OpenSSH with the typed name.
+/// Setting HostName first keeps the typed name.
 void keep_name(ssh_session session, const std::string& name) {
   if (name.find(':') != name.npos) return;  // no alias
   const UniqueFd fd = make_text_file("HostName " + name + "\n");
   parse(session, fmt::format("/proc/self/fd/{}", fd.get()));
 }
 
-/// The session, host and ignored options by what `file`, or else the user's configuration and the
-/// system's, says about `name`. Throws Error{remote} for one that cannot be read.
+/// The session, host and ignored options for `name`, from `file` or else the user's and the
+/// system's configuration. Throws Error{remote} for a file that cannot be read.
 SshRoute read_configuration(const std::string& name, const std::string& file) {
   std::error_code ignored;
   if (!file.empty() &&
       (access(file.c_str(), R_OK) != 0 || !std::filesystem::is_regular_file(file, ignored))) {
-    fail(ErrorCode::remote, "--ssh_config {}: the file cannot be read", file);
+    fail(ErrorCode::remote, "--ssh_config {}: cannot read the file", file);
   }
   const SharedSession first_look = make_session(name);
   parse(first_look.get(), file);
@@ -126,7 +126,7 @@ SshRoute read_configuration(const std::string& name, const std::string& file) {
     parse(found.session.get(), file);
   }
   if (!condition.empty()) {
-    fail(ErrorCode::remote, "libssh passes over \"Match {}\" in the configuration; {}", condition,
+    fail(ErrorCode::remote, "libssh ignores \"Match {}\" in the configuration; {}", condition,
          client_remedy);
   }
   const bool is_ipv6 = found.host.find(':') != found.host.npos;
@@ -135,7 +135,7 @@ SshRoute read_configuration(const std::string& name, const std::string& file) {
   return found;
 }
 
-/// Whether something outside single quotes has a meaning for shells.
+/// Whether something outside single quotes is special to shells.
 bool needs_shell(std::string_view command) {
   bool quoted = false;
   for (const char c : command) {
@@ -163,19 +163,19 @@ std::string expand(std::string_view word, const SshRoute& route, const SshTarget
     } else if (kind == '%') {
       out += '%';
     } else {
-      fail(ErrorCode::remote, "ProxyCommand: %{} is not known here; {}", kind, client_remedy);
+      fail(ErrorCode::remote, "ProxyCommand: %{} is not supported; {}", kind, client_remedy);
     }
   }
   return out;
 }
 
-/// The configuration's command as words, with its %h, %p and %r. libssh makes a command of a jump
-/// host too; ssh is asked for it with the same configuration file.
+/// The configuration's command as words, with %h, %p and %r expanded. libssh turns a jump host into
+/// a command too; its ssh gets the same configuration file.
 std::vector<std::string> proxy_words(const SshRoute& route,
                                      const SshTarget& target,
                                      std::string_view command) {
   if (needs_shell(command)) {
-    fail(ErrorCode::remote, "ProxyCommand \"{}\" asks for a shell, which is not run here; {}",
+    fail(ErrorCode::remote, "ProxyCommand \"{}\" needs a shell, but dstrain runs none for it; {}",
          command, client_remedy);
   }
   const bool is_jump = command.starts_with("ssh ") && command.find("-W '[%h]:%p'") != command.npos;
@@ -190,7 +190,7 @@ std::vector<std::string> proxy_words(const SshRoute& route,
   return words;
 }
 
-/// These become arguments of a proxy, which must not take them for options.
+/// Host and user become arguments of a proxy, which must not read them as options.
 void check_words(const SshRoute& route) {
   if (is_host_name(route.host) && !route.user.starts_with('-')) return;
   fail(ErrorCode::remote, "\"{}@{}\" cannot be reached by ssh", route.user, route.host);

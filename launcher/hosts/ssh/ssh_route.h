@@ -11,7 +11,7 @@
 
 namespace dstrain::launcher {
 
-/// A session may be left behind with a thread that is stuck in it, hence shared.
+/// Shared, because a session may be left behind with a thread that is stuck in it.
 using SharedSession = std::shared_ptr<ssh_session_struct>;
 
 struct SshKeyTraits {
@@ -21,7 +21,7 @@ struct SshKeyTraits {
 };
 using UniqueSshKey = UniqueHandle<SshKeyTraits>;
 
-/// Takes over a text that libssh has allocated.
+/// Copies and frees a text that libssh has allocated.
 inline std::string take_text(char* text) {
   std::string copy = text != nullptr ? text : "";
   ssh_string_free_char(text);
@@ -37,16 +37,16 @@ inline std::string option_text(ssh_session session, ssh_options_e option) {
 /// A session that is not connected yet, and what the configuration says about its host.
 struct SshRoute {
   SharedSession session;
-  std::shared_ptr<ssh_callbacks_struct> callbacks;  ///< the session's, which never lets them go
+  std::shared_ptr<ssh_callbacks_struct> callbacks;  ///< the session's, which keeps using them
   std::string host;                                 ///< HostName, or the name itself
   int port = 22;
   std::string user;
-  std::string first_hop;           ///< alike of all hosts that are reached through one host
+  std::string first_hop;           ///< equal for all hosts that are reached through one host
   std::vector<std::string> proxy;  ///< a command to reach it through; empty: directly
   std::string ignored;             ///< options that would matter and that libssh does not know
 };
 
-/// Reads the configuration. Throws Error{remote} for one that cannot be read or used.
+/// Reads the configuration. Throws Error{remote} if it cannot be read or used.
 SshRoute plan_route(const SshTarget& target);
 
 /// Whether the configuration has StrictHostKeyChecking `accept-new`, or `no`, for the host.

@@ -7,9 +7,9 @@
 
 namespace dstrain::launcher {
 
-/// What an OpenSSH client configuration says of StrictHostKeyChecking, of which libssh keeps
-/// nothing that could be asked for: the same Host, Match and Include lines with the value as the
-/// ProxyCommand, which can.
+/// Finds StrictHostKeyChecking of an OpenSSH client configuration, which libssh does not offer to
+/// read: rewrites the file with the same Host, Match and Include lines and the value as the
+/// ProxyCommand, which it does offer.
 class StrictCheckingConfig {
  public:
   /// The path of the rewritten file, valid as long as this object; empty if it cannot be read.
