@@ -70,7 +70,7 @@ Level level_of(const std::string& name) {
   for (std::size_t i = 0; i < level_names.size(); ++i) {
     if (name == level_names[i]) return static_cast<Level>(i);
   }
-  fail(ErrorCode::remote, "doctor: \"{}\" is no level of a finding", name);
+  fail(ErrorCode::remote, "doctor: \"{}\" is not a level of a finding", name);
 }
 
 }  // namespace dstrain::launcher::doctor

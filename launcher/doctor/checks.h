@@ -12,15 +12,16 @@
 
 namespace dstrain::launcher::doctor {
 
-/// What the user asks beside "is all well?".
+/// The input of all checks.
 struct Question {
-  std::vector<std::string> paths;      ///< directories to be looked at, too
-  std::vector<std::string> hosts;      ///< the others of the job, as the hostfile calls them
-  std::vector<std::string> ssh_hosts;  ///< of these, who is reached with the user's own SSH files
-  /// What a launch from the user's shell says of variables that mpirun, srun or torchrun sets for
-  /// its tasks; agents do not pass them on. Empty: nothing.
+  std::vector<std::string> paths;  ///< further directories to check
+  std::vector<std::string> hosts;  ///< the other hosts of the job, by their names in the hostfile
+  std::vector<std::string>
+      ssh_hosts;  ///< those of them that are reached with the user's own SSH files
+  /// The error of a launch from the user's shell about variables that mpirun, srun or torchrun sets
+  /// for its tasks; agents do not pass them on. Empty: none.
   std::string starter_refusal;
-  std::optional<PortRange> ports{};  ///< at which hosts are to reach each other; none: at any
+  std::optional<PortRange> ports{};  ///< at which hosts must reach each other; none: at any
 };
 
 /// One check of one machine. A page of docs/ has a row for each.
@@ -30,13 +31,13 @@ struct Check {
   void (*look)(const Probe& probe, const Question& question, Findings& findings);
 };
 
-/// What ranks use GPUs with: of no use without some, so that check_gpus looks at it.
+/// The plug-in with which ranks use GPUs. check_gpus checks it, because it is useless without GPUs.
 inline constexpr std::string_view gpu_plug_in = "libdstrain_cuda.so";
 
-/// The plug-ins' files by their names: what a launch would open.
+/// The plug-ins' files, by name, that a launch would open.
 std::map<std::string, std::string> plug_ins(const Probe& probe);
 
-/// In the order of the report.
+/// All checks in the order of the report.
 std::span<const Check> all_checks();
 
 // programs.cpp

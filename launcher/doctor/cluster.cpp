@@ -1,4 +1,4 @@
-// MPI and SLURM: what else could start ranks here.
+// Checks MPI and SLURM, which can start ranks too.
 #include <array>
 #include <optional>
 
@@ -30,7 +30,7 @@ std::string slurm_configuration(const Probe& probe) {
   return probe.variable("SLURM_CONF").value_or(slurm_file);
 }
 
-/// A value of slurm.conf, to whose keys case is nothing.
+/// A value of slurm.conf, whose keys ignore case.
 std::optional<std::string> slurm_value(const std::string& configuration, const char* key) {
   for (const std::string& line : lines_of(configuration)) {
     const std::string_view plain = std::string_view(line).substr(0, line.find('#'));
@@ -42,8 +42,8 @@ std::optional<std::string> slurm_value(const std::string& configuration, const c
   return std::nullopt;
 }
 
-/// Where munged is expected: "AuthInfo=socket=/x,cred_expire=5", else at the usual place. Empty:
-/// munge is not used.
+/// The socket of munged, from "AuthInfo=socket=/x,cred_expire=5", else the usual one. Empty: munge
+/// is not used.
 std::string expected_munge_socket(const std::string& configuration) {
   if (slurm_value(configuration, "AuthType").value_or("munge").find("munge") == std::string::npos) {
     return "";
@@ -58,28 +58,29 @@ std::string expected_munge_socket(const std::string& configuration) {
 void explain_no_configuration(const Probe& probe, Findings& findings) {
   const auto typed = probe.variable("SLURM_CONF");
   if (!typed) {
-    return findings.note("srun is there, and no slurm.conf: this machine is of no cluster",
-                         "SLURM_CONF names the file if it lies elsewhere");
+    return findings.note(
+        "srun is installed, but there is no slurm.conf: this machine is not part of a cluster",
+        "if the file lies elsewhere, set SLURM_CONF to it");
   }
   const bool there = probe.facts(*typed).kind != FileFacts::Kind::absent;
-  findings.problem(fmt::format("SLURM_CONF is set to \"{}\", which {}: no command of SLURM works",
+  findings.problem(fmt::format("SLURM_CONF is set to \"{}\", which {}: no SLURM command works",
                                *typed, there ? "cannot be read" : "does not exist"),
-                   "unset SLURM_CONF, or let it name the cluster's slurm.conf");
+                   "unset SLURM_CONF, or set it to the cluster's slurm.conf");
 }
 
-/// mpirun of OpenMPI as root does nothing unless it is told twice that this is meant.
+/// OpenMPI's mpirun refuses root unless two variables allow it.
 void look_at_root(const Probe& probe, Findings& findings) {
   const auto allows = [&](const char* name) {
     return probe.variable(name).value_or("") == "1";
   };
   if (probe.user() != 0) return;
   if (allows("OMPI_ALLOW_RUN_AS_ROOT") && allows("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")) return;
-  findings.note("mpirun of OpenMPI refuses root, who this is",
-                "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, or be another "
-                "user");
+  findings.note(
+      "OpenMPI's mpirun refuses to run as root, which is this user",
+      "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, or run as another user");
 }
 
-/// Whether one of its programs is there. They are known by what they say, not by their names.
+/// Whether one of its programs is installed, which shows in its output, not in its name.
 bool look_at_mpi(const Mpi& mpi, const Probe& probe, Findings& findings) {
   const std::vector<std::string> programs = program_names(mpi.launcher);
   for (const std::string& program : programs) {
@@ -108,16 +109,15 @@ void check_mpi(const Probe& probe, const Question& /*question*/, Findings& findi
   const std::string other = probe.find_program("mpirun");
   findings.note(other.empty() ? std::string("no mpirun on PATH")
                               : fmt::format("{} is neither OpenMPI's nor MPICH's", other),
-                "for ranks that MPI starts: apt-get install openmpi-bin, or mpich");
+                "to start ranks with MPI: apt-get install openmpi-bin, or mpich");
 }
 
 void check_slurm(const Probe& probe, const Question& /*question*/, Findings& findings) {
   const auto job = probe.variable("SLURM_JOB_ID");
   if (probe.find_program("srun").empty()) {
     if (!job) return findings.ok("not installed");
-    return findings.problem(
-        fmt::format("this is job {} of SLURM, and there is no srun on PATH", *job),
-        "apt-get install slurm-client, or load the cluster's module");
+    return findings.problem(fmt::format("this is SLURM job {}, but there is no srun on PATH", *job),
+                            "apt-get install slurm-client, or load the cluster's module");
   }
   const std::string file = slurm_configuration(probe);
   const auto configuration = probe.text(file);
@@ -125,7 +125,7 @@ void check_slurm(const Probe& probe, const Question& /*question*/, Findings& fin
   const std::string socket = expected_munge_socket(*configuration);
   if (!socket.empty() && !probe.is_served(socket)) {
     return findings.problem(
-        fmt::format("{} asks for munge, and nobody answers at {}", file, socket),
+        fmt::format("{} requires munge, but nothing answers at {}", file, socket),
         "start munged (systemctl start munge), with the cluster's key in /etc/munge/munge.key");
   }
   findings.ok(job ? fmt::format("inside job {}, {} nodes", *job,
@@ -133,22 +133,23 @@ void check_slurm(const Probe& probe, const Question& /*question*/, Findings& fin
                   : fmt::format("{}; outside an allocation", file));
 }
 
-/// Debian's OpenMPI meets its other tasks through PMIx alone.
+/// Debian's OpenMPI finds its other tasks only through PMIx.
 void check_slurm_pmix(const Probe& probe, const Question& /*question*/, Findings& findings) {
   if (probe.find_program("srun").empty() || !probe.text(slurm_configuration(probe))) return;
   const ProgramRun run = probe.run({"srun", "--mpi=list"});
   if (run.status != 0) {
     return findings.problem(fmt::format("srun --mpi=list fails: {}", last_line(run.output)),
-                            "see that slurm.conf is the cluster's and slurmctld answers (sinfo)");
+                            "check that slurm.conf is the cluster's and slurmctld answers (sinfo)");
   }
   if (run.output.find("pmix") != run.output.npos) {
-    return findings.ok("srun offers pmix, as OpenMPI needs");
+    return findings.ok("srun offers pmix, which OpenMPI needs");
   }
   if (probe.find_program("mpirun.openmpi").empty()) {
     return findings.note(fmt::format("srun offers no pmix: {}", first_line_of(run.output)));
   }
-  findings.problem("srun offers no pmix: each task of OpenMPI would take itself for the only one",
-                   "apt-get install slurm-wlm-basic-plugins (mpi_pmix.so), or start with mpirun");
+  findings.problem(
+      "srun offers no pmix: each OpenMPI task would run as the only one",
+      "apt-get install slurm-wlm-basic-plugins (mpi_pmix.so), or start ranks with mpirun");
 }
 
 }  // namespace dstrain::launcher::doctor

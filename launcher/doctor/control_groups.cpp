@@ -1,4 +1,4 @@
-// What the control group of this process takes away from the machine, in versions 1 and 2.
+// Checks the limits of this process's control group, of version 1 or 2.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -14,8 +14,8 @@ namespace {
 constexpr Bytes memory_min = gibibyte;
 constexpr std::int64_t tasks_min = 256;
 
-/// The smallest number of processes that this process's group, or one above it, may have; none
-/// where nothing is limited.
+/// The smallest process limit of this process's group and those above it; none if there is no
+/// limit.
 std::optional<std::int64_t> process_limit(const Probe& probe) {
   const auto text = [&](const std::string& path) {
     return probe.text(path);
@@ -34,17 +34,19 @@ std::optional<std::int64_t> process_limit(const Probe& probe) {
 void check_memory_limit(const Probe& probe, const Question& /*question*/, Findings& findings) {
   const std::vector<LimitedGroup> groups =
       limited_groups([&](const std::string& path) { return probe.text(path); });
-  if (groups.empty()) return findings.ok("the control group has all of the memory");
+  if (groups.empty()) return findings.ok("the control group does not limit memory");
   const LimitedGroup& group = *std::ranges::min_element(groups, {}, &LimitedGroup::limit);
   const Bytes machine =
       memory_row(probe.text("/proc/meminfo").value_or(""), "MemTotal").value_or(0);
-  const std::string what = fmt::format("the control group may have {} of the machine's {}",
+  const std::string what = fmt::format("the control group may use {} of the machine's {}",
                                        format_bytes(group.limit), format_bytes(machine));
   if (group.limit < memory_min) {
-    findings.problem(what + ": ranks will be killed", "docker run --memory, or sbatch --mem");
+    findings.problem(what + ": ranks will be killed",
+                     "raise the limit: docker run --memory, or sbatch --mem");
   } else if (group.used > group.limit / 10 * 9) {
-    findings.problem(fmt::format("{}, and {} of it is in use", what, format_bytes(group.used)),
-                     "end what takes it, or raise the limit: docker run --memory, sbatch --mem");
+    findings.problem(
+        fmt::format("{}, of which {} is in use", what, format_bytes(group.used)),
+        "end processes that use it, or raise the limit: docker run --memory, or sbatch --mem");
   } else {
     findings.note(what, "--host_memory must not be more");
   }
@@ -53,11 +55,11 @@ void check_memory_limit(const Probe& probe, const Question& /*question*/, Findin
 void check_cpu_limit(const Probe& probe, const Question& /*question*/, Findings& findings) {
   const auto cores = quota_cores([&](const std::string& path) { return probe.text(path); });
   if (!cores || *cores >= probe.usable_cores()) {
-    return findings.ok(fmt::format("no quota below {} cores", probe.usable_cores()));
+    return findings.ok(fmt::format("no CPU quota below {} cores", probe.usable_cores()));
   }
   const std::string what = fmt::format("the control group may use {:.2f} cores", *cores);
   if (*cores >= 1) return findings.note(what, "docker run --cpus, or sbatch --cpus-per-task");
-  findings.problem(what + ": a rank stands still most of the time",
+  findings.problem(what + ": a rank is throttled most of the time",
                    "docker run --cpus, or sbatch --cpus-per-task");
 }
 

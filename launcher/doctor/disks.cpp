@@ -1,4 +1,4 @@
-// The directories that jobs write to.
+// Checks the directories that jobs write to.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ bool is_network(const std::string& kind) {
   return kind == "nfs" || kind == "smb" || kind == "lustre" || kind == "fuse";
 }
 
-/// What stands in the way of writing to it; true when something does.
+/// Reports why it cannot be written to; true if there is a reason.
 bool find_obstacle(const Probe& probe,
                    const std::string& path,
                    const DiskSpace& space,
@@ -25,12 +25,12 @@ bool find_obstacle(const Probe& probe,
     findings.problem(fmt::format("{} is mounted read-only", path),
                      "mount -o remount,rw, or choose another directory");
   } else if (!probe.may_write(path)) {
-    findings.problem(fmt::format("{} cannot be written to by this user", path),
-                     "chown it, or choose another directory");
+    findings.problem(fmt::format("this user may not write to {}", path),
+                     "chown it to this user, or choose another directory");
   } else if (space.free < free_min) {
     findings.problem(fmt::format("{} has {} free of {}", path, format_bytes(space.free),
                                  format_bytes(space.size)),
-                     "make room: dstrain checkpoint prune DIR --keep N; df -h shows what is full");
+                     "free space: dstrain checkpoint prune DIR --keep N; df -h shows full disks");
   } else {
     return false;
   }
@@ -40,20 +40,20 @@ bool find_obstacle(const Probe& probe,
 void look_at(const Probe& probe, const std::string& path, Findings& findings) {
   const auto space = probe.space(path);
   if (!space) {
-    return findings.problem(fmt::format("{} is not there", path),
+    return findings.problem(fmt::format("{} does not exist", path),
                             fmt::format("mkdir -p {}, or mount it on every host", path));
   }
   if (find_obstacle(probe, path, *space, findings)) return;
   const Result<double> rate = probe.write_rate(path);
   const std::string speed = rate.ok() ? fmt::format("writes {:.0f} MB/s", rate.value() / megabyte)
-                                      : fmt::format("its speed is not known: {}", rate.error());
+                                      : fmt::format("cannot measure its speed: {}", rate.error());
   const std::string what =
       fmt::format("{}: {}, {} free, {}", path, space->kind, format_bytes(space->free), speed);
   if (space->kind == "tmpfs") {
-    findings.note(what + "; it is memory",
-                  "for checkpoints and offload choose a disk (--path DIR)");
+    findings.note(what + "; it is in memory",
+                  "for checkpoints and offload, choose a disk (--path DIR)");
   } else if (is_network(space->kind)) {
-    findings.note(what + "; it is another machine's", "for offload choose a local disk");
+    findings.note(what + "; it is a network file system", "for offload, choose a local disk");
   } else {
     findings.ok(what);
   }

@@ -1,4 +1,4 @@
-// Variables of the shell that change what a job does.
+// Checks variables of the shell that change what a job does.
 #include <algorithm>
 #include <array>
 
@@ -37,10 +37,11 @@ std::vector<std::string> rank_variables_in(const Probe& probe) {
   return found;
 }
 
-/// The directories of LD_LIBRARY_PATH that hold a library of the system's name.
+/// Reports a directory of LD_LIBRARY_PATH that holds a library with a system library's name.
 void look_into(const Probe& probe, const std::string& directory, Findings& findings) {
   if (probe.facts(directory).kind != FileFacts::Kind::directory) {
-    return findings.note(fmt::format("LD_LIBRARY_PATH names {}, which is no directory", directory));
+    return findings.note(
+        fmt::format("LD_LIBRARY_PATH names {}, which is not a directory", directory));
   }
   for (const char* library : hidden_libraries) {
     const std::string path = fmt::format("{}/{}", directory, library);
@@ -55,17 +56,18 @@ void look_into(const Probe& probe, const std::string& directory, Findings& findi
 
 void check_threads(const Probe& probe, const Question& /*question*/, Findings& findings) {
   if (const auto binding = probe.variable("OMP_PROC_BIND")) {
-    findings.note(fmt::format("OMP_PROC_BIND={}: threads of a rank stay on few cores, and those "
-                              "of all ranks on the same",
-                              *binding),
-                  "unset OMP_PROC_BIND; --bind_cores_to_rank gives each rank cores of its own");
+    findings.note(
+        fmt::format("OMP_PROC_BIND={}: the threads of all ranks stay on the same few cores",
+                    *binding),
+        "unset OMP_PROC_BIND; pass --bind_cores_to_rank to give each rank its own cores");
   }
   const auto text = probe.variable(env::omp_num_threads);
   if (!text) return;
   const auto threads = parse_number<int>(split(*text, ',').front());
   if (!threads || *threads < 1) {
-    findings.problem(fmt::format("OMP_NUM_THREADS is \"{}\", which is no number of threads", *text),
-                     "unset OMP_NUM_THREADS: each rank then takes its share of the cores");
+    findings.problem(
+        fmt::format("OMP_NUM_THREADS is \"{}\", which is not a number of threads", *text),
+        "unset OMP_NUM_THREADS: each rank then takes its share of the cores");
   } else if (*threads == 1 && probe.usable_cores() > 1) {
     findings.problem(fmt::format("OMP_NUM_THREADS=1: each rank computes on one of {} cores",
                                  probe.usable_cores()),
@@ -73,7 +75,7 @@ void check_threads(const Probe& probe, const Question& /*question*/, Findings& f
   }
 }
 
-/// In a shell they come from an earlier job; a job of its own would not know itself.
+/// In a shell these variables come from an earlier job, and a new job would read them.
 void check_rank_variables(const Probe& probe, const Question& /*question*/, Findings& findings) {
   const std::vector<std::string> left = rank_variables_in(probe);
   if (left.empty()) return;
@@ -87,15 +89,15 @@ void check_rank_variables(const Probe& probe, const Question& /*question*/, Find
 void check_starter_variables(const Probe& /*probe*/, const Question& question, Findings& findings) {
   if (question.starter_refusal.empty()) return;
   findings.problem(question.starter_refusal,
-                   "if an earlier job has left them, a new shell, or unset them: env | grep -E "
+                   "if an earlier job left them, start a new shell, or unset them: env | grep -E "
                    "'^(OMPI|PMI|PMIX|MPI|MV2|PALS|JSM|FLUX|SLURM|TORCHELASTIC)_'");
 }
 
-/// Those of ranks come first: with them all others are read otherwise.
+/// Only without the variables of ranks: they change how all others are read.
 void check_dstrain_variables(const Probe& probe, const Question& /*question*/, Findings& findings) {
   if (!rank_variables_in(probe).empty()) return;
   for (const std::string& refusal : probe.refused_variables()) {
-    findings.problem(refusal, "unset it, or set it to what can be");
+    findings.problem(refusal, "unset it, or set it to a valid value");
   }
 }
 
@@ -110,7 +112,7 @@ void check_master_address(const Probe& probe, const Question& /*question*/, Find
   if (here) return findings.ok(fmt::format("MASTER_ADDR={} is this machine", *name));
   findings.problem(
       fmt::format("MASTER_ADDR={} is {}: a dstraind started from this shell looks for rank 0 there",
-                  *name, found.ok() ? "another machine" : "no machine that is known"),
+                  *name, found.ok() ? "another machine" : "an unknown machine"),
       "unset MASTER_ADDR and MASTER_PORT");
 }
 
@@ -125,7 +127,7 @@ void check_library_path(const Probe& probe, const Question& /*question*/, Findin
   for (const std::string& directory : split(*path, ':')) {
     if (!directory.empty()) look_into(probe, directory, findings);
   }
-  if (findings.empty()) findings.ok("LD_LIBRARY_PATH hides no library of the system");
+  if (findings.empty()) findings.ok("LD_LIBRARY_PATH hides no system library");
 }
 
 void check_locale(const Probe& probe, const Question& /*question*/, Findings& findings) {

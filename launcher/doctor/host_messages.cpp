@@ -22,7 +22,7 @@ HostSays::Kind kind_of(const std::string& name) {
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     if (name == kinds[i]) return static_cast<HostSays::Kind>(i);
   }
-  fail(ErrorCode::remote, "doctor: a host says \"{}\"", name);
+  fail(ErrorCode::remote, "doctor: a host sent the unknown message \"{}\"", name);
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ HostSays decode_says(std::string_view text) {
     says.nonce = line.value("nonce", "");
     return says;
   } catch (const json::exception&) {
-    fail(ErrorCode::remote, "its doctor says \"{}\"", text.substr(0, 200));
+    fail(ErrorCode::remote, "its dstrain doctor printed \"{}\"", text.substr(0, 200));
   }
 }
 
@@ -95,7 +95,7 @@ std::vector<Peer> decode_reach(std::string_view message) {
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const std::vector<std::string> words = words_of(lines[i]);
     const auto port = words.size() == 4 ? parse_number<int>(words[2]) : std::nullopt;
-    if (!port) fail(ErrorCode::remote, "doctor: \"{}\" is no peer", lines[i]);
+    if (!port) fail(ErrorCode::remote, "doctor: \"{}\" does not describe a peer", lines[i]);
     peers.push_back({words[0], words[1], *port, words[3]});
   }
   return peers;

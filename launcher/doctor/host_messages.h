@@ -15,10 +15,10 @@
 ///   end                        -> its end
 namespace dstrain::launcher::doctor {
 
-/// What hosts of one job should have in common.
+/// Properties that all hosts of a job should share.
 struct MachineFacts {
   std::string processor;
-  std::string instructions;  ///< those that the kernels choose by
+  std::string instructions;  ///< those by which kernels are chosen
   int cores = 0;
   Bytes memory = 0;
 };
@@ -32,12 +32,12 @@ struct HostSays {
   Finding finding{};
   int number = 0;       ///< listening: the port, 0 for none; tried: how many peers were
   std::string peer{};   ///< unreached: the host
-  std::string nonce{};  ///< listening: what it sends to whoever connects
+  std::string nonce{};  ///< listening: what it sends to each connection
 };
 
 /// A line, with its end.
 std::string encode_says(const HostSays& says);
-/// Throws Error{remote} for a line that is none.
+/// Throws Error{remote} for any other line.
 HostSays decode_says(std::string_view line);
 
 /// Where another host listens.

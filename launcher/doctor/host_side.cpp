@@ -42,12 +42,12 @@ UniqueFd control_socket() {
   const char* const text = std::getenv(env::control_fd);
   const auto number = text != nullptr ? parse_number<int>(text) : std::nullopt;
   if (!number || ::fcntl(*number, F_SETFD, FD_CLOEXEC) != 0) {
-    fail(ErrorCode::usage, "doctor --this_host is started by dstrain doctor");
+    fail(ErrorCode::usage, "doctor --this_host: only dstrain doctor starts this");
   }
   return UniqueFd(*number);
 }
 
-/// Waits for the next message; none when nobody will send one.
+/// Waits for the next message; none when the sender is gone.
 std::optional<std::string> next_message(int socket) {
   std::string message(control_message_bytes_max, '\0');
   for (;;) {

@@ -5,9 +5,9 @@
 
 namespace dstrain::launcher::doctor {
 
-/// What `dstrain doctor` has every host do, in a process of its own that an agent starts as if it
-/// were a rank: answers (host_messages.h) until it is told to end, or nobody asks any more. Throws
-/// Error{usage} when nobody does from the start. Returns the exit status of the process.
+/// Runs the host's side of `dstrain doctor`, in a separate process that an agent starts like a
+/// rank: answers (host_messages.h) until it is told to end, or the asker is gone. Throws
+/// Error{usage} if an agent did not start it. Returns the exit status of the process.
 int answer_for_host(const Probe& probe, const Question& question);
 
 }  // namespace dstrain::launcher::doctor

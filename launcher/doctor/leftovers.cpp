@@ -1,4 +1,4 @@
-// What earlier jobs of this user have left.
+// Checks what earlier jobs of this user have left behind.
 #include <map>
 #include <optional>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Kind = FileFacts::Kind;
 
-constexpr double settled_seconds = 60;  // younger files may be on their way
+constexpr double settled_seconds = 60;  // younger files may still be in use
 
 std::string parent_of(const std::string& status) {
   for (const std::string& line : lines_of(status)) {
@@ -30,7 +30,7 @@ std::string name_of_process(const Probe& probe, const std::string& pid) {
   return first_line_of(probe.text("/proc/" + pid + "/comm").value_or(""));
 }
 
-/// A launcher's: its rank, its agent, or what a rank has started.
+/// Whether a launcher's job contains it: a rank, an agent, or a process that a rank started.
 bool was_launched(const Probe& probe, const std::string& pid) {
   const std::string environment = probe.text("/proc/" + pid + "/environ").value_or("");
   for (const std::string& entry : split(environment, '\0')) {
@@ -50,8 +50,9 @@ std::map<std::string, std::string> launched_processes(const Probe& probe) {
   return launched;
 }
 
-/// Whoever started it has gone, or has been left itself: the first of them was given to init, or to
-/// the user's systemd. While a launcher, an agent or a guard lives, it is given to that.
+/// Whether the process that started it is gone or was left behind too: then init, or the user's
+/// systemd, has inherited the first of them. A living launcher, agent or guard would have inherited
+/// it.
 bool is_left(const Probe& probe,
              const std::map<std::string, std::string>& launched,
              const std::string& parent) {
@@ -75,16 +76,16 @@ std::optional<std::string> writer_of(const std::string& name, const std::string&
 std::string left_because(const Probe& probe, const std::string& path, const std::string& name) {
   if (const auto pid = writer_of(name, probe.host_name())) {
     const bool lives = probe.facts("/proc/" + *pid).kind == Kind::directory;
-    return lives ? "" : "a checkpoint that was not finished";
+    return lives ? "" : "an unfinished checkpoint";
   }
   const FileFacts facts = probe.facts(path);
   if (facts.owner != probe.user() || facts.age_seconds < settled_seconds) return "";
-  if (name.starts_with("dstrain-swap-")) return "a swap file that has kept its name";
-  if (name.starts_with("dstrain-doctor-")) return "a file of a measurement that was cut off";
+  if (name.starts_with("dstrain-swap-")) return "a swap file that was not deleted";
+  if (name.starts_with("dstrain-doctor-")) return "a file of an interrupted measurement";
   return "";
 }
 
-/// Where there is no session of systemd's there is no directory to name.
+/// Without a systemd session there is no directory to name.
 std::string runtime_directory_fix(const Probe& probe, const std::string& wrong) {
   const std::string usual = fmt::format("/run/user/{}", probe.user());
   const bool there = usual != wrong && probe.facts(usual).kind == Kind::directory;
@@ -131,7 +132,7 @@ void check_leftover_processes(const Probe& probe,
     left.push_back(pid);
     named.push_back(fmt::format("{} ({})", pid, name_of_process(probe, pid)));
   }
-  if (left.empty()) return findings.ok("no process of an earlier job");
+  if (left.empty()) return findings.ok("no leftover process of an earlier job");
   findings.problem(
       fmt::format("processes of jobs without a launcher: {}", fmt::join(named, ", ")),
       fmt::format("kill {0}; if that does not help: kill -9 {0}", fmt::join(left, " ")));
@@ -146,7 +147,7 @@ void check_leftover_files(const Probe& probe, const Question& question, Findings
       findings.problem(fmt::format("{}: {}", path, reason), fmt::format("rm -r {}", path));
     }
   }
-  if (findings.empty()) findings.ok("no swap file, no unfinished checkpoint");
+  if (findings.empty()) findings.ok("no leftover swap file or unfinished checkpoint");
 }
 
 void check_job_sockets(const Probe& probe, const Question& /*question*/, Findings& findings) {
@@ -162,9 +163,9 @@ void check_job_sockets(const Probe& probe, const Question& /*question*/, Finding
       }
     }
     if (dead.empty()) continue;
-    findings.note(fmt::format("{} holds sockets of {} jobs that have gone, such as {}", directory,
+    findings.note(fmt::format("{} holds sockets of {} ended jobs, such as {}", directory,
                               dead.size(), dead.back()),
-                  "dstrain status removes them");
+                  "run dstrain status, which removes them");
   }
   if (findings.empty()) findings.ok(fmt::format("{} jobs running", running));
 }
@@ -175,18 +176,19 @@ void check_runtime_directory(const Probe& probe, const Question& /*question*/, F
     const FileFacts facts = probe.facts(*runtime);
     const bool own = facts.owner == probe.user() && !facts.others_may_write();
     if (facts.kind != Kind::directory || !own) {
-      findings.problem(
-          fmt::format("XDG_RUNTIME_DIR, {}, {}", *runtime,
-                      facts.kind != Kind::directory ? "is no directory"
-                                                    : "is not this user's alone (after su?)"),
-          runtime_directory_fix(probe, *runtime));
+      findings.problem(fmt::format("XDG_RUNTIME_DIR, {}, {}", *runtime,
+                                   facts.kind != Kind::directory
+                                       ? "is not a directory"
+                                       : "does not belong to this user alone (after su?)"),
+                       runtime_directory_fix(probe, *runtime));
     }
   }
   for (const std::string& path : usual_job_directories(probe)) {
     const FileFacts facts = probe.facts(path);
     if (facts.kind == Kind::absent || is_own_directory(facts, probe.user())) continue;
-    findings.note(fmt::format("{0} is not this user's alone: jobs use {0}-RANDOM instead", path),
-                  fmt::format("rm -r {0}, or chmod 700 {0} if it is yours", path));
+    findings.note(
+        fmt::format("{0} does not belong to this user alone: jobs use {0}-RANDOM instead", path),
+        fmt::format("rm -r {0}, or chmod 700 {0} if it is yours", path));
   }
   if (findings.empty()) findings.ok(usual_job_directories(probe).front());
 }

@@ -1,4 +1,4 @@
-// What the kernel lets a process of this user have.
+// Checks the kernel's limits on a process of this user.
 #include <cerrno>
 #include <system_error>
 
@@ -25,30 +25,30 @@ std::string bytes(std::uint64_t value) {
   return value == Limit::unlimited ? "unlimited" : format_bytes(static_cast<Bytes>(value));
 }
 
-/// Who refuses io_uring with this error, and what to do.
+/// What refuses io_uring with this error.
 std::string uring_cause(const Probe& probe, int error) {
   const std::string disabled =
       first_line_of(probe.text("/proc/sys/kernel/io_uring_disabled").value_or(""));
   if (!disabled.empty() && disabled != "0") {
     return fmt::format("the setting kernel.io_uring_disabled={}", disabled);
   }
-  if (error == EPERM) return "a seccomp profile, as containers have";
+  if (error == EPERM) return "a seccomp profile, as in containers";
   if (error == ENOMEM) return "the limit on locked memory";
-  return error == ENOSYS ? "a kernel without it" : std::generic_category().message(error);
+  return error == ENOSYS ? "a kernel that lacks it" : std::generic_category().message(error);
 }
 
 std::string uring_fix(const std::string& cause) {
   if (cause.find("setting") != cause.npos) return "sysctl kernel.io_uring_disabled=0";
   if (cause.find("seccomp") != cause.npos) return "docker run --security-opt seccomp=unconfined";
   if (cause.find("locked") != cause.npos) return "ulimit -l unlimited";
-  return "a kernel from 5.6 on";
+  return "install a kernel of version 5.6 or newer";
 }
 
 }  // namespace
 
 void check_locked_memory(const Probe& probe, const Question& /*question*/, Findings& findings) {
   const Limit limit = probe.limit(RLIMIT_MEMLOCK);
-  const std::string what = fmt::format("{} may be locked", bytes(limit.soft));
+  const std::string what = fmt::format("the locked-memory limit is {}", bytes(limit.soft));
   if (limit.soft == Limit::unlimited || probe.user() == 0) return findings.ok(what);
   if (limit.soft < locked_memory_min) {
     return findings.problem(what + ": io_uring and pinned buffers of offload are refused",
@@ -83,7 +83,7 @@ void check_core_files(const Probe& probe, const Question& /*question*/, Findings
     return findings.ok(fmt::format("core files of at most {}", bytes(limit.soft)));
   }
   findings.note("core files are unlimited: each crashed rank writes its whole memory to the disk",
-                "ulimit -c 0, unless you want them");
+                "ulimit -c 0, unless you need them");
 }
 
 void check_io_uring(const Probe& probe, const Question& /*question*/, Findings& findings) {
@@ -91,8 +91,9 @@ void check_io_uring(const Probe& probe, const Question& /*question*/, Findings& 
   if (error == 0) return findings.ok("io_uring works");
   const std::string cause = uring_cause(probe, error);
   if (probe.variable("DSTRAIN_IO").value_or("") == "uring") {
-    return findings.problem(fmt::format("DSTRAIN_IO=uring, and io_uring is refused by {}", cause),
-                            uring_fix(cause) + ", or unset DSTRAIN_IO: threads do it, too");
+    return findings.problem(
+        fmt::format("DSTRAIN_IO=uring, but io_uring is refused by {}", cause),
+        uring_fix(cause) + ", or unset DSTRAIN_IO: threads then read and write");
   }
   findings.note(fmt::format("io_uring is refused by {}; threads read and write swap files", cause),
                 uring_fix(cause));

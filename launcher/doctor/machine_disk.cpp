@@ -36,7 +36,7 @@ constexpr std::array file_systems{
     FileSystem{0x0BD00BD0, "lustre"},       FileSystem{0x65735546, "fuse"},
     FileSystem{0x2FC12FC1, "zfs"}};
 
-/// A file without a name; where that cannot be had, one that loses its name at once.
+/// Opens a file without a name; if that is not supported, one that loses its name at once.
 UniqueFd open_unnamed(const std::string& directory) {
   UniqueFd file(::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_DIRECT | O_CLOEXEC, 0600));
   if (file || (errno != EOPNOTSUPP && errno != EISDIR)) return file;
@@ -69,10 +69,12 @@ Result<double> MachineProbe::write_rate(const std::string& directory) const {
     return Failure{std::generic_category().message(errno)};
   };
   const UniqueFd file = open_unnamed(settings_.root + directory);
-  if (!file) return errno == EINVAL ? Failure{"no direct writing here"} : reason();
+  if (!file)
+    return errno == EINVAL ? Failure{"this file system does not support O_DIRECT"} : reason();
   const std::unique_ptr<void, void (*)(void*)> block(std::aligned_alloc(alignment, block_bytes),
                                                      std::free);
-  std::fill_n(static_cast<char*>(block.get()), block_bytes, 'd');  // not zeros: no disk skips it
+  std::fill_n(static_cast<char*>(block.get()), block_bytes,
+              'd');  // not zeros, which a disk may skip
   const SteadyClock clock;
   const double begin = clock.now_seconds();
   Bytes written = 0;

@@ -92,7 +92,7 @@ std::vector<std::string> MachineProbe::refused_variables() const {
 }
 
 std::optional<std::string> MachineProbe::text(const std::string& path) const {
-  if (facts(path).kind != FileFacts::Kind::file) return std::nullopt;  // no pipe is waited for
+  if (facts(path).kind != FileFacts::Kind::file) return std::nullopt;  // do not wait for a pipe
   std::ifstream file(settings_.root + path, std::ios::binary);
   if (!file) return std::nullopt;
   std::string bytes(text_bytes_max, '\0');

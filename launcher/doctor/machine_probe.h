@@ -6,14 +6,14 @@
 
 namespace dstrain::launcher::doctor {
 
-/// This machine. Programs are run, and libraries loaded, in processes of their own, so that nothing
-/// that they do reaches this one, which must be single-threaded then.
+/// Probes this machine. Runs programs and loads libraries in separate processes, so that they
+/// cannot affect this one, which must be single-threaded.
 class MachineProbe final : public Probe {
  public:
   struct Settings {
     std::string version;            ///< of dstrain
-    std::string working_directory;  ///< of the job, which this process need not be in
-    std::string root{};             ///< stands before every path of a file
+    std::string working_directory;  ///< of the job, which may differ from this process's
+    std::string root{};             ///< prefixed to every path of a file
   };
   explicit MachineProbe(Settings settings) : settings_(std::move(settings)) {}
 

@@ -25,7 +25,8 @@ namespace {
 
 constexpr double program_seconds = 5;
 
-/// In a process that ends with it: "+" and the library's file, or "-" and why it is not loaded.
+/// Runs in a process that then ends: returns "+" and the library's file, or "-" and why it is not
+/// loaded.
 std::string load_here(const std::string& library) {
   void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return std::string("-") + ::dlerror();
@@ -36,7 +37,7 @@ std::string load_here(const std::string& library) {
          (::realpath(map->l_name, path.data()) != nullptr ? path.data() : map->l_name);
 }
 
-/// A GPU as it is handed from process to process.
+/// A GPU in the form that is passed between processes.
 struct GpuBytes {
   std::array<char, 128> name{};
   GpuReading reading{};
@@ -56,8 +57,8 @@ std::string read_gpus_here() {
   return all;
 }
 
-/// What follows the "+" of what `work` returns in a process of its own; the failure is what follows
-/// its "-", or how that process ended.
+/// Runs `work` in a separate process and returns what follows the "+" of its result; the failure is
+/// what follows its "-", or how that process ended.
 Result<std::string> ask_process(FunctionRef<std::string()> work) {
   PipeEnds pipe = make_pipe();
   const pid_t pid = ::fork();
@@ -72,7 +73,7 @@ Result<std::string> ask_process(FunctionRef<std::string()> work) {
   if (said.starts_with('+')) return said.substr(1);
   if (said.starts_with('-')) return Failure{said.substr(1)};
   return Failure{end ? "the process that loads it " + describe_end(*end)
-                     : std::string("loading it does not end")};
+                     : std::string("loading it hangs")};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Names, addresses and the port where ranks meet.
+// Checks names, addresses and the port of the rendezvous.
 #include <algorithm>
 #include <map>
 
@@ -35,17 +35,17 @@ void check_host_name(const Probe& probe, const Question& question, Findings& fin
   const auto addresses = probe.resolve(name);
   if (!addresses.ok() || addresses.value().empty()) {
     return findings.problem(
-        fmt::format("this machine's own name, {}, has no address: MPI looks for it", name),
+        fmt::format("this machine's own name, {}, has no address, which MPI needs", name),
         fmt::format("add a line \"ADDRESS {}\" to /etc/hosts", name));
   }
   const std::string list = fmt::format("{}", fmt::join(addresses.value(), ", "));
   if (!std::ranges::all_of(addresses.value(), is_loopback_digits)) {
     return findings.ok(fmt::format("{} is {}", name, list));
   }
-  const std::string what = fmt::format(
-      "{} is {}, which means another machine to each host that hears of it", name, list);
+  const std::string what =
+      fmt::format("{} is {}, which other hosts would take for themselves", name, list);
   const std::string fix = fmt::format(
-      "in /etc/hosts, give {} its address in the network; until then --master_addr ADDRESS", name);
+      "in /etc/hosts, give {} its address in the network, or pass --master_addr ADDRESS", name);
   return question.hosts.empty() ? findings.note(what, fix) : findings.problem(what, fix);
 }
 
@@ -60,12 +60,12 @@ void check_hosts_file(const Probe& probe, const Question& question, Findings& fi
       if (found == named.end() || found->second.size() == 1) continue;
       findings.problem(fmt::format("/etc/hosts gives {} several addresses: {}", name,
                                    fmt::join(found->second, ", ")),
-                       "leave the line that is right");
+                       "keep only the correct line");
     }
     const auto local = named.find("localhost");
     if (local == named.end() || is_loopback_digits(local->second.front())) continue;
-    findings.problem(fmt::format("/etc/hosts says that localhost is {}", local->second.front()),
-                     "let the line be \"127.0.0.1 localhost\"");
+    findings.problem(fmt::format("/etc/hosts maps localhost to {}", local->second.front()),
+                     "change the line to \"127.0.0.1 localhost\"");
   }
 }
 
@@ -74,13 +74,13 @@ void check_host_names(const Probe& probe, const Question& question, Findings& fi
   int unknown = 0;
   for (const std::string& host : question.hosts) {
     const auto addresses = probe.resolve(host);
-    // An alias of SSH, perhaps; that it is reached says more. A dead name server takes seconds.
+    // Perhaps an SSH alias: the check that reaches it says more. A dead name server takes seconds.
     if (!addresses.ok() && ++unknown == unknown_max) break;
     if (!addresses.ok()) continue;
     if (!addresses.value().empty() && std::ranges::all_of(addresses.value(), is_loopback_digits)) {
       findings.problem(
-          fmt::format("{}, another host, has the address {} here, which is this machine", host,
-                      addresses.value().front()),
+          fmt::format("{} is another host, but has the address {} here, which is this machine's",
+                      host, addresses.value().front()),
           fmt::format("give {} its address in /etc/hosts or in the name server", host));
     } else {
       good.push_back(host);
@@ -93,8 +93,9 @@ void check_master_port(const Probe& probe, const Question& /*question*/, Finding
   if (probe.port_is_free(default_master_port)) {
     return findings.ok(fmt::format("port {} is free", default_master_port));
   }
-  findings.note(fmt::format("port {} is in use, by another job or program", default_master_port),
-                "nothing, for a launch takes the next free one; with --no_ssh: --master_port PORT");
+  findings.note(
+      fmt::format("another job or program uses port {}", default_master_port),
+      "none needed: a launch uses the next free port; with --no_ssh, pass --master_port PORT");
 }
 
 }  // namespace dstrain::launcher::doctor

@@ -38,11 +38,11 @@ struct DiskSpace {
   bool read_only = false;
 };
 
-/// What a program said and how it ended.
+/// The output of a program and how it ended.
 struct ProgramRun {
   bool ended = false;  ///< false: not started, or killed because it took too long
   int status = -1;     ///< as a shell shows it
-  std::string output;  ///< of both streams; why it was not started
+  std::string output;  ///< of both streams; or why it was not started
 };
 
 /// A GPU of the machine.
@@ -51,8 +51,8 @@ struct GpuFacts {
   GpuReading reading;
 };
 
-/// A machine as the checks see it. Nothing is changed but for a file that write_rate() writes and
-/// removes. Tests plant faults in one of their own.
+/// A machine as the checks see it. Changes nothing, except that write_rate() writes and removes a
+/// file. Tests implement one with planted faults.
 class Probe {
  public:
   virtual ~Probe() = default;
@@ -65,7 +65,7 @@ class Probe {
   [[nodiscard]] virtual int usable_cores() const = 0;
   [[nodiscard]] virtual std::optional<std::string> variable(const std::string& name) const = 0;
 
-  /// What dstrain and dstraind say of variables that they would refuse.
+  /// The errors of dstrain and dstraind about variables that they would refuse.
   [[nodiscard]] virtual std::vector<std::string> refused_variables() const = 0;
 
   /// The text of a file, at most its first MiB; none when it cannot be read.
@@ -83,21 +83,21 @@ class Probe {
   [[nodiscard]] virtual std::string find_program(const std::string& name) const = 0;
   /// Runs it for at most a few seconds.
   [[nodiscard]] virtual ProgramRun run(const std::vector<std::string>& words) const = 0;
-  /// Loads a shared library by path or soname; returns the file that it is.
+  /// Loads a shared library by path or soname; returns its file.
   [[nodiscard]] virtual Result<std::string> load(const std::string& library) const = 0;
 
-  /// What the driver's library says of each GPU, in its order, which is that of nvidia-smi.
+  /// The driver's data about each GPU, in the order of nvidia-smi.
   [[nodiscard]] virtual Result<std::vector<GpuFacts>> gpus() const = 0;
 
   [[nodiscard]] virtual Limit limit(int resource) const = 0;
-  /// Whether shared memory without a name can be had; the failure says why not.
+  /// Whether shared memory without a name works; the failure says why not.
   [[nodiscard]] virtual Result<bool> memory_file() const = 0;
   /// 0, or the errno with which the kernel refuses io_uring.
   [[nodiscard]] virtual int uring_error() const = 0;
 
-  /// The addresses of a host, in digits.
+  /// The numeric addresses of a host.
   [[nodiscard]] virtual Result<std::vector<std::string>> resolve(const std::string& host) const = 0;
-  /// Those of this machine, loopback left out.
+  /// The addresses of this machine, without loopback.
   [[nodiscard]] virtual std::vector<std::string> own_addresses() const = 0;
   [[nodiscard]] virtual bool port_is_free(int port) const = 0;
   /// Whether a process answers at a Unix socket.

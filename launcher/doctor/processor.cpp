@@ -1,4 +1,4 @@
-// What computes here: instruction sets and GPUs.
+// Checks what can compute here: instruction sets and GPUs.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::array library_directories{"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib",
                                          "/usr/local/cuda/lib64"};
 
-/// What the kernels of runtime/ops choose by.
+/// The instruction set that the kernels of runtime/ops would choose.
 std::string fp32_speed(const std::set<std::string>& flags) {
   if (flags.contains("avx512f") && flags.contains("avx512bw")) return "fp32 with AVX-512";
   if (flags.contains("avx2") && flags.contains("fma")) return "fp32 with AVX2";
@@ -33,7 +33,7 @@ std::string bf16_speed(const std::set<std::string>& flags, bool amd) {
   return "bf16 is stored in half the memory and computed as fp32, in about the same time";
 }
 
-/// The first file of the usual directories that begins so; empty: none.
+/// The first file in the usual directories with this prefix; empty: none.
 std::string find_library(const Probe& probe, std::string_view begin) {
   for (const char* directory : library_directories) {
     for (const std::string& name : probe.names(directory)) {
@@ -80,8 +80,8 @@ void check_processor(const Probe& probe, const Question& /*question*/, Findings&
                   fp32, bf16_speed(processor.flags, processor.vendor == "AuthenticAMD"));
   if (processor.flags.contains("avx2")) return findings.ok(what);
   findings.note(what,
-                "a processor with AVX2 trains several times as fast; of a virtual machine "
-                "choose a CPU type that shows it (host-passthrough)");
+                "a processor with AVX2 trains several times as fast; for a virtual machine, choose "
+                "a CPU type that shows it (host-passthrough)");
 }
 
 void check_gpus(const Probe& probe, const Question& /*question*/, Findings& findings) {
@@ -90,8 +90,8 @@ void check_gpus(const Probe& probe, const Question& /*question*/, Findings& find
   if (files == 0 && !driver) return findings.ok("none; slots are CPU ranks");
   if (files == 0) {
     return findings.note(
-        "NVIDIA's driver is loaded, and no GPU has a device file here" + nvidia_libraries(probe),
-        "start the container with its GPUs, if it should have some");
+        "NVIDIA's driver is loaded, but no GPU has a device file here" + nvidia_libraries(probe),
+        "start the container with GPUs, if it should have some");
   }
   const std::string found =
       fmt::format("{} GPU device files; {}{}", files,
@@ -100,43 +100,43 @@ void check_gpus(const Probe& probe, const Question& /*question*/, Findings& find
   const auto plug_in = known.find(std::string(gpu_plug_in));
   if (plug_in == known.end()) {
     return findings.note(fmt::format("{}; no {}: ranks cannot use them", found, gpu_plug_in),
-                         "build where CUDA's toolkit is; --device cpu makes slots CPU ranks");
+                         "build with CUDA's toolkit, or pass --device cpu to use CPU ranks");
   }
   const Result<std::string> library = probe.load("libcuda.so.1");
   if (!library.ok()) {
     return findings.problem(
         fmt::format("{}; the driver's libcuda.so.1 cannot be loaded: {}", found, library.error()),
-        "install NVIDIA's driver, or start the container with its GPUs; "
-        "--device cpu makes slots CPU ranks");
+        "install NVIDIA's driver, start the container with its GPUs, or pass --device cpu to use "
+        "CPU ranks");
   }
   const Result<std::string> loaded = probe.load(plug_in->second);
   if (loaded.ok()) return findings.ok(fmt::format("{}; {} uses them", found, gpu_plug_in));
-  findings.problem(fmt::format("{}; {} cannot be loaded: {}", found, gpu_plug_in, loaded.error()),
-                   "install the library that is named (libcublasLt is CUDA's); --device cpu makes "
-                   "slots CPU ranks");
+  findings.problem(
+      fmt::format("{}; {} cannot be loaded: {}", found, gpu_plug_in, loaded.error()),
+      "install the named library (libcublasLt is CUDA's), or pass --device cpu to use CPU ranks");
 }
 
 void check_gpu_sensors(const Probe& probe, const Question& /*question*/, Findings& findings) {
   if (gpu_files(probe) == 0) return;
   const Result<std::vector<GpuFacts>> gpus = probe.gpus();
   if (!gpus.ok()) {
-    return findings.note(fmt::format("what the GPUs' sensors say is not known: {}", gpus.error()),
-                         "of a container, NVIDIA_DRIVER_CAPABILITIES=compute,utility; "
-                         "metrics.jsonl has no \"gpus\"");
+    return findings.note(fmt::format("cannot read the GPUs' sensors: {}", gpus.error()),
+                         "in a container, set NVIDIA_DRIVER_CAPABILITIES=compute,utility; until "
+                         "then metrics.jsonl has no \"gpus\"");
   }
   for (std::size_t i = 0; i < gpus.value().size(); ++i) {
     const auto& [name, reading] = gpus.value()[i];
     const std::string gpu = fmt::format("GPU {}, {}{}", i, name, describe(reading));
     if (reading.memory_errors.value_or(0) > 0) {
-      findings.problem(fmt::format("{}: {} memory errors that ECC could not correct since the "
-                                   "driver was loaded",
-                                   gpu, *reading.memory_errors),
-                       "leave it out (--exclude HOST:SLOT); nvidia-smi -q -d ECC,ROW_REMAPPER");
+      findings.problem(
+          fmt::format("{}: {} uncorrectable memory (ECC) errors since the driver was loaded", gpu,
+                      *reading.memory_errors),
+          "exclude it (--exclude HOST:SLOT); see nvidia-smi -q -d ECC,ROW_REMAPPER");
     } else if (reading.slowed_by_heat) {
-      findings.note(gpu + ": its clock is slowed down by heat", "see to its cooling");
+      findings.note(gpu + ": heat slows its clock down", "check its cooling");
     } else if (reading.slowed_by_supply) {
-      findings.note(gpu + ": its clock is slowed down by the machine's power supply",
-                    "see to the power supply");
+      findings.note(gpu + ": the machine's power supply slows its clock down",
+                    "check the power supply");
     } else {
       findings.ok(gpu);
     }
@@ -148,7 +148,7 @@ void check_visible_devices(const Probe& probe, const Question& /*question*/, Fin
   if (!list) return;
   const Result<std::vector<std::string>> shown = visible_gpus(*list, gpu_files(probe));
   if (!shown.ok()) {
-    return findings.problem(shown.error(), "name GPUs that are there, or unset it");
+    return findings.problem(shown.error(), "list existing GPUs, or unset it");
   }
   const bool hidden = shown.value().empty();
   findings.ok(fmt::format("CUDA_VISIBLE_DEVICES={}{}", *list, hidden ? ", which hides all" : ""));

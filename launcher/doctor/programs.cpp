@@ -1,4 +1,4 @@
-// What is installed beside dstrain, and whether it loads.
+// Checks what is installed beside dstrain, and whether it loads.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -30,7 +30,7 @@ constexpr std::array own_libraries{
     Library{"libdw", "libdw.so.1", "libdw1", "stacks of ranks that hang"},
 };
 
-/// The package that brings what a plug-in needs.
+/// The package with the libraries that a plug-in needs.
 std::string_view package_of(std::string_view plug_in) {
   if (plug_in.find("ssh") != plug_in.npos) return "libssh-4";
   if (plug_in.find("stacks") != plug_in.npos) return "libdw1";
@@ -51,7 +51,7 @@ std::string file_name(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-/// Beside dstrain, else on PATH; as a launch finds it.
+/// Finds it beside dstrain, else on PATH, as a launch does.
 std::string find_beside(const Probe& probe, const std::string& name) {
   const std::string beside = probe.program_directory() + "/" + name;
   return probe.facts(beside).kind == FileFacts::Kind::file ? beside : probe.find_program(name);
@@ -75,22 +75,22 @@ void check_programs(const Probe& probe, const Question& /*question*/, Findings& 
   const std::string daemon = find_beside(probe, "dstraind");
   if (daemon.empty()) {
     return findings.problem(
-        fmt::format("dstraind is neither beside dstrain in {} nor on PATH: nothing can be trained",
+        fmt::format("dstraind is neither beside dstrain in {} nor on PATH: training cannot start",
                     probe.program_directory()),
-        "install the whole of dstrain's bin directory; --copy_binary brings it to other hosts");
+        "install all of dstrain's bin directory; pass --copy_binary to copy it to other hosts");
   }
   const ProgramRun run = probe.run({daemon, "--version"});
   if (run.status != 0) {
-    const std::string reason = run.ended ? last_line(run.output) : "it does not end";
+    const std::string reason = run.ended ? last_line(run.output) : "it hangs";
     return findings.problem(fmt::format("{} does not run: {}", daemon, reason),
-                            "install the package of the library that is missing, or build dstrain "
-                            "on this machine (.ci/setup.sh)");
+                            "install the package of the missing library, or build dstrain on this "
+                            "machine (.ci/setup.sh)");
   }
   const std::string said = last_line(run.output);
   if (said != "dstraind " + probe.version()) {
     return findings.problem(
-        fmt::format("{} says \"{}\", and this is dstrain {}", daemon, said, probe.version()),
-        "install dstrain and dstraind of one version side by side");
+        fmt::format("{} reports \"{}\", but this is dstrain {}", daemon, said, probe.version()),
+        "install dstrain and dstraind of the same version");
   }
   findings.ok(fmt::format("dstrain {} and dstraind in {}", probe.version(),
                           daemon.substr(0, daemon.rfind('/'))));
@@ -115,15 +115,15 @@ void check_plug_ins(const Probe& probe, const Question& /*question*/, Findings& 
         files, [&](const auto& file) { return file.first.find(what) != file.first.npos; });
   };
   if (!has("tokenizers")) {
-    findings.note("no libdstrain_tokenizers.so: text becomes tokens as bytes only",
+    findings.note("no libdstrain_tokenizers.so: only the byte tokenizer works",
                   "install the whole of dstrain's bin directory");
   }
   if (!has("ssh")) {
-    findings.note("no libdstrain_ssh.so: other hosts through --ssh_command only",
+    findings.note("no libdstrain_ssh.so: other hosts can be reached only through --ssh_command",
                   "apt-get install libssh-dev and build again");
   }
   if (!has("mpi")) {
-    findings.note("no libdstrain_mpi: nothing communicates through MPI",
+    findings.note("no libdstrain_mpi: ranks cannot communicate through MPI",
                   "apt-get install libopenmpi-dev or libmpich-dev, and build again");
   }
 }
@@ -135,7 +135,7 @@ void check_libraries(const Probe& probe, const Question& /*question*/, Findings&
     if (loaded.ok()) {
       found.push_back(fmt::format("{} ({})", library.name, file_name(loaded.value())));
     } else {
-      findings.note(fmt::format("{} cannot be loaded, which {} needs where it is built in: {}",
+      findings.note(fmt::format("{} cannot be loaded, but {} needs it if it is built in: {}",
                                 library.name, library.use, loaded.error()),
                     fmt::format("apt-get install {}", library.package));
     }

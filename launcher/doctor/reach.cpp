@@ -22,7 +22,7 @@ namespace {
 constexpr double reach_seconds = 2;
 constexpr std::size_t threads_max = 64;
 
-/// Why it is not reached; empty when it is.
+/// Why the peer is not reached; empty if it is.
 std::string try_peer(const Peer& peer) {
   Deadline deadline = Deadline::after(reach_seconds);
   const Result<UniqueFd> socket = connect_tcp({peer.address, peer.port}, deadline);
@@ -31,7 +31,7 @@ std::string try_peer(const Peer& peer) {
   const Transfer got = receive_all(socket.value().get(), nonce, deadline);
   const bool same = std::equal(nonce.begin(), nonce.end(), peer.nonce.begin(), peer.nonce.end());
   if (got == Transfer::done && same) return "";
-  return got == Transfer::timed_out ? "connected, but nothing comes through"
+  return got == Transfer::timed_out ? "connected, but no data arrives"
                                     : "another machine or program answers there";
 }
 
@@ -61,7 +61,7 @@ void Listener::serve() const {
     if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
     if (fds[1].revents != 0) return;
     const UniqueFd peer(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    // A fresh connection has room for so little. One that is cut has lost interest.
+    // A new connection has room for these few bytes. A failure means that the peer is gone.
     if (peer) ::send(peer.get(), nonce_.data(), nonce_.size(), MSG_NOSIGNAL);
   }
 }

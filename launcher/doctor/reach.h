@@ -10,8 +10,8 @@
 
 namespace dstrain::launcher::doctor {
 
-/// A free port of this host, of a range where there is one: whoever connects to it is sent the
-/// nonce and sent away, by a thread of its own.
+/// Listens on a free port of this host, within the range if one is given. Its thread sends the
+/// nonce to each connection and closes it.
 class Listener {
  public:
   Listener(const std::string& address, const std::optional<PortRange>& ports);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double skew_seconds_max = 1;
 
-/// Under which heading a finding stands.
+/// The heading of a finding.
 std::string_view group_of(std::string_view check) {
   for (const Check& one : all_checks()) {
     if (one.name == check) return one.group;
@@ -32,21 +32,20 @@ void compare_clock(HostReport& report) {
   if (least <= skew_seconds_max) {
     findings.ok(what);
   } else {
-    findings.problem(fmt::format("its clock is {}: logs and times of files mislead", what),
+    findings.problem(fmt::format("its clock is {}: times in logs and of files mislead", what),
                      "apt-get install chrony, on every host");
   }
   report.findings.push_back(findings.list().front());
 }
 
-/// A job is as fast as its slowest host, and is planned by the smallest.
+/// A job is as fast as its slowest host, and its plan must fit the smallest.
 void compare_machine(const MachineFacts& first, HostReport& report) {
   const MachineFacts& own = report.machine;
   Findings findings("same_hosts");
   if (own.instructions != first.instructions) {
-    findings.note(
-        fmt::format("its processor has \"{}\", the first host's \"{}\": results agree, "
-                    "speeds do not",
-                    own.instructions, first.instructions));
+    findings.note(fmt::format(
+        "its processor has \"{}\", the first host's \"{}\": results are the same, speeds differ",
+        own.instructions, first.instructions));
   }
   if (own.cores != first.cores) {
     findings.note(fmt::format("{} cores, the first host has {}", own.cores, first.cores));
@@ -63,7 +62,7 @@ std::string shown_level(Level level) {
   return level == Level::problem ? "PROBLEM" : name_of(level);
 }
 
-/// What comes from another host goes to a terminal.
+/// Text from another host goes to a terminal, so this replaces control characters.
 std::string printable(std::string text) {
   std::ranges::replace_if(
       text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');

@@ -8,7 +8,7 @@
 
 namespace dstrain::launcher::doctor {
 
-/// What is looked at between hosts, in the order of the report; a page of docs/ has a row for each.
+/// The checks between hosts, in the order of the report; a page of docs/ has a row for each.
 inline constexpr std::array host_checks{"reachable", "same_version", "clock", "ports",
                                         "same_hosts"};
 
@@ -18,7 +18,7 @@ struct ClockOffset {
   double doubt = 0;
 };
 
-/// All that is known of one host.
+/// The findings and facts of one host.
 struct HostReport {
   std::string host;
   std::vector<Finding> findings{};
@@ -27,13 +27,13 @@ struct HostReport {
   ClockOffset clock{};
 };
 
-/// Adds what only shows between hosts: clocks that differ, and machines that do. Those of
-/// `reports.front()`, which is this machine, are what others are compared with.
+/// Adds findings about clocks and machines that differ from those of `reports.front()`, which is
+/// this machine.
 void compare_hosts(std::vector<HostReport>& reports);
 
 int count_problems(const std::vector<HostReport>& reports);
 
-/// For a person: a block for each host and a line with the sum.
+/// For people: a block for each host and a line with the total.
 std::string as_table(const std::vector<HostReport>& reports);
 
 /// {"hosts": [{"host", "findings": [{"check", "level", "what", "fix"}]}], "problems": N}

@@ -1,4 +1,4 @@
-// What keeps SSH from letting this user out, or in.
+// Checks files of SSH that keep this user from logging in.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -48,19 +48,18 @@ bool has_key(const Probe& probe) {
 void check_ssh_directory(const Probe& probe, const Question& /*question*/, Findings& findings) {
   const auto directory = home(probe);
   if (!directory) {
-    return findings.problem("HOME names no directory: no key and no configuration is found",
+    return findings.problem("HOME does not name a directory: SSH finds no key and no configuration",
                             "export HOME=/home/USER");
   }
   const std::string keys = *directory + "/.ssh/authorized_keys";
   for (const std::string& path : {*directory, *directory + "/.ssh", keys}) {
     const FileFacts facts = probe.facts(path);
     if (facts.kind == Kind::absent || !facts.others_may_write()) continue;
-    findings.problem(
-        fmt::format("{} can be written to by others: sshd lets nobody in by a key", path),
-        fmt::format("chmod go-w {}", path));
+    findings.problem(fmt::format("other users may write to {}: sshd then refuses all keys", path),
+                     fmt::format("chmod go-w {}", path));
   }
   if (findings.empty() && probe.facts(*directory + "/.ssh").kind == Kind::directory) {
-    findings.ok(*directory + "/.ssh is this user's alone");
+    findings.ok(*directory + "/.ssh belongs to this user alone");
   }
 }
 
@@ -70,7 +69,7 @@ void check_ssh_keys(const Probe& probe, const Question& question, Findings& find
     const FileFacts facts = probe.facts(path);
     if (facts.kind != Kind::file) continue;
     if (facts.is_open_to_others()) {
-      findings.problem(fmt::format("the private key {} is open to others: ssh refuses it", path),
+      findings.problem(fmt::format("other users may read the private key {}: ssh refuses it", path),
                        fmt::format("chmod 600 {}", path));
     } else {
       findings.ok(path);
@@ -79,7 +78,7 @@ void check_ssh_keys(const Probe& probe, const Question& question, Findings& find
   const bool none =
       !has_key(probe) && !probe.variable("SSH_AUTH_SOCK") && !probe.text(ssh_file(probe, "config"));
   if (!question.ssh_hosts.empty() && none) {
-    findings.problem("there is no key of the usual names in ~/.ssh, and no SSH agent",
+    findings.problem("~/.ssh has no key with a usual name, and there is no SSH agent",
                      "ssh-keygen -t ed25519, then ssh-copy-id HOST for each host");
   }
 }
@@ -88,8 +87,8 @@ void check_ssh_agent(const Probe& probe, const Question& /*question*/, Findings&
   const auto socket = probe.variable("SSH_AUTH_SOCK");
   if (!socket || socket->empty()) return;
   if (probe.is_served(*socket)) return findings.ok(fmt::format("answers at {}", *socket));
-  findings.problem(fmt::format("SSH_AUTH_SOCK names {}, where no agent answers", *socket),
-                   "unset SSH_AUTH_SOCK, or start one: eval $(ssh-agent) and ssh-add");
+  findings.problem(fmt::format("SSH_AUTH_SOCK names {}, but no agent answers there", *socket),
+                   "unset SSH_AUTH_SOCK, or start an agent: eval $(ssh-agent) and ssh-add");
 }
 
 void check_ssh_config(const Probe& probe, const Question& /*question*/, Findings& findings) {
@@ -98,19 +97,19 @@ void check_ssh_config(const Probe& probe, const Question& /*question*/, Findings
   if (facts.kind == Kind::absent) return;
   if (facts.kind != Kind::file || !probe.text(path)) {
     return findings.problem(fmt::format("{} cannot be read", path),
-                            fmt::format("make it a file of yours: chmod 600 {}", path));
+                            fmt::format("make it readable: chmod 600 {}", path));
   }
   const bool strange = facts.owner != probe.user() && facts.owner != 0;
   if (strange || facts.others_may_write()) {
     return findings.problem(
         fmt::format("{} {}: ssh refuses it", path,
-                    strange ? "belongs to another user" : "can be written to by others"),
+                    strange ? "belongs to another user" : "is writable by others"),
         fmt::format("chown $USER {0}; chmod 600 {0}", path));
   }
   findings.ok(path);
 }
 
-/// A name may stand for another in a configuration, and hashed lines tell no name.
+/// Names may be aliases in a configuration, and hashed lines hide them.
 void check_known_hosts(const Probe& probe, const Question& question, Findings& findings) {
   if (question.ssh_hosts.empty() || probe.text(ssh_file(probe, "config"))) return;
   std::vector<std::string> lines = lines_of(probe.text("/etc/ssh/ssh_known_hosts").value_or(""));
@@ -126,8 +125,9 @@ void check_known_hosts(const Probe& probe, const Question& question, Findings& f
   }
   if (missing.empty()) return findings.ok("the keys of all hosts are known");
   findings.problem(
-      fmt::format("no known_hosts has a key of {}: it is refused", fmt::join(missing, ", ")),
-      fmt::format("ssh {} true, once, by hand; or --accept_new_host_keys", missing.front()));
+      fmt::format("no known_hosts file has a key of {}: SSH refuses to connect",
+                  fmt::join(missing, ", ")),
+      fmt::format("run ssh {} true once by hand, or pass --accept_new_host_keys", missing.front()));
 }
 
 }  // namespace dstrain::launcher::doctor

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view blanks = " \t\r\n\v\f";
 
-/// What stands behind the colon when the line begins with `key`.
+/// The text after the colon if the line begins with `key`.
 std::optional<std::string_view> value_of(std::string_view line, std::string_view key) {
   const std::size_t colon = line.find(':');
   if (colon == line.npos || trim(line.substr(0, colon)) != key) return std::nullopt;

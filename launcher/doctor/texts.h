@@ -7,7 +7,7 @@
 
 #include "runtime/base/units.h"
 
-/// Readers of the small texts in which a machine describes itself.
+/// Parsers of small texts in which a machine describes itself.
 namespace dstrain::launcher::doctor {
 
 /// The words of a text, at blanks and line ends.
@@ -22,7 +22,7 @@ std::string first_line_of(std::string_view text);
 /// The parts of a text between separators, empty ones included.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// Of /proc/cpuinfo, the first processor.
+/// The first processor of /proc/cpuinfo.
 struct Processor {
   std::string model = "unknown processor";
   std::string vendor;

@@ -116,8 +116,9 @@ TEST_CASE("Doctor: what is wrong in a shell is found from outside", "[e2e]") {
   check_problem(report, host, "ssh_agent", "none");
   check_problem(report, host, "runtime_directory", runtime);
   const std::vector<json> disks = findings_of(report, host, "disks");
-  CHECK(std::ranges::any_of(
-      disks, [&](const json& finding) { return finding.at("what") == absent + " is not there"; }));
+  CHECK(std::ranges::any_of(disks, [&](const json& finding) {
+    return finding.at("what") == absent + " does not exist";
+  }));
 }
 
 TEST_CASE("Doctor: hosts that cannot be reached stand beside those that can", "[e2e]") {
@@ -211,7 +212,7 @@ TEST_CASE("Doctor: words that it does not know are refused", "[e2e]") {
       {{"--jsn"}, "doctor: unknown option --jsn; did you mean --json?"},
       {{"--path", ""}, "doctor: --path: is empty"},
       {{"--timeout", "abc"}, "--timeout: must be a number, got \"abc\""},
-      {{"--this_host"}, "started by dstrain doctor"},
+      {{"--this_host"}, "only dstrain doctor starts this"},
       {{"--hostfile", "/no/such/file"}, "/no/such/file"}};
   for (const Row& row : rows) {
     std::vector<std::string> words{"doctor"};

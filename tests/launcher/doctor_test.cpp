@@ -64,7 +64,7 @@ const std::vector<Fault> program_faults{
            "dstraind: error while loading shared libraries: libdnnl.so." DSTRAIN_DNNL_NUMBER
            ": cannot open"};
      }},
-    {"programs", "does not end",
+    {"programs", "it hangs",
      [](FakeMachine& m, Question&) {
        m.runs["/opt/dstrain/bin/dstraind --version"] = {false, -1, ""};
      }},
@@ -99,7 +99,7 @@ const std::vector<Fault> program_faults{
        m.put_file("/etc/slurm/slurm.conf", "ClusterName=c\n");
        m.runs["srun --mpi=list"] = {true, 0, "MPI plugin types are...\n\tpmix\n"};
      }},
-    {"slurm", "nobody answers at /srv/munge.socket",
+    {"slurm", "nothing answers at /srv/munge.socket",
      [](FakeMachine& m, Question&) {
        m.programs["srun"] = "/usr/bin/srun";
        m.put_file("/etc/slurm/slurm.conf", "authinfo = cred_expire=5,socket=/srv/munge.socket\n");
@@ -121,11 +121,11 @@ const std::vector<Fault> program_faults{
 };
 
 const std::vector<Fault> ssh_faults{
-    {"ssh_directory", "/home/user/.ssh can be written",
+    {"ssh_directory", "may write to /home/user/.ssh:",
      [](FakeMachine& m, Question&) {
        m.put_directory("/home/user/.ssh", 0770);
      }},
-    {"ssh_directory", "/home/user can be written",
+    {"ssh_directory", "may write to /home/user:",
      [](FakeMachine& m, Question&) {
        m.put_directory("/home/user", 0777);
      }},
@@ -137,7 +137,7 @@ const std::vector<Fault> ssh_faults{
      [](FakeMachine& m, Question&) {
        m.variables.erase("HOME");
      }},
-    {"ssh_keys", "open to others",
+    {"ssh_keys", "other users may read",
      [](FakeMachine& m, Question&) {
        m.put_file("/home/user/.ssh/id_ed25519", "key", 0644);
      }},
@@ -155,7 +155,7 @@ const std::vector<Fault> ssh_faults{
        m.put_file("/home/user/.ssh/config", "", 0);
        m.files["/home/user/.ssh/config"].readable = false;
      }},
-    {"ssh_config", "written to by others",
+    {"ssh_config", "is writable by others",
      [](FakeMachine& m, Question&) {
        m.put_file("/home/user/.ssh/config", "Host a\n", 0666);
      }},
@@ -180,7 +180,7 @@ const std::vector<Fault> network_faults{
      [](FakeMachine& m, Question&) {
        m.files["/etc/hosts"].text += "10.9.9.9 other w0\n";
      }},
-    {"hosts_file", "localhost is 10.0.0.10",
+    {"hosts_file", "localhost to 10.0.0.10",
      [](FakeMachine& m, Question&) {
        m.put_file("/etc/hosts", "10.0.0.10 localhost w0\n");
      }},
@@ -208,7 +208,7 @@ const std::vector<Fault> machine_faults{
      [](FakeMachine& m, Question&) {
        m.disks.erase("/dev/shm");
      }},
-    {"shared_memory", "cannot be written",
+    {"shared_memory", "may not write to /dev/shm",
      [](FakeMachine& m, Question&) {
        m.unwritable.insert("/dev/shm");
      }},
@@ -252,7 +252,7 @@ const std::vector<Fault> machine_faults{
      [](FakeMachine& m, Question&) {
        m.disks["/home/user/run"].read_only = true;
      }},
-    {"disks", "cannot be written",
+    {"disks", "may not write to /home/user/run",
      [](FakeMachine& m, Question&) {
        m.unwritable.insert("/home/user/run");
      }},
@@ -260,7 +260,7 @@ const std::vector<Fault> machine_faults{
      [](FakeMachine& m, Question&) {
        m.disks["/tmp"].free = 10 * mebibyte;
      }},
-    {"disks", "/data is not there",
+    {"disks", "/data does not exist",
      [](FakeMachine&, Question& q) {
        q.paths = {"/data"};
      }},
@@ -279,7 +279,7 @@ const std::vector<Fault> shell_faults{
        m.put_file("/opt/dstrain/bin/libdstrain_cuda.so", "");
        m.load_failures["libcuda.so.1"] = "no such file";
      }},
-    {"gpu_sensors", "GPU 1, H200, 40 C, 120 W of 700 W: 2 memory errors that ECC could not",
+    {"gpu_sensors", "GPU 1, H200, 40 C, 120 W of 700 W: 2 uncorrectable memory (ECC) errors",
      [](FakeMachine& m, Question&) {
        m.put_file("/dev/nvidia0", "");
        m.gpus_read.push_back({"H200", {}});
@@ -295,7 +295,7 @@ const std::vector<Fault> shell_faults{
        m.put_file("/dev/nvidia0", "");
        m.variables["CUDA_VISIBLE_DEVICES"] = "0,1";
      }},
-    {"threads", "no number",
+    {"threads", "not a number",
      [](FakeMachine& m, Question&) {
        m.variables["OMP_NUM_THREADS"] = "all";
      }},
@@ -347,7 +347,7 @@ const std::vector<Fault> shell_faults{
      [](FakeMachine& m, Question&) {
        m.put_directory("/home/user/run/checkpoint-12.tmp-w0-0123456789abcdef-40265318-99-123-0");
      }},
-    {"runtime_directory", "not this user's alone",
+    {"runtime_directory", "does not belong to this user alone",
      [](FakeMachine& m, Question&) {
        m.put_directory("/run/user/1000", 0700, 0);
      }},
@@ -444,13 +444,13 @@ TEST_CASE("Doctor: what merely should be known is a note", "[launcher][doctor]")
        [](FakeMachine& m, Question&) {
          m.put_file("/dev/nvidia0", "");
        }},
-      {"gpu_sensors", "not known: libnvidia-ml.so.1: no such file",
+      {"gpu_sensors", "sensors: libnvidia-ml.so.1: no such file",
        [](FakeMachine& m, Question&) {
          m.put_file("/dev/nvidia0", "");
          m.put_file("/opt/dstrain/bin/libdstrain_cuda.so", "");
          m.gpus_failure = "libnvidia-ml.so.1: no such file";
        }},
-      {"gpu_sensors", "GPU 0, H200, 92 C: its clock is slowed down by heat",
+      {"gpu_sensors", "GPU 0, H200, 92 C: heat slows its clock down",
        [](FakeMachine& m, Question&) {
          m.put_file("/dev/nvidia0", "");
          m.put_file("/opt/dstrain/bin/libdstrain_cuda.so", "");
@@ -484,11 +484,11 @@ TEST_CASE("Doctor: what merely should be known is a note", "[launcher][doctor]")
        [](FakeMachine& m, Question&) {
          m.put_file("/sys/fs/cgroup/memory.max", "17179869184\n");
        }},
-      {"disks", "it is memory",
+      {"disks", "it is in memory",
        [](FakeMachine& m, Question&) {
          m.disks["/tmp"].kind = "tmpfs";
        }},
-      {"disks", "another machine's",
+      {"disks", "a network file system",
        [](FakeMachine& m, Question&) {
          m.disks["/home/user/run"].kind = "nfs";
        }},
@@ -577,7 +577,7 @@ TEST_CASE("Doctor: root hears what OpenMPI asks of root", "[launcher][doctor]") 
   };
   machine.variables["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
   REQUIRE(notes().size() == 1);
-  CHECK_THAT(notes()[0].what, ContainsSubstring("refuses root"));
+  CHECK_THAT(notes()[0].what, ContainsSubstring("refuses to run as root"));
   CHECK_THAT(notes()[0].fix, ContainsSubstring("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"));
   machine.variables["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
   CHECK(notes().empty());
@@ -692,7 +692,7 @@ TEST_CASE("Doctor: peers are reached by a port that answers for them", "[launche
   REQUIRE(unreached.size() == 3);
   CHECK_THAT(unreached[0].reason, ContainsSubstring("another machine"));
   CHECK_THAT(unreached[1].reason, ContainsSubstring("refused"));
-  CHECK_THAT(unreached[2].reason, ContainsSubstring("nothing comes through"));
+  CHECK_THAT(unreached[2].reason, ContainsSubstring("no data arrives"));
 }
 
 TEST_CASE("Doctor: many peers go in messages that fit and come back", "[launcher][doctor]") {
