@@ -20,7 +20,7 @@ int agent_command(std::span<const std::string> arguments) {
   }
   const bool watched = arguments.size() == 1 && arguments[0] == launcher::watched_agent;
   if ((!arguments.empty() && !watched) || isatty(STDIN_FILENO) != 0) {
-    fail(ErrorCode::usage, "dstrain agent is started by the launcher, without arguments");
+    fail(ErrorCode::usage, "dstrain agent: only the launcher starts this, without arguments");
   }
   forget_started_task();  // srun may have started the launcher, once per node
   return watched ? launcher::run_agent(DSTRAIN_VERSION)

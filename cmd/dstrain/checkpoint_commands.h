@@ -18,7 +18,7 @@ int checkpoint_verify(std::span<const std::string> arguments);
 int checkpoint_prune(std::span<const std::string> arguments);
 int checkpoint_export(std::span<const std::string> arguments);
 
-/// What list, verify and prune are asked.
+/// The arguments of list, verify and prune.
 struct CheckpointRequest {
   std::filesystem::path directory;
   bool json = false;
@@ -28,10 +28,10 @@ struct CheckpointRequest {
 /// Reads DIR [--json] [--keep N]. Throws Error{usage}.
 CheckpointRequest parse_checkpoint_request(std::span<const std::string> arguments);
 
-/// What was found out about a checkpoint.
+/// What is known about a checkpoint.
 struct Examined {
   std::filesystem::path path;
-  std::optional<std::int64_t> step;  ///< as its name says, else its manifest
+  std::optional<std::int64_t> step;  ///< from its name, else its manifest
   std::optional<Bytes> bytes;        ///< of all files; unknown when the manifest cannot be read
   std::optional<int> world_size;
   checkpoint::Verification verification;
@@ -41,17 +41,17 @@ struct Examined {
 /// Throws Error{input} for a directory that is missing, or another program's checkpoint or model.
 void require_own_format(const std::filesystem::path& directory);
 
-/// Looks into `directory` when it is a checkpoint, else into all of those in it, newest first.
-/// Throws Error{input} when there is none.
+/// Examines `directory` if it is a checkpoint, else all checkpoints in it, newest first. Throws
+/// Error{input} if there is none.
 std::vector<Examined> examine(const std::filesystem::path& directory, checkpoint::Depth depth);
 
-/// `sound`: the word for what is intact, as far as it was looked into.
+/// `sound`: the word for an intact checkpoint at the depth that was examined.
 std::string to_json(std::span<const Examined> checkpoints, const char* sound);
 
 /// A line for each, under a heading.
 std::string to_table(std::span<const Examined> checkpoints, const char* sound);
 
-/// Each changed, missing or foreign file, a line with the place.
+/// A line with the path of each changed, missing or foreign file.
 std::vector<std::string> problems_of(const Examined& one);
 
 }  // namespace dstrain::cmd

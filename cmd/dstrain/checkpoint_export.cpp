@@ -51,12 +51,12 @@ model::HfExportOptions options_of(const ExportRequest& request) {
   if (request.dtype == "fp16") options.dtype = DType::f16;
   const auto size = parse_bytes(request.max_shard_size);
   if (!size.ok()) fail(ErrorCode::usage, "--max_shard_size: {}", size.error());
-  if (size.value() == 0) fail(ErrorCode::usage, "--max_shard_size: a file must hold something");
+  if (size.value() == 0) fail(ErrorCode::usage, "--max_shard_size: must be more than 0");
   options.shard_bytes_max = size.value();
   return options;
 }
 
-/// The step that a DeepSpeed tag means.
+/// The step of a DeepSpeed tag.
 std::int64_t step_of_tag(const std::string& tag) {
   constexpr std::string_view prefix = "global_step";
   const auto step = tag.starts_with(prefix)
@@ -66,7 +66,7 @@ std::int64_t step_of_tag(const std::string& tag) {
   return *step;
 }
 
-/// A finished run may have kept no checkpoint, and another program's run has none of ours.
+/// A finished run may have kept no checkpoint, and another program's run has no dstrain checkpoint.
 [[noreturn]] void refuse_without_checkpoint(const fs::path& source) {
   std::error_code ignored;
   const bool is_model = fs::exists(source / "model.safetensors", ignored) ||
@@ -76,11 +76,11 @@ std::int64_t step_of_tag(const std::string& tag) {
       [](const checkpoint::Found& found) { return !config::is_trainer_checkpoint(found.path); });
   if (is_model && !has_own) {
     fail(ErrorCode::input,
-         "{0}: is a Hugging Face model directory already, and holds no checkpoint of dstrain: use "
+         "{0}: is already a Hugging Face model directory and contains no dstrain checkpoint; use "
          "{0} itself",
          source.string());
   }
-  fail(ErrorCode::input, "{}: holds no checkpoint whose data are whole", source.string());
+  fail(ErrorCode::input, "{}: contains no checkpoint with complete data", source.string());
 }
 
 /// The checkpoint in the run's directory `source` that is the run's model.
@@ -93,24 +93,24 @@ fs::path model_in(const fs::path& source) {
   const checkpoint::Verification verification = checkpoint::verify(model);
   if (!verification.intact()) {
     fail(ErrorCode::input,
-         "{}, the best checkpoint, which --load_best_model_at_end made the run's model: {}; pass "
-         "--tag global_stepN to export another",
+         "{}, the best checkpoint and the run's model (--load_best_model_at_end): {}; pass --tag "
+         "global_stepN to export another checkpoint",
          model.string(), verification.problem());
   }
   fmt::print(stderr,
-             "the model is the best checkpoint, {} (held-out loss {:.4f}), as the run was trained "
-             "with --load_best_model_at_end; --tag global_stepN exports another\n",
+             "exporting the best checkpoint, {} (held-out loss {:.4f}), because the run was "
+             "trained with --load_best_model_at_end; pass --tag global_stepN to export another\n",
              model.string(), newest->state->best->metric);
   return model;
 }
 
-/// The checkpoint that DIR means; `source` is one, or holds some.
+/// The checkpoint to export from DIR; `source` is a checkpoint, or contains some.
 fs::path chosen(const fs::path& source, const std::string& tag) {
   require_own_format(source);
   const auto step = tag.empty() ? std::nullopt : std::optional(step_of_tag(tag));
   if (checkpoint::has_manifest(source)) {
     if (step && checkpoint::Checkpoint(source).manifest().step != *step) {
-      fail(ErrorCode::input, "--tag {}: {} is of another step", tag, source.string());
+      fail(ErrorCode::input, "--tag {}: {} is a checkpoint of another step", tag, source.string());
     }
     return source;
   }
@@ -118,7 +118,7 @@ fs::path chosen(const fs::path& source, const std::string& tag) {
   fs::path path = source / checkpoint::directory_name(*step);
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    fail(ErrorCode::input, "--tag {}: {} holds no {}", tag, source.string(),
+    fail(ErrorCode::input, "--tag {}: {} contains no {}", tag, source.string(),
          path.filename().string());
   }
   const checkpoint::Verification verification = checkpoint::verify(path);
@@ -130,27 +130,25 @@ void require_directory_or_nothing(const fs::path& path) {
   const fs::path there = nearest_existing(path);
   std::error_code ignored;
   if (fs::is_directory(there, ignored)) return;
-  fail(ErrorCode::usage, "{}: is a file; the model needs a directory", there.string());
+  fail(ErrorCode::usage, "{}: is a file; give a directory for the model", there.string());
 }
 
-/// Where the model goes: OUT, or a directory beside `source` when OUT lies in a checkpoint, as a
-/// file more would spoil that.
+/// Where the model goes: OUT, or a directory beside `source` if OUT lies in a checkpoint, which
+/// another file would spoil.
 fs::path output_of(const ExportRequest& request, const fs::path& source) {
-  if (request.output.empty()) fail(ErrorCode::usage, "OUT is empty: a directory is needed");
+  if (request.output.empty()) fail(ErrorCode::usage, "OUT is empty; give a directory");
   fs::path wanted = request.output;
   if (!wanted.has_filename()) wanted = wanted.parent_path();  // "hf/"
   require_directory_or_nothing(wanted);
   const fs::path around = checkpoint::enclosing_checkpoint(wanted);
   if (around.empty()) {
     if (!checkpoint::step_of(wanted.filename().string())) return request.output;
-    fail(ErrorCode::usage, "{}: would be taken for a checkpoint; choose another name",
-         request.output);
+    fail(ErrorCode::usage, "{}: has the name of a checkpoint; choose another name", request.output);
   }
   const fs::path own = checkpoint::enclosing_checkpoint(source);
   fs::path beside = fmt::format("{}-{}", own.string(), request.dtype);
   fmt::print(stderr,
-             "warning: {} lies in the checkpoint {}, to which nothing may be added; the model goes "
-             "to {}\n",
+             "warning: {} lies in the checkpoint {}, which must not change; the model goes to {}\n",
              request.output, around.string(), beside.string());
   return beside;
 }

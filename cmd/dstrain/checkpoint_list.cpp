@@ -10,8 +10,10 @@ namespace dstrain::cmd {
 
 int checkpoint_list(std::span<const std::string> arguments) {
   const CheckpointRequest request = parse_checkpoint_request(arguments);
-  if (request.keep) fail(ErrorCode::usage, "checkpoint list: --keep goes with prune");
-  // Contents are not read, so nothing is called whole.
+  if (request.keep)
+    fail(ErrorCode::usage,
+         "checkpoint list: --keep is an option of checkpoint prune; leave it out");
+  // Contents are not read, so the word is not "whole".
   constexpr const char* sound = "complete";
   const std::vector<Examined> all = examine(request.directory, checkpoint::Depth::names);
   fmt::print("{}", request.json ? to_json(all, sound) + "\n" : to_table(all, sound));

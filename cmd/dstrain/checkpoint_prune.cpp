@@ -11,8 +11,8 @@
 namespace dstrain::cmd {
 namespace {
 
-/// The best checkpoint, as the newest intact one names it; empty when that says nothing. Throws
-/// Error{newer_format} when only a newer dstrain knows.
+/// The best checkpoint that the newest intact one names; empty if it names none. Throws
+/// Error{newer_format} if only a newer dstrain can tell.
 std::string best_of(const std::filesystem::path& directory) {
   try {
     const auto newest = engine::find_newest_checkpoint(directory, checkpoint::Depth::names);
@@ -24,7 +24,7 @@ std::string best_of(const std::filesystem::path& directory) {
   }
 }
 
-/// How many are there whose data are whole.
+/// How many checkpoints have complete data.
 std::ptrdiff_t count_intact(const std::filesystem::path& directory) {
   return std::ranges::count_if(checkpoint::list_checkpoints(directory), [](const auto& found) {
     return checkpoint::verify(found.path).intact();
@@ -35,7 +35,7 @@ std::ptrdiff_t count_intact(const std::filesystem::path& directory) {
 
 int checkpoint_prune(std::span<const std::string> arguments) {
   const CheckpointRequest request = parse_checkpoint_request(arguments);
-  if (!request.keep) fail(ErrorCode::usage, "checkpoint prune: needs --keep N");
+  if (!request.keep) fail(ErrorCode::usage, "checkpoint prune: --keep N is missing");
   require_own_format(request.directory);
   const std::string best = best_of(request.directory);
   const auto removed = checkpoint::prune(request.directory, *request.keep, {}, best);
@@ -43,7 +43,7 @@ int checkpoint_prune(std::span<const std::string> arguments) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const checkpoint::Pruned& one : removed) list.push_back(one.path.string());
     const nlohmann::ordered_json removed_list{{"removed", list}};
-    // Names of files may be no UTF-8.
+    // Names of files may not be UTF-8.
     fmt::print("{}\n", removed_list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return status::done;
   }
@@ -53,7 +53,7 @@ int checkpoint_prune(std::span<const std::string> arguments) {
   }
   if (!removed.empty()) return status::done;
   const std::ptrdiff_t intact = count_intact(request.directory);
-  fmt::print("nothing removed: there are {} whose data are whole\n", intact);
+  fmt::print("nothing removed: {} checkpoints have complete data\n", intact);
   return intact > 0 ? status::done : exit_status(ErrorCode::input);
 }
 

@@ -30,7 +30,7 @@ Examined examine_one(const fs::path& path, checkpoint::Depth depth) {
     Bytes bytes = 0;
     for (const checkpoint::FileRecord& file : manifest.files) bytes += file.bytes;
     one.bytes = bytes;
-  } catch (const Error&) {  // is among the problems
+  } catch (const Error&) {  // it is among the problems
   }
   return one;
 }
@@ -76,10 +76,11 @@ CheckpointRequest parse_checkpoint_request(std::span<const std::string> argument
     } else if (request.directory.empty() && !argument.empty() && argument.front() != '-') {
       request.directory = argument;
     } else {
-      fail(ErrorCode::usage, "checkpoint: {}: not expected here", argument);
+      fail(ErrorCode::usage,
+           "checkpoint: \"{}\" does not belong here; see dstrain checkpoint --help", argument);
     }
   }
-  if (request.directory.empty()) fail(ErrorCode::usage, "checkpoint: needs a directory");
+  if (request.directory.empty()) fail(ErrorCode::usage, "checkpoint: DIR is missing");
   return request;
 }
 
@@ -103,7 +104,7 @@ std::vector<Examined> examine(const fs::path& directory, checkpoint::Depth depth
   for (const checkpoint::Found& found : checkpoint::list_checkpoints(plain)) {
     all.push_back(examine_one(found.path, depth));
   }
-  if (all.empty()) fail(ErrorCode::input, "{}: holds no checkpoint", plain.string());
+  if (all.empty()) fail(ErrorCode::input, "{}: contains no checkpoint", plain.string());
   return all;
 }
 

@@ -44,7 +44,8 @@ std::span<const CommandInfo> all_commands() {
 
 const CommandInfo* find_command(std::string_view name) {
   if (std::find(unbuilt.begin(), unbuilt.end(), name) != unbuilt.end()) {
-    fail(ErrorCode::usage, "the command {} is not implemented; a program of that name: ./{}", name,
+    fail(ErrorCode::usage,
+         "the command {} is not implemented; to run a program of this name, write ./{}", name,
          name);
   }
   const auto* const found =

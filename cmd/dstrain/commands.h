@@ -27,8 +27,8 @@ int plan_command(std::span<const std::string> arguments);
 /// `dstrain tokenize ... FILE...`: text to token shards.
 int tokenize_command(std::span<const std::string> arguments);
 
-/// `dstrain doctor [--hostfile H] ...`: looks at this machine, or at every host of a job. Unlike
-/// other tools it takes the launch options that say which hosts these are and how they are reached.
+/// `dstrain doctor [--hostfile H] ...`: checks this machine, or every host of a job. Unlike other
+/// tools it takes the launch options that name hosts and say how to reach them.
 int doctor_command(std::span<const std::string> arguments);
 
 /// `dstrain status [JOB] [--json]`, `dstrain save JOB`, `dstrain stop JOB`: a running job.
@@ -38,8 +38,8 @@ int stop_command(std::span<const std::string> arguments);
 
 struct CommandInfo;
 
-/// `dstrain [launch options] train|generate|PROGRAM ...`. `daemon`: the command when it is one of
-/// dstraind's; null: any program.
+/// `dstrain [launch options] train|generate|PROGRAM ...`. `daemon`: the command if dstraind runs
+/// it; null: any program.
 int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon);
 
 /// The names a first word may have.

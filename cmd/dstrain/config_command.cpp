@@ -27,19 +27,23 @@ namespace {
 constexpr std::string_view config_usage =
     "dstrain config check FILE [--num_gpus N] [--device D] [--host_memory SIZE] [training "
     "options]\n"
-    "    Reports every problem of a DeepSpeed configuration at once; status 2 when there are any.\n"
-    "    --num_gpus: the batch sizes must fit N ranks, not just some number of them.\n"
-    "    With options that name a model (--model_name_or_path, --config_name) also the memory of\n"
-    "    a rank, the only one unless --num_gpus; a warning says when this machine has too\n"
-    "    little for all of them, or less than --host_memory. --device: on auto (what is used\n"
-    "    here), cpu or cuda, which need not be here.\n"
+    "    Reports every problem of a DeepSpeed configuration at once; exit status 2 if there is "
+    "one.\n"
+    "    With --num_gpus, the batch sizes must fit N ranks, else any number of ranks.\n"
+    "    With options that name a model (--model_name_or_path, --config_name), also prints the\n"
+    "    memory of a rank, for one rank unless --num_gpus is given, and warns if all ranks need\n"
+    "    more than this machine has, or than --host_memory. --device: plan for auto (the device\n"
+    "    used here), cpu or cuda, which need not exist here.\n"
     "dstrain config show FILE [--num_gpus N] [training options]\n"
-    "    Prints what the configuration and the options amount to, and where each value comes\n"
-    "    from: the file, a flag, a default, or derived from others. One rank unless --num_gpus;\n"
-    "    \"auto\" sizes are those of the model that --model_name_or_path or --config_name names.\n"
+    "    Prints the values that the configuration and the options result in, and the source of\n"
+    "    each: the file, a flag, a default, or derived from others. For one rank unless "
+    "--num_gpus\n"
+    "    is given; \"auto\" sizes are those of the model of --model_name_or_path or "
+    "--config_name.\n"
     "dstrain config elastic FILE [--num_gpus N]\n"
-    "    Prints what the section \"elasticity\" amounts to: the global batch and the numbers of\n"
-    "    ranks that can share it; with --num_gpus also the micro batch on so many GPUs.\n";
+    "    Prints the result of the section \"elasticity\": the global batch and the numbers of "
+    "ranks\n"
+    "    that can share it; with --num_gpus also the micro batch on that many GPUs.\n";
 
 struct ConfigRequest {
   std::string action;
@@ -66,8 +70,7 @@ ConfigRequest parse_config_request(std::span<const std::string> arguments) {
   if (std::ranges::find(actions, request.action) == actions.end()) {
     const std::string likely = config::suggest(request.action, actions);
     fail(ErrorCode::usage, "config {}: no such action; {}\n{}", request.action,
-         likely.empty() ? "there are check, show and elastic"
-                        : fmt::format("did you mean {}?", likely),
+         likely.empty() ? "use check, show or elastic" : fmt::format("did you mean {}?", likely),
          config_usage);
   }
   for (std::size_t i = 1; i < arguments.size(); ++i) {
@@ -90,19 +93,20 @@ ConfigRequest parse_config_request(std::span<const std::string> arguments) {
       request.flags.push_back(argument);
     }
   }
-  if (request.file.empty()) fail(ErrorCode::usage, "config {}: needs a FILE", request.action);
+  if (request.file.empty()) fail(ErrorCode::usage, "config {}: FILE is missing", request.action);
   if (request.action == "elastic" && !request.flags.empty()) {
-    fail(ErrorCode::usage, "config elastic: {}: only --num_gpus N goes with a FILE",
+    fail(ErrorCode::usage,
+         "config elastic: {}: does not belong here; pass only FILE and --num_gpus N",
          request.flags.front());
   }
   if (request.action != "check" && (request.device || request.host_memory)) {
-    fail(ErrorCode::usage, "config {}: {}: only check plans memory", request.action,
-         request.device ? "--device" : "--host_memory");
+    fail(ErrorCode::usage, "config {}: {}: only config check plans memory; leave it out",
+         request.action, request.device ? "--device" : "--host_memory");
   }
   return request;
 }
 
-/// With the model, if the options name one.
+/// Resolves the options with the model, if they name one.
 config::Resolved resolve(const config::TrainOptions& options,
                          const config::DsConfig& config,
                          config::Context context) {
@@ -112,7 +116,7 @@ config::Resolved resolve(const config::TrainOptions& options,
   return config::resolve_config(options, config, context);
 }
 
-/// What a rank of a run takes.
+/// The memory of a rank of a run.
 std::string describe_memory(config::TrainSettings& settings,
                             std::int64_t world,
                             DeviceKind device,
@@ -124,7 +128,7 @@ std::string describe_memory(config::TrainSettings& settings,
   const MemorySetup memory = set_up_memory(settings, model, ranks);
   // The ranks may run on other machines.
   if (const auto exceeded = exceeded_memory(memory.plan, ranks, host_memory)) {
-    settings.warnings.push_back("dstrain train would refuse it here: " + exceeded->reason);
+    settings.warnings.push_back("dstrain train would refuse this run here: " + exceeded->reason);
   }
   return fmt::format("on {}, {}: {}\n", name_of(device), counted(world, "rank"),
                      zero::describe(memory.plan, memory.formula));
@@ -135,7 +139,9 @@ void check(const ConfigRequest& request, const config::DsConfig& config) {
   config::TrainOptions options = config::read_train_flags(request.flags);
   const bool plans = options.config_name.typed() || options.model_name_or_path.typed();
   if (!plans && !request.flags.empty()) {
-    fail(ErrorCode::usage, "config check: {}: training options go with one that names a model",
+    fail(ErrorCode::usage,
+         "config check: {}: training options need one that names a model; add --model_name_or_path "
+         "or --config_name",
          request.flags.front());
   }
   if (!plans) options.gradient_checkpointing.value = true;  // a run may say so; parts need it
@@ -147,8 +153,7 @@ void check(const ConfigRequest& request, const config::DsConfig& config) {
         describe_memory(settings, world, device, request.host_memory.value_or(read_host_memory()));
   } else if (request.device || request.host_memory) {
     memory = fmt::format(
-        "on {}: what a rank takes is told with --model_name_or_path or "
-        "--config_name\n",
+        "on {}: to see the memory of a rank, pass --model_name_or_path or --config_name\n",
         name_of(device));
   }
   for (const std::string& line : settings.warnings) fmt::print("warning: {}\n", line);
@@ -169,7 +174,7 @@ T value_or_fail(const std::string& file, Result<T> result) {
   return std::move(result.value());
 }
 
-/// In the words of DeepSpeed's ds_elastic.
+/// Prints the output of DeepSpeed's ds_elastic.
 void show_elasticity(const ConfigRequest& request, const config::DsConfig& config) {
   config::Problems problems = config.problems();
   problems.throw_if_any();
@@ -182,7 +187,8 @@ void show_elasticity(const ConfigRequest& request, const config::DsConfig& confi
   const std::int64_t gpus = request.num_gpus.value_or(0);
   const std::int64_t ranks = gpus / elasticity->model_parallel_size;
   if (gpus % elasticity->model_parallel_size != 0) {
-    fail(ErrorCode::config, "--num_gpus {}: no multiple of elasticity.model_parallel_size {}", gpus,
+    fail(ErrorCode::config,
+         "--num_gpus {}: must be a multiple of elasticity.model_parallel_size {}", gpus,
          elasticity->model_parallel_size);
   }
   const config::ElasticBatch batch =

@@ -33,7 +33,7 @@ using launcher::LaunchOptions;
 
 constexpr int default_seconds = 30;
 
-/// The launch options that say which hosts are meant and how they are reached.
+/// The launch options that name hosts and say how to reach them.
 constexpr std::array launch_names{"-H",
                                   "--hostfile",
                                   "-i",
@@ -52,7 +52,7 @@ constexpr std::array launch_names{"-H",
 
 struct Request {
   bool json = false;
-  bool this_host = false;  ///< answers for its host to the doctor that asks
+  bool this_host = false;  ///< answer for this host to another doctor
   std::string directory;   ///< the working directory of that one
   launcher::doctor::Question question;
   LaunchOptions launch;
@@ -85,16 +85,19 @@ std::optional<Request> parse_request(std::span<const std::string> arguments) {
   std::vector<std::string> launch = take_launch_words(words);
   Request request;
   CLI::App app{
-      "What is installed, reachable and usable, and why not: here, or on every host of a job.\n"
-      "Hosts are named and reached by the launch options --hostfile, --include, --exclude,\n"
-      "--num_nodes, --ssh_port, --ssh_config, --ssh_command, --accept_new_host_keys,\n"
-      "--copy_binary, --force_multi; --timeout SECONDS is how long one may take (30);\n"
-      "--port_range FIRST-LAST: hosts are to reach each other at these ports alone.\n"
-      "Exit status: 0 nothing is wrong, 1 something is.",
+      "Checks what is installed, reachable and usable, on this machine or on every host of a job.\n"
+      "Name hosts and say how to reach them with the launch options --hostfile, --include, "
+      "--exclude,\n"
+      "--num_nodes, --ssh_port, --ssh_config, --ssh_command, --accept_new_host_keys, "
+      "--copy_binary,\n"
+      "--force_multi. --timeout SECONDS limits the time of each host [30]. --port_range "
+      "FIRST-LAST:\n"
+      "hosts must reach each other on these ports.\n"
+      "Exit status: 0 if nothing is wrong, 1 if something is.",
       "dstrain doctor"};
-  app.add_flag("--json", request.json, "one JSON object instead of a table");
+  app.add_flag("--json", request.json, "print one JSON object instead of a table");
   app.add_option("--path", request.question.paths,
-                 "a directory that jobs write to, looked at on each host; repeatable")
+                 "check this directory, which jobs write to, on each host; may be repeated")
       ->allow_extra_args(false);
   app.add_flag("--this_host", request.this_host)->group("");
   app.add_option("--directory", request.directory)->group("");
@@ -109,11 +112,11 @@ std::optional<Request> parse_request(std::span<const std::string> arguments) {
   request.launch = launcher::parse_command_line(launch).options;
   for (const std::string& warning : request.launch.warnings) log_warning(warning);
   request.question.ports = request.launch.port_range;
-  request.launch.device = "cpu";  // which slots are GPUs is nothing to the doctor
+  request.launch.device = "cpu";  // the doctor does not care which slots are GPUs
   return request;
 }
 
-/// This machine first, by the name that the hostfile has for it.
+/// This machine first, by its name in the hostfile.
 std::vector<ExaminedHost> hosts_of(const LaunchOptions& options) {
   const launcher::Machine machine = launcher::this_machine();
   const launcher::Resources resources = launcher::resolve_resources(
@@ -131,7 +134,7 @@ std::vector<ExaminedHost> hosts_of(const LaunchOptions& options) {
   return hosts;
 }
 
-/// Whether mpirun, srun or torchrun has started this very process: then its variables are no
+/// Whether mpirun, srun or torchrun has started this very process: then its variables are not
 /// leftovers.
 bool is_started_task() {
   constexpr std::array<std::string_view, 7> starters{
@@ -156,7 +159,7 @@ std::string starter_refusal() {
   return "";
 }
 
-/// What the doctor's process on `host` is told.
+/// The arguments of the doctor's process on `host`.
 std::vector<std::string> words_for(const ExaminedHost& host,
                                    const std::vector<ExaminedHost>& hosts,
                                    const Request& request) {
@@ -172,7 +175,7 @@ std::vector<std::string> words_for(const ExaminedHost& host,
   const bool own_ssh_files = !host.remote && launch.ssh_command.empty() &&
                              launch.ssh_config.empty() && !launch.accept_new_host_keys;
   for (const ExaminedHost& other : hosts) {
-    // What every machine calls itself is the name of no other.
+    // A name that every machine gives itself, such as localhost, does not name another host.
     if (&other == &host || !other.of_job || launcher::is_this_machine(other.name, "")) continue;
     words.insert(words.end(), {"--host", other.name});
     if (own_ssh_files && other.remote) words.insert(words.end(), {"--ssh_host", other.name});
@@ -202,7 +205,7 @@ int doctor_command(std::span<const std::string> arguments) {
   examination.open = launcher::choose_remote_link(
       request->launch, {.job_id = "doctor",
                         .version = DSTRAIN_VERSION,
-                        // What a connection says of itself comes before it is given up.
+                        // A connection must report its own error before it is given up.
                         .connect_timeout_seconds = examination.seconds * 2 / 3});
   const auto reports = launcher::examine_hosts(examination);
   fmt::print("{}", request->json ? launcher::doctor::as_json(reports)

@@ -9,13 +9,13 @@ namespace {
 void check_resources(const launcher::ElasticNodes& nodes, const launcher::Resources& all) {
   if (all.task_launcher) {
     fail(ErrorCode::usage,
-         "an elastic job: {} ends the tasks of all hosts when one is lost; --launcher ssh starts "
-         "each host by itself",
+         "an elastic job: {} ends the tasks of all hosts when one is lost; pass --launcher ssh, "
+         "which starts each host separately",
          all.launcher());
   }
   const std::int64_t hosts = std::ssize(all.plan.hosts());
   if (nodes.min > hosts) {
-    fail(ErrorCode::usage, "--min_elastic_nodes {}: the job has {}; give it more (-H FILE)",
+    fail(ErrorCode::usage, "--min_elastic_nodes {}: the job has only {}; add hosts (-H FILE)",
          nodes.min, counted(hosts, "host"));
   }
 }

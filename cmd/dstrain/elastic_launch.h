@@ -9,18 +9,18 @@
 
 namespace dstrain::cmd {
 
-/// An elastic training: which of its hosts work when some of them are gone.
+/// Chooses which hosts of an elastic training work when some are gone.
 class ElasticLaunch {
  public:
-  /// `all`: the hosts when none is missing. Throws Error{usage} when these, or what starts them,
-  /// leave nothing to choose from, and Error{config} for a batch that cannot be kept.
+  /// `all`: the hosts when none is missing. Throws Error{usage} if these hosts or their launcher
+  /// cannot be elastic, and Error{config} for a batch that cannot be kept.
   ElasticLaunch(const launcher::ElasticNodes& nodes,
                 const launcher::Resources& all,
                 const config::TrainOptions& training);
 
-  /// A failure says why there can be no launch without the absent ones.
+  /// A failure says why the job cannot launch without the absent ones.
   [[nodiscard]] Result<launcher::ElasticPlan> plan(const std::vector<std::string>& absent) const;
-  /// Who of such a plan does not work and why, a line for each cause.
+  /// The slots and hosts without ranks and why, a line for each cause.
   [[nodiscard]] std::vector<std::string> describe_idle(const launcher::ElasticPlan& plan) const;
   /// The batch that the ranks keep; none when the section "elasticity" decides it.
   [[nodiscard]] const std::optional<config::KeptBatch>& kept_batch() const { return job_.kept; }

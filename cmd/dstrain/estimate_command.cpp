@@ -24,19 +24,23 @@ void declare_estimate(CLI::App& app, EstimateOptions& options) {
   constexpr int machines_max = 1'000'000;
   const CLI::Range count(std::int64_t{1}, params_max);
   const CLI::Range machines(1, machines_max);
-  app.add_option("--total_params", options.sizes.total_params, "parameters of the model")
+  app.add_option("--total_params", options.sizes.total_params, "number of parameters of the model")
       ->check(count);
   app.add_option("--largest_layer_params", options.sizes.largest_layer_params,
-                 "parameters of its largest layer; stage 3 needs it")
+                 "number of parameters of its largest layer; required for stage 3")
       ->check(count);
-  app.add_option("--model_name_or_path", options.model.directory, "count those of this model");
-  app.add_option("--config_name", options.model.config, "or of this preset or config.json");
+  app.add_option("--model_name_or_path", options.model.directory,
+                 "count the parameters of this model");
+  app.add_option("--config_name", options.model.config,
+                 "count the parameters of this preset or config.json");
   app.add_option("--config_overrides", options.model.overrides,
-                 "changed so: num_hidden_layers=2,hidden_size=64");
-  app.add_option("--num_gpus_per_node", options.sizes.gpus_per_node, "(1)")->check(machines);
-  app.add_option("--num_nodes", options.sizes.nodes, "(1)")->check(machines);
-  app.add_option("--stage", options.stage, "2 or 3 (3)")->check(CLI::IsMember({2, 3}));
-  app.add_flag("--json", options.json, "a list of objects; bytes per node and per GPU");
+                 "change its configuration: num_hidden_layers=2,hidden_size=64");
+  app.add_option("--num_gpus_per_node", options.sizes.gpus_per_node, "GPUs of each node [1]")
+      ->check(machines);
+  app.add_option("--num_nodes", options.sizes.nodes, "number of nodes [1]")->check(machines);
+  app.add_option("--stage", options.stage, "ZeRO stage 2 or 3 [3]")->check(CLI::IsMember({2, 3}));
+  app.add_flag("--json", options.json,
+               "print a JSON list of objects, with bytes per node and per GPU");
 }
 
 /// The sizes that were typed, or those of the model.
@@ -58,10 +62,11 @@ zero::EstimateInput sizes_of(const EstimateOptions& options) {
   const zero::EstimateInput& sizes = options.sizes;
   if (sizes.total_params == 0) fail(ErrorCode::usage, "estimate: --total_params is missing");
   if (options.stage == 3 && sizes.largest_layer_params == 0) {
-    fail(ErrorCode::usage, "estimate: stage 3 needs --largest_layer_params");
+    fail(ErrorCode::usage, "estimate: --largest_layer_params is missing; stage 3 needs it");
   }
   if (sizes.largest_layer_params > sizes.total_params) {
-    fail(ErrorCode::usage, "estimate: --largest_layer_params {} of --total_params {}",
+    fail(ErrorCode::usage,
+         "estimate: --largest_layer_params {}: must not be more than --total_params {}",
          sizes.largest_layer_params, sizes.total_params);
   }
   return sizes;
@@ -88,8 +93,10 @@ std::string to_json(const std::vector<zero::Estimate>& rows, int stage) {
 
 int estimate_command(std::span<const std::string> arguments) {
   EstimateOptions options;
-  CLI::App app{"DeepSpeed's estimate of what parameters, gradients and optimizer states take.",
-               "dstrain estimate"};
+  CLI::App app{
+      "Estimates the memory of parameters, gradients and optimizer states with DeepSpeed's "
+      "formulas.",
+      "dstrain estimate"};
   declare_estimate(app, options);
   if (!parse_tool_options(app, arguments)) return status::done;
   const zero::EstimateInput sizes = sizes_of(options);

@@ -21,8 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* job_help =
-    "\nJOB: the id that the launcher prints at the start, or the output directory of a training.\n"
-    "Only jobs of this user whose launcher runs on this machine are found.";
+    "\nJOB: the id that the launcher prints at the start, or the output directory of a "
+    "training.\nFinds only jobs of this user whose launcher runs on this machine.";
 
 std::string or_nothing(const Json& json, const char* name) {
   const Json& value = json.at(name);
@@ -36,8 +36,8 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-/// "step 12 of 100, loss 3.2142, 1234 tokens/s, last checkpoint /out/checkpoint-10"; the steps are
-/// those since the last restart.
+/// "step 12 of 100, loss 3.2142, 1234 tokens/s, last checkpoint /out/checkpoint-10"; steps count
+/// since the last restart.
 std::string progress_text(const Json& job) {
   const std::string saved = or_nothing(job, "last_checkpoint");
   if (job.at("step").is_null()) {
@@ -76,7 +76,8 @@ void print_job(const Json& job) {
   }
 }
 
-/// Where the ranks are and their stacks, as the launcher gives them; some seconds later than asked.
+/// Prints what the ranks are doing and their stacks, which the launcher gives some seconds after
+/// the request.
 void print_stacks(const Json& stacks) {
   for (const Json& line : stacks.at("where")) fmt::print("  {}\n", line.get<std::string>());
   fmt::print("{}", stacks.at("text").get<std::string>());
@@ -106,7 +107,7 @@ void print_list_json(const launcher::FoundJobs& jobs) {
   fmt::print("{}\n", list.dump());
 }
 
-/// What a command on jobs is asked.
+/// The arguments of a command on jobs.
 struct JobRequest {
   std::optional<std::string> job;
   bool json = false;
@@ -120,14 +121,14 @@ std::optional<JobRequest> parse_request(CLI::App& app, std::span<const std::stri
   const bool lists = app.get_name() == "dstrain status";  // without JOB
   app.add_option("JOB", request.job)->required(!lists);
   if (lists) {
-    app.add_flag("--json", request.json, "one JSON object, or a list of them");
-    app.add_flag("--stacks", request.stacks, "where each rank of JOB is, with a stack of each");
+    app.add_flag("--json", request.json, "print one JSON object for JOB, else a list of them");
+    app.add_flag("--stacks", request.stacks, "show what each rank of JOB is doing, with its stack");
   }
   if (!parse_tool_options(app, arguments)) return std::nullopt;
   return request;
 }
 
-/// Asks a job for something; the answer, or an error of the launcher as one of ours.
+/// Sends a request to a job and returns the answer. Throws the launcher's error.
 Json ask(const std::string& name, const std::string& request) {
   const launcher::FoundJob job = launcher::find_job(name);
   const auto line = launcher::ask_job(job, request);
@@ -145,11 +146,11 @@ Json ask(const std::string& name, const std::string& request) {
 }  // namespace
 
 int status_command(std::span<const std::string> arguments) {
-  CLI::App app{"What a running job does, or all of yours.", "dstrain status"};
+  CLI::App app{"Shows the status of one running job, or of all your jobs.", "dstrain status"};
   const auto request = parse_request(app, arguments);
   if (!request) return status::done;
   if (!request->job) {
-    if (request->stacks) fail(ErrorCode::usage, "--stacks needs a JOB");
+    if (request->stacks) fail(ErrorCode::usage, "--stacks: JOB is missing");
     const auto jobs = launcher::find_jobs();
     request->json ? print_list_json(jobs) : print_list(jobs);
     return status::done;
@@ -171,8 +172,8 @@ int status_command(std::span<const std::string> arguments) {
 
 int save_command(std::span<const std::string> arguments) {
   CLI::App app{
-      "Saves a checkpoint at the next step, waits until it is whole and prints its path; training "
-      "goes on.",
+      "Saves a checkpoint at the next step, waits until it is complete and prints its path. "
+      "Training continues.",
       "dstrain save"};
   const auto request = parse_request(app, arguments);
   if (!request) return status::done;
@@ -182,15 +183,15 @@ int save_command(std::span<const std::string> arguments) {
 
 int stop_command(std::span<const std::string> arguments) {
   CLI::App app{
-      "Stops a job as Ctrl-C would, a training with a checkpoint, and waits until nothing of it is "
-      "left.",
+      "Stops a job as Ctrl-C would (a training saves a checkpoint first), and waits until all its "
+      "processes have ended.",
       "dstrain stop"};
   const auto request = parse_request(app, arguments);
   if (!request) return status::done;
   const Json answer = ask(*request->job, "stop");
   const int ended = answer.at("status").get<int>();
   fmt::print("job {} has ended with status {}{}\n", answer.at("job").get<std::string>(), ended,
-             ended == status::unsaved ? ": what it was saving is lost" : "");
+             ended == status::unsaved ? ": its last checkpoint was not completed and is lost" : "");
   return ended == status::unsaved ? status::unsaved : status::done;
 }
 

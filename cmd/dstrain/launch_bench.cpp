@@ -38,23 +38,26 @@ struct Settings {
   bool json = false;
 };
 
-/// Seconds, one entry a run.
+/// Seconds, one entry per run.
 struct Row {
   int hosts = 0;
   std::vector<double> met;    ///< until the last rank had met all others
   std::vector<double> ended;  ///< until nothing of the job was left
-  std::vector<double> plain;  ///< to start two processes a host plainly, and see them end
+  std::vector<double> plain;  ///< to start two plain processes per host and wait for their end
 };
 
 std::optional<Settings> parse_settings(std::span<const std::string> arguments) {
   Settings settings;
-  CLI::App app{"How long a launch takes, from the launcher's start until all ranks have met.",
-               "dstrain bench launch"};
-  app.add_option("--hosts", settings.hosts, "simulated hosts, of one rank each (1,4,16,64,256)")
+  CLI::App app{
+      "Measures a launch, from the launcher's start until all ranks have completed the rendezvous.",
+      "dstrain bench launch"};
+  app.add_option("--hosts", settings.hosts,
+                 "numbers of simulated hosts with one rank each [1,4,16,64,256]")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
-  app.add_option("--runs", settings.runs, "of each (5)")->check(CLI::Range(1, 1000));
-  app.add_flag("--json", settings.json, "one JSON object instead of a table");
+  app.add_option("--runs", settings.runs, "runs of each number of hosts [5]")
+      ->check(CLI::Range(1, 1000));
+  app.add_flag("--json", settings.json, "print one JSON object instead of a table");
   if (!parse_tool_options(app, arguments)) return std::nullopt;
   return settings;
 }
@@ -100,7 +103,8 @@ void time_launch(Row& row, const std::filesystem::path& notes) {
   launcher::JobSession session(job);
   const int status = launcher::run_job(job, session).status;
   row.ended.push_back(clock.now_seconds() - begin);
-  if (status != status::done) fail(ErrorCode::remote, "bench launch: a run ended with {}", status);
+  if (status != status::done)
+    fail(ErrorCode::remote, "bench launch: a run ended with status {}", status);
   std::ifstream times(notes);
   double last = 0;
   int ranks = 0;
@@ -109,7 +113,7 @@ void time_launch(Row& row, const std::filesystem::path& notes) {
   row.met.push_back(last - begin);
 }
 
-/// The floor: the same program, as often as a launch of so many hosts starts it, doing nothing.
+/// The lower bound: starts the same program as often as a launch of so many hosts, to do nothing.
 double time_processes(int count) {
   const UniqueFd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
   launcher::ProcessSpec spec;
@@ -132,8 +136,8 @@ double time_processes(int count) {
 std::string as_table(const std::vector<Row>& rows, int runs) {
   std::string text = fmt::format(
       "A launch over simulated hosts of one rank: medians of {} runs, {}\n"
-      "met: until the last rank has met all others; ended: until nothing is left; plain: starting\n"
-      "the program twice per host, as agent and rank, to do nothing\n\n"
+      "met: until the last rank has met all others; ended: until no process is left; plain: time\n"
+      "to start the program twice per host, as agent and rank, to do nothing\n\n"
       "{:>8}{:>12}{:>12}{:>12}{:>12}{:>14}\n",
       runs, bench::describe_machine(), "hosts", "met, s", "p95, s", "ended, s", "plain, s",
       "met / plain");
@@ -181,7 +185,7 @@ int launch_bench_command(std::span<const std::string> arguments) {
 
 int meet_command(std::span<const std::string> /*arguments*/) {
   const char* const notes = std::getenv(times_variable);
-  if (notes == nullptr) fail(ErrorCode::usage, "dstrain meet is started by bench launch");
+  if (notes == nullptr) fail(ErrorCode::usage, "dstrain meet: only bench launch starts this");
   const WorkerEnv worker = read_worker_env();
   comm::TcpStore::Options options{.endpoint = {worker.master_addr, worker.master_port},
                                   .token = worker.token,
@@ -195,7 +199,7 @@ int meet_command(std::span<const std::string> /*arguments*/) {
   const UniqueFd file(::open(notes, O_WRONLY | O_APPEND | O_CLOEXEC));
   if (!file) fail_errno(errno, fmt::format("open {}", notes));
   write_fully(file.get(), std::as_bytes(std::span(note)), notes);
-  // The store is rank 0's: it stays until all have met.
+  // Rank 0 owns the store and keeps it until all have met.
   if (store->add("met", 1, worker.timeout_seconds) == worker.world_size) store->set("all met", "");
   if (worker.rank == 0) store->get("all met", worker.timeout_seconds);
   return status::done;

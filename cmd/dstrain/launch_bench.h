@@ -4,11 +4,12 @@
 
 namespace dstrain::cmd {
 
-/// `dstrain bench launch`: the time from the launcher's start until the ranks have met, for 1 to
-/// 256 hosts that agents on this machine stand in for, beside plainly starting as many processes.
+/// `dstrain bench launch`: measures the time from the launcher's start until the ranks have met,
+/// for 1 to 256 hosts simulated by agents on this machine, compared with starting as many plain
+/// processes.
 int launch_bench_command(std::span<const std::string> arguments);
 
-/// A rank of it: meets the others and notes when.
+/// A rank of it: meets the others and records the time.
 int meet_command(std::span<const std::string> arguments);
 
 }  // namespace dstrain::cmd

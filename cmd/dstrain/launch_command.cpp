@@ -36,8 +36,9 @@ launcher::Command resolve_command(const launcher::CommandLine& line, const Comma
   return launcher::resolve_program(line, names);
 }
 
-/// Launchers that start one job together know no common secret unless the user gives one, or srun
-/// has started them: then the first node's leaves one in a file, to be kept while the job runs.
+/// Launchers that start one job together share no secret unless the user sets one, or srun has
+/// started them: then the first node's launcher leaves one in a file, which must stay while the job
+/// runs.
 std::optional<JobTokenFile> share_token(const LaunchOptions& options,
                                         const launcher::Resources& resources) {
   if (!resources.node_rank || resources.plan.hosts().size() == 1) return std::nullopt;
@@ -49,8 +50,8 @@ std::optional<JobTokenFile> share_token(const LaunchOptions& options,
              : JobTokenFile::wait_for(task->job, options.timeout_seconds.value_or(600));
 }
 
-/// Whether what the command reads and writes can be looked at from here: not from a machine that
-/// has no part in the job, nor from each of several launchers.
+/// Whether this launcher can check the command's files: not on a machine without ranks, and only
+/// one of several launchers.
 bool files_are_here(const launcher::Resources& resources) {
   if (resources.node_rank) return *resources.node_rank == 0;
   const std::vector<bool>& remote = resources.remote;
@@ -69,7 +70,7 @@ std::vector<int> slots_here(const launcher::Resources& resources) {
   return slots;
 }
 
-/// Where the ranks would meet, as far as that is known before any host is reached.
+/// The address of the rendezvous, as far as it is known before any host is reached.
 std::string expected_address(const launcher::LaunchJob& job, std::size_t hosts) {
   if (!job.master_addr.empty()) return job.master_addr;
   if (hosts == 1) return "127.0.0.1";
@@ -88,8 +89,8 @@ std::string describe(const NextLaunch& next, const launcher::Resources& resource
   return launcher::dry_run_json(run);
 }
 
-/// What `read` returns. A usage error may come from a launch option behind the command, which is
-/// named instead.
+/// Returns the result of `read`. If a usage error comes from a launch option after the command,
+/// names that option instead.
 template <class Read>
 auto read_command(const std::vector<std::string>& command, Read&& read) {
   try {
@@ -100,8 +101,8 @@ auto read_command(const std::vector<std::string>& command, Read&& read) {
   }
 }
 
-/// Throws what is wrong with the command, as far as that can be seen from here. Returns what locks
-/// the output directory of a training that starts.
+/// Checks the command as far as possible from here. Returns the lock of the output directory of a
+/// training that starts.
 std::unique_ptr<OutputLock> check_command_here(const std::vector<std::string>& command,
                                                const std::optional<config::TrainOptions>& training,
                                                const std::string& input,
@@ -114,21 +115,21 @@ std::unique_ptr<OutputLock> check_command_here(const std::vector<std::string>& c
   });
 }
 
-/// None of a job that is not to be elastic.
+/// None if the job is not elastic.
 std::optional<ElasticLaunch> make_elastic(const launcher::CommandLine& line,
                                           const launcher::Resources& resources,
                                           const std::optional<config::TrainOptions>& training) {
   if (!line.options.elastic) return std::nullopt;
   if (!training) {
     fail(ErrorCode::usage,
-         "--elastic_training, --min_elastic_nodes and --max_elastic_nodes: only train can go on "
-         "with fewer ranks; leave them out, or begin {} again with --max_restarts",
+         "--elastic_training, --min_elastic_nodes and --max_elastic_nodes: only train can continue "
+         "with fewer ranks; leave them out, or pass --max_restarts to restart {}",
          line.command.front());
   }
   return ElasticLaunch(*line.options.elastic, resources, *training);
 }
 
-/// What a job's launches have in common, and how the next one is made of it.
+/// Makes the launches of a job, from what they have in common.
 struct JobMaker {
   const LaunchOptions& options;
   const launcher::Resources& all;
@@ -139,7 +140,7 @@ struct JobMaker {
   std::string output_directory{};  ///< of a training, absolute
   std::string input{};             ///< that rank 0 reads from stdin
   bool files_checked = false;
-  std::string token{};  ///< that several launchers share; empty: they do not, or it is exported
+  std::string token{};  ///< that several launchers share; empty: none, or it is exported
   std::optional<ElasticLaunch> elastic;
 
   [[nodiscard]] NextLaunch launch_on(const launcher::Resources& resources) const;
@@ -180,7 +181,7 @@ void make_log_directories(const launcher::LaunchJob& job, const LaunchOptions& o
   }
 }
 
-/// Where the ranks of the first launch run. Throws Error{usage} when none can.
+/// Where the ranks of the first launch run. Throws Error{usage} if none can run.
 launcher::Resources first_resources(const JobMaker& maker) {
   if (!maker.elastic) return maker.all;
   Result<launcher::ElasticPlan> plan = maker.elastic->plan({});
@@ -188,8 +189,8 @@ launcher::Resources first_resources(const JobMaker& maker) {
   return std::move(plan.value().resources);
 }
 
-/// Where the ranks of a command of ours are to use a device beside the CPU, says so to all of them:
-/// what `auto` means is decided here, once.
+/// Decides once, for all ranks of our command, what device `auto` means, and sets options.device if
+/// it is not the CPU.
 DeviceKind settle_device(LaunchOptions& options, const CommandInfo& daemon) {
   DeviceChoice choice = read_device_choice(options.device);
   if (daemon.name == "bench" && choice == DeviceChoice::automatic) choice = DeviceChoice::cpu;
@@ -247,9 +248,9 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
         maker.identity.id);
   }
   maker.command = resolve_command(line, daemon);
-  // Only rank 0 prints what was measured, as one table or one JSON object.
+  // Only rank 0 prints the results, as one table or one JSON object.
   if (ours && daemon->name == "bench") maker.speaker = Speaker::rank_0;
-  // A program that is none of ours meets by means of its own.
+  // Other programs do their own rendezvous.
   const std::optional<JobTokenFile> token = ours ? share_token(options, resources) : std::nullopt;
   if (token) maker.token = token->token();
   if (training && !training->output_dir.value.empty()) {

@@ -27,7 +27,7 @@ constexpr std::size_t output_windows = 16U << 20;  // of all agents together
 constexpr std::size_t output_window_min = 64U << 10;
 constexpr std::size_t output_window_max = 1U << 20;
 
-/// What all hosts have in common.
+/// The parts of the job that all hosts share.
 launcher::JobSpec common_spec(const LaunchOptions& options,
                               const launcher::Command& command,
                               const Resources& resources,
@@ -35,7 +35,9 @@ launcher::JobSpec common_spec(const LaunchOptions& options,
   launcher::JobSpec spec;
   std::error_code error;
   spec.working_directory = std::filesystem::current_path(error).string();
-  if (error) fail(ErrorCode::usage, "the working directory: {}; go to another", error.message());
+  if (error)
+    fail(ErrorCode::usage, "the working directory: {}; change to another directory",
+         error.message());
   spec.command = command;
   spec.venv_script = options.venv_script;
   spec.env = launcher::job_environment(options, resources.plan, identity);
@@ -91,7 +93,8 @@ std::vector<HostTask> make_tasks(const LaunchOptions& options,
   return {std::move(tasks[static_cast<std::size_t>(*resources.node_rank)])};
 }
 
-/// How many ranks there are, by which options. Each launcher was told that by itself.
+/// The number of ranks and the options that it comes from, because each launcher got its own
+/// options.
 std::string world_claim(const LaunchOptions& options, const Resources& resources) {
   std::vector<std::string> told;
   if (const auto file = launcher::hostfile_path(options)) {
@@ -106,7 +109,7 @@ std::string world_claim(const LaunchOptions& options, const Resources& resources
                      fmt::join(told, ", "));
 }
 
-/// --no_ssh: all launchers must come to the same place by themselves.
+/// --no_ssh: each launcher must find the same rendezvous by itself.
 void rendezvous_without_ssh(const LaunchOptions& options,
                             const Resources& resources,
                             LaunchJob& job) {
@@ -114,7 +117,8 @@ void rendezvous_without_ssh(const LaunchOptions& options,
   if (job.master_addr.empty() && hosts.size() > 1) {
     if (!options.hostfile) {
       fail(ErrorCode::usage,
-           "--no_ssh on {} nodes: --master_addr must name the first one, the same on every node",
+           "--no_ssh on {} nodes: --master_addr is missing; pass the first node's address, the "
+           "same on every node",
            hosts.size());
     }
     job.master_addr = hosts.front().host;
@@ -126,7 +130,7 @@ void rendezvous_without_ssh(const LaunchOptions& options,
   launcher::set_env(job.hosts.front().spec.env, env::world_claim, world_claim(options, resources));
 }
 
-/// Programs that are not ours publish nothing that could be watched.
+/// Only our own programs publish progress that can be watched.
 void watch_hangs(const launcher::Command& command, LaunchJob& job) {
   job.hang_seconds = launcher::read_hang_seconds();
   if (!command.daemon) return;
@@ -147,7 +151,7 @@ std::string time_stamp() {
   return text.data();
 }
 
-/// Each launcher of a --no_ssh job would make a token of its own: the user gives one to all.
+/// Each launcher of a --no_ssh job would make its own token, so the user sets one for all.
 JobIdentity make_identity(const Resources& resources) {
   const bool shared = resources.node_rank && resources.plan.hosts().size() > 1;
   return {fmt::format("{}-{}", time_stamp(), launcher::random_hex(3)),
@@ -184,7 +188,7 @@ LaunchJob make_launch_job(const LaunchOptions& options,
   const double limit = options.timeout_seconds.value_or(600);
   job.connect_seconds = options.copy_binary ? limit : std::min(connect_seconds_max, limit);
   if (resources.launcher() == "ssh") {
-    // What a connection says of itself comes before it is given up.
+    // A connection must report its own error before it is given up.
     const double connect = std::min(connect_seconds_max, limit) * 2 / 3;
     job.open = launcher::choose_remote_link(options, {job.id, job.version, connect});
   }

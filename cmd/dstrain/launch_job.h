@@ -6,17 +6,17 @@
 
 namespace dstrain::cmd {
 
-/// Whose standard output a job's is.
+/// Which ranks' standard output the job prints.
 enum class Speaker { every_rank, rank_0 };
 
 /// "20261121203040", the local time.
 std::string time_stamp();
 
-/// Of a job that is about to begin; its later launches keep it.
+/// Makes the identity of a job that is about to start; its later launches keep it.
 launcher::JobIdentity make_identity(const launcher::Resources& resources);
 
-/// Puts together what run_job() takes: who does what where, and how the hosts are reached. Throws
-/// Error{usage} when they cannot be.
+/// Makes the input of run_job(): which ranks run where, and how to reach the hosts. Throws
+/// Error{usage} if they cannot be reached.
 launcher::LaunchJob make_launch_job(const launcher::LaunchOptions& options,
                                     const launcher::Command& command,
                                     const launcher::Resources& resources,

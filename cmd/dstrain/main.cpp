@@ -29,9 +29,10 @@ void print_help() {
       "  dstrain [launch options] train   [training options]\n"
       "  dstrain [launch options] PROGRAM [program arguments]\n"
       "  dstrain COMMAND ...\n\n"
-      "Put launch options before the command or program; everything after it is passed on as it\n"
-      "is. PROGRAM is a path or, behind a launch option or --, a name on PATH. A name ending in\n"
-      ".py runs under python3 -u with --local_rank=N as its first argument. Ranks find RANK,\n"
+      "Put launch options before the command or program; everything after it is passed on\n"
+      "unchanged. PROGRAM is a path or, after a launch option or --, a name on PATH. A name "
+      "ending\n"
+      "in .py runs under python3 -u with --local_rank=N as its first argument. Ranks find RANK,\n"
       "WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT and so on in their environment.\n\n"
       "Commands:\n";
   for (const CommandInfo& command : all_commands()) {
@@ -41,7 +42,8 @@ void print_help() {
   text += launcher::launch_options_help();
   text +=
       "\nThe files .deepspeed_env and .dstrain_env, in the home directory and in this one, set\n"
-      "variables of the ranks with lines NAME=VALUE; a file that others may write is refused.\n"
+      "variables of the ranks with lines NAME=VALUE; files that other users may write are "
+      "refused.\n"
       "\n"
       "Exit status:\n"
       "  0    done\n"
@@ -71,13 +73,14 @@ int run(std::span<const std::string> arguments) {
   start_log(line.options.log_level);
   name_shortened_files();
   if (line.command.empty()) {
-    fail(ErrorCode::usage, "nothing to run; dstrain --help shows how to say what");
+    fail(ErrorCode::usage,
+         "nothing to run: give a command or a program (dstrain --help lists the commands)");
   }
-  // What --module names is a Python module, whatever it is called.
+  // --module names a Python module, whatever its name.
   const CommandInfo* const command =
       line.options.module ? nullptr : find_command(line.command.front());
   const std::span<const std::string> words(line.command);
-  // With a value it is LLaVA's, which names a chat template.
+  // With a value it is LLaVA's option, which names a chat template.
   if (command != nullptr && words.back() == "--version") {
     return fmt::print("dstrain {}\n", DSTRAIN_VERSION), status::done;
   }
@@ -88,7 +91,7 @@ int run(std::span<const std::string> arguments) {
   if (command == nullptr || command->kind == CommandInfo::Kind::daemon) {
     return launch_command(line, command);
   }
-  // Which hosts or which device are meant may be said on either side of the word.
+  // Options for hosts or the device may stand on either side of the command.
   const std::span<const std::string> in_front = arguments.first(arguments.size() - words.size());
   const bool plans = command->name == "plan" || command->name == "config";
   if (line.launch_options_given && command->name != "doctor" &&
@@ -106,7 +109,8 @@ int run(std::span<const std::string> arguments) {
 }  // namespace dstrain::cmd
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond RLIMIT_FSIZE fails instead, and says where
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a write beyond RLIMIT_FSIZE then fails with an error that says where
   try {
     dstrain::launcher::reset_inherited_signals();
     dstrain::launcher::fill_standard_streams();

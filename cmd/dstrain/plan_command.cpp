@@ -28,21 +28,27 @@ void declare_plan(CLI::App& app, PlanOptions& options) {
   constexpr int machines_max = 30'000;
   const CLI::Range machines(1, machines_max);
   app.add_option("--device", options.device,
-                 "auto (what is used here), cpu or cuda, which need not be here");
-  app.add_option("--num_gpus", options.gpus_per_node, "ranks of a node (1)")->check(machines);
-  app.add_option("--num_nodes", options.nodes, "(1)")->check(machines);
-  app.add_option("--device_memory", options.device_memory, "of a rank, for example 2GiB")
+                 "plan for auto (the device used here), cpu or cuda, which need not exist here");
+  app.add_option("--num_gpus", options.gpus_per_node, "ranks of each node [1]")->check(machines);
+  app.add_option("--num_nodes", options.nodes, "number of nodes [1]")->check(machines);
+  app.add_option("--device_memory", options.device_memory,
+                 "device memory of each rank, for example 2GiB")
       ->required();
-  app.add_option("--host_memory", options.host_memory, "of a node, for all its ranks")->required();
-  app.add_option("--nvme", options.nvme, "of a node, for all its ranks (none)");
-  app.add_flag("--json", options.json, "a list of objects, fastest first");
+  app.add_option("--host_memory", options.host_memory,
+                 "host memory of each node, for all its ranks")
+      ->required();
+  app.add_option("--nvme", options.nvme, "NVMe space of each node, for all its ranks [none]");
+  app.add_flag("--json", options.json, "print a JSON list of objects, fastest first");
   app.allow_extras();
   app.footer(
-      "\nThe model, the micro batch, the block size and the precision are given as to "
-      "`dstrain train`;\nits other options are read and change nothing. "
-      "--gradient_checkpointing asks for\nonly such choices. On CPUs the device's memory is the "
-      "host's too: share it out between the two.\nFor GPUs the first is what moves the fewest "
-      "bytes: none has been measured.\nStatus 1 when nothing fits.");
+      "\n"
+      "Give the model, the micro batch, the block size and the precision as to `dstrain train`; "
+      "its\n"
+      "other options are accepted and have no effect. --gradient_checkpointing selects only\n"
+      "configurations with it. On CPUs the device's memory is part of the host's: divide it "
+      "between the two.\n"
+      "For GPUs the first row moves the fewest bytes, because none has been measured.\n"
+      "Exit status 1 if nothing fits.");
 }
 
 Bytes bytes_of(const char* option, const std::string& text) {
@@ -63,8 +69,8 @@ zero::PlanBudget budget_of(const PlanOptions& options) {
                               const zero::PlanBudget& budget) {
   const zero::PlanRow& closest = zero::closest_row(rows, budget);
   fail(ErrorCode::out_of_memory,
-       "plan: nothing fits, as planned for {}. The closest needs {} more{}:\n{}\n"
-       "Give more memory or more ranks, a smaller micro batch (it is {}) or block size ({}), or "
+       "plan: nothing fits on {}. The closest configuration needs {} more{}:\n{}\nUse more memory "
+       "or ranks, a smaller micro batch (now {}) or block size (now {}), or "
        "--tiled_linear_in_splits",
        name_of(setup.model().device), zero::describe(zero::plan_miss(closest.memory, budget)),
        closest.choice.checkpointing ? ", with --gradient_checkpointing" : "",
@@ -77,8 +83,8 @@ zero::PlanBudget budget_of(const PlanOptions& options) {
 int plan_command(std::span<const std::string> arguments) {
   PlanOptions options;
   CLI::App app{
-      "Which ZeRO stage and offload fit into the memory there is, fastest first, and the "
-      "configuration.",
+      "Lists the ZeRO stages and offloads that fit into the given memory, fastest first, and "
+      "prints the configuration of the first.",
       "dstrain plan"};
   declare_plan(app, options);
   if (!parse_tool_options(app, arguments)) return status::done;

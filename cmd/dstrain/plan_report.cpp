@@ -16,7 +16,7 @@ std::string cell(Bytes bytes) {
   return bytes == 0 ? "" : format_bytes(bytes);
 }
 
-/// What rows are ranked by.
+/// The value by which rows are ranked.
 std::string cost_cell(const zero::PlanRow& row, const zero::PlanRow& first) {
   if (predicts_time(row.memory.device)) return fmt::format("{:>6.3f}", row.cost / first.cost);
   return fmt::format("{:>11}", format_bytes(static_cast<Bytes>(row.cost)));
@@ -56,14 +56,14 @@ std::string row_lines(const zero::PlanRow& row, std::size_t place, const zero::P
 std::string legend(DeviceKind device) {
   std::string text = fmt::format("\nPlanned for {}. ", name_of(device));
   text += predicts_time(device)
-              ? "time: predicted, of a step, to the fastest.\n"
+              ? "time: predicted step time, relative to the fastest.\n"
               : "moved: what a rank sends, copies and swaps in a step. The first moves the\n"
                 "fewest bytes, and need not be the fastest: no such device has been measured.\n";
-  text += "Memory: of a rank; buffers of the host are what a save takes";
-  if (!shares_host_memory(device)) text += " and what is copied through";
+  text += "Memory is per rank; the host's buffers are for saving";
+  if (!shares_host_memory(device)) text += " and for copies";
   return text + fmt::format(
-                    ".\nlean: stage 3 without persistent parameters and overlap.\n"
-                    "Libraries take more: {}.\n",
+                    ".\nlean: stage 3 without persistent parameters and overlap.\nLibraries need "
+                    "more, which is not counted: {}.\n",
                     ops::library_memory(device));
 }
 

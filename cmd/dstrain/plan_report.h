@@ -6,9 +6,9 @@
 
 namespace dstrain::cmd {
 
-/// What `dstrain plan` prints: the rows, which must not be empty, with bytes of a rank by tier and
-/// category, and the configuration of the first. Times are relative to the first's; where none is
-/// predicted there are bytes that are moved.
+/// The output of `dstrain plan`: the rows, which must not be empty, with a rank's bytes by tier and
+/// category, and the configuration of the first. Times are relative to the first's; without
+/// predictions, rows have moved bytes instead.
 std::string plan_table(const PlanSetup& setup, const std::vector<zero::PlanRow>& rows);
 
 /// The same as a list of objects, each with its configuration:

@@ -41,8 +41,8 @@ bool is_train_option(const std::string& word) {
   return config::find_flag(name) != nullptr;
 }
 
-/// Reads the first samples, where an id that the model does not know shows itself; the others are
-/// checked when they are trained on.
+/// Reads the first samples, to find ids that the model does not know; the others are checked during
+/// training.
 void check_samples(const data::SampleSource& source) {
   constexpr std::int64_t checked_tokens = 1 << 24;
   data::SampleBuffer sample(1, source.sizes());
@@ -52,7 +52,7 @@ void check_samples(const data::SampleSource& source) {
   }
 }
 
-/// Starts the device of the first of the ranks on this machine, and not one that they do not use.
+/// Starts the device of the first rank on this machine; no device if no rank here uses one.
 DeviceRoom check_device(const TrainPlace& place) {
   if (place.ranks_here == 0 || place.device == DeviceKind::cpu) return {};
   return find_room(*open_backend({place.device, place.first_slot}), place.ranks_here);
@@ -102,7 +102,7 @@ std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
   config::prepare_output_directory(options);
   auto lock = std::make_unique<OutputLock>(setup.settings.output.directory,
                                            OutputLock::Holder::launcher, job);
-  config::check_train_paths(options);  // once more: a job may have ended there meanwhile
+  config::check_train_paths(options);  // again: a job may have ended there meanwhile
   if (setup.settings.trains) check_resume(setup);
   return lock;
 }
@@ -112,8 +112,8 @@ void refuse_launch_options(std::span<const std::string> command) {
     const std::size_t words = launcher::launch_option_words(command.subspan(at));
     if (words == 0 || (command.front() == "train" && is_train_option(command[at]))) continue;
     fail(ErrorCode::usage,
-         "{} is a launch option: it stands before the command, as in dstrain {} {} ...",
-         command[at], fmt::join(command.subspan(at, words), " "), command.front());
+         "{} is a launch option: write it before the command, as in dstrain {} {} ...", command[at],
+         fmt::join(command.subspan(at, words), " "), command.front());
   }
   for (std::size_t at = 1; at < command.size(); ++at) {
     const std::string& word = command[at];
@@ -125,7 +125,7 @@ void refuse_launch_options(std::span<const std::string> command) {
     const std::string hint = launcher::hint_at_own_option(
         name, equals < word.size() ? std::string_view(word).substr(equals + 1) : next);
     if (hint.empty()) continue;
-    fail(ErrorCode::usage, "{}: launch options stand before {}; {}", name, command.front(), hint);
+    fail(ErrorCode::usage, "{}: write launch options before {}; {}", name, command.front(), hint);
   }
 }
 

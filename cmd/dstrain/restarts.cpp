@@ -33,7 +33,7 @@ std::optional<std::int64_t> newest_checkpoint(const std::filesystem::path& outpu
   return std::nullopt;
 }
 
-/// A job from its first launch to its last.
+/// Runs a job from its first launch to its last.
 class RestartedJob {
  public:
   RestartedJob(const MakeLaunch& make, const RestartPolicy& policy)
@@ -41,7 +41,7 @@ class RestartedJob {
   int run();
 
  private:
-  /// How a launch has ended; `final`: there can be no other.
+  /// How a launch ended; `final`: no other can follow.
   struct Outcome {
     LaunchResult result;
     bool final = false;
@@ -64,12 +64,12 @@ class RestartedJob {
   bool resumes_ = false;
   std::optional<std::int64_t> first_checkpoint_;  ///< the newest one before the first launch
   bool elastic_ = false;
-  std::vector<std::string> told_;      ///< the notices that held for the last launch that started
-  std::vector<std::string> left_out_;  ///< for the rest of the job
-  std::vector<std::string> left_out_reasons_;  ///< that nobody has been told
+  std::vector<std::string> told_;              ///< the notices of the last launch that started
+  std::vector<std::string> left_out_;          ///< for the rest of the job
+  std::vector<std::string> left_out_reasons_;  ///< not yet reported
 };
 
-/// Tells the ranks which time this is, and training to go on from what was saved.
+/// Passes the restart count to the ranks, and makes training resume from the last checkpoint.
 void RestartedJob::prepare(launcher::LaunchJob& job) const {
   if (restarts_ == 0) return;
   for (launcher::HostTask& task : job.hosts) {
@@ -101,8 +101,9 @@ LaunchResult RestartedJob::launch(NextLaunch next, const std::vector<std::string
   return result;
 }
 
-/// Launches without the hosts that do not come up, until all do that are left. Only an elastic
-/// job's launch says that some have not. Why is told once: when it goes on without them, or cannot.
+/// Launches without the hosts that do not come up, until all remaining ones do. Only launches of
+/// elastic jobs have absent hosts. Reports the reasons once: when the job continues without them,
+/// or cannot.
 RestartedJob::Outcome RestartedJob::launch_who_come() {
   std::vector<std::string> absent = left_out_;
   std::vector<std::string> untold = std::exchange(left_out_reasons_, {});
@@ -124,7 +125,8 @@ RestartedJob::Outcome RestartedJob::launch_who_come() {
   }
 }
 
-/// Of two hosts that cannot reach each other, for good: to find out again takes most of --timeout.
+/// Leaves out one of two hosts that cannot reach each other, for the rest of the job, because
+/// detecting it again would take most of --timeout.
 void RestartedJob::leave_out_one(const LaunchResult& result) {
   if (!elastic_ || result.apart.empty()) return;
   const std::string host = launcher::host_to_leave_out(result.apart);
@@ -154,14 +156,14 @@ bool RestartedJob::is_worth_another(const Outcome& outcome) const {
   }
 }
 
-/// Counts a restart, and says so. In how many seconds it comes; none: there is no other.
+/// Counts and reports a restart. Returns the seconds until it starts; none: no restart.
 std::optional<double> RestartedJob::begin_again(const Outcome& outcome,
                                                 std::optional<std::int64_t> before) {
   if (!is_worth_another(outcome)) return std::nullopt;
   const auto saved = newest_checkpoint(policy_.output_directory);
   fruitless_ = saved > before ? 0 : fruitless_ + 1;
   if (fruitless_ > policy_.fruitless_max) {
-    log_error(fmt::format("--max_restarts {}: so many were without a new checkpoint; giving up",
+    log_error(fmt::format("--max_restarts {}: giving up after this many without a new checkpoint",
                           policy_.fruitless_max));
     return std::nullopt;
   }
@@ -178,13 +180,13 @@ std::optional<double> RestartedJob::begin_again(const Outcome& outcome,
   return pause;
 }
 
-/// Whether the job has done so, and goes on with the data of a checkpoint of its own.
+/// Whether the job has already skipped that, and now resumes from its own checkpoint.
 bool RestartedJob::ignored_data_skip() const {
   return policy_.ignore_data_skip &&
          newest_checkpoint(policy_.output_directory) > first_checkpoint_;
 }
 
-/// Of training that has failed, or was ended without a save.
+/// Says how to resume training that failed or ended without a save.
 void RestartedJob::tell_how_to_resume(const LaunchResult& result, int status) const {
   constexpr std::array told_otherwise{status::done, status::bad_input, status::unsaved,
                                       status::stopped_with_checkpoint};
@@ -214,7 +216,7 @@ int RestartedJob::run() {
     }
     tell_how_to_resume(outcome.result, status);
     if (session_) session_->server.close(status);
-    // The status is known: another Ctrl-C comes too late to change it.
+    // The status is final: another Ctrl-C must not change it.
     launcher::set_stop_signals(SIG_IGN);
     return status;
   }

@@ -42,33 +42,36 @@ struct TokenizeRequest {
 
 void declare_tokenize(CLI::App& app, TokenizeRequest& request) {
   constexpr int workers_max = 4096;
-  app.add_option("INPUT,--input", request.inputs,
-                 "files, directories or patterns: text, JSON lines, CSV, TSV; also .gz, .zst")
+  app.add_option(
+         "INPUT,--input", request.inputs,
+         "read these files, directories or patterns: text, JSON lines, CSV, TSV; also .gz, .zst")
       ->required();
   app.add_option("--tokenizer,--tokenizer_name", request.tokenizer,
-                 "byte, or a directory with a Hugging Face tokenizer");
-  app.add_option("--output_dir", request.output, "for shards and manifest; goes on where they end")
+                 "use byte, or a directory with a Hugging Face tokenizer");
+  app.add_option("--output_dir", request.output,
+                 "write shards and manifest here; continue after complete shards")
       ->required();
-  app.add_option("--format", request.format, "llmc: .bin; megatron: .bin and .idx (llmc)")
+  app.add_option("--format", request.format,
+                 "write llmc (.bin) or megatron (.bin and .idx) files [llmc]")
       ->check(CLI::IsMember({"llmc", "megatron"}));
   app.add_option("--text_column,--json_keys", request.options.text_column,
-                 "key of JSON lines, column of CSV and TSV (text)");
-  app.add_option("--shard_tokens", request.options.shard_tokens, "tokens of a shard (100000000)")
+                 "key of JSON lines, or column of CSV and TSV [text]");
+  app.add_option("--shard_tokens", request.options.shard_tokens, "tokens of each shard [100000000]")
       ->check(CLI::Range(std::int64_t{1}, preprocess::shard_tokens_max));
   app.add_flag("--append_eod,!--no_append_eod", request.options.end_of_text,
-               "end each document with the end-of-text token (yes)");
+               "end each document with the end-of-text token [yes]");
   app.add_option("--num_workers,--workers,--preprocessing_num_workers", request.options.workers,
-                 "threads that encode (one a core)")
+                 "number of encoding threads [one per core]")
       ->check(CLI::Range(1, workers_max));
-  app.add_flag("--overwrite_output_dir", request.options.overwrite, "replace what is there");
+  app.add_flag("--overwrite_output_dir", request.options.overwrite, "replace existing files");
   app.add_flag("--train", request.learns,
-               "write no tokens, but learn a tokenizer, as GPT-2's: a byte-level BPE");
-  app.add_option("--vocab_size", request.vocabulary, "of --train: how many tokens it may have");
+               "learn a tokenizer instead of writing tokens: a byte-level BPE like GPT-2's");
+  app.add_option("--vocab_size", request.vocabulary, "with --train: largest number of tokens");
 }
 
 using TokenizerFiles = std::vector<model::CompanionFile>;
 
-/// What in the output directory is of another tokenizer than the one that goes there.
+/// The files in the output directory that belong to another tokenizer.
 std::vector<fs::path> files_of_others(const std::string& output, const TokenizerFiles& own) {
   std::vector<fs::path> others;
   for (const model::CompanionFile& file : model::read_tokenizer_files(output)) {
@@ -77,7 +80,7 @@ std::vector<fs::path> files_of_others(const std::string& output, const Tokenizer
   return others;
 }
 
-/// The tokenizer goes with its tokens, so that a model trained on them has it.
+/// Copies the tokenizer to its tokens, so that a model trained on them has it.
 void copy_tokenizer(const TokenizerFiles& files, const std::string& output) {
   for (const fs::path& other : files_of_others(output, files)) fs::remove(other);
   for (const model::CompanionFile& file : files) {
@@ -86,16 +89,16 @@ void copy_tokenizer(const TokenizerFiles& files, const std::string& output) {
   }
 }
 
-/// Before any work: the directory, or the one that it will be made in, can be written to.
+/// Checks before any work that the directory, or the one that it will be made in, is writable.
 void check_output(const std::string& path) {
   std::error_code ignored;
   const fs::path there = nearest_existing(path);
   if (::access(there.c_str(), W_OK) == 0 && fs::is_directory(there, ignored)) return;
-  fail(ErrorCode::input, "{}: cannot be written to: {}", there.string(),
+  fail(ErrorCode::input, "cannot write to {}: {}", there.string(),
        std::strerror(fs::is_directory(there, ignored) ? errno : ENOTDIR));
 }
 
-/// Tells on stderr how far it has come, every other second.
+/// Reports the progress on stderr every two seconds.
 class ProgressTeller {
  public:
   explicit ProgressTeller(std::int64_t bytes) : bytes_(bytes) {}
@@ -122,7 +125,7 @@ class ProgressTeller {
 
   SteadyClock clock_;
   std::int64_t bytes_;
-  std::int64_t first_consumed_ = -1;  ///< a run that goes on begins in the middle
+  std::int64_t first_consumed_ = -1;  ///< a continued run starts in the middle
   double start_ = clock_.now_seconds();
   double first_time_ = 0;
   double next_ = 0;
@@ -140,21 +143,21 @@ void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFi
   const std::string missing = config::missing_tokenizer("--tokenizer", request.tokenizer);
   if (!missing.empty()) fail(ErrorCode::input, "{}", missing);
   const auto encoder = data::make_encoder(request.tokenizer);
-  TokenizerFiles tokenizer;  // none of bytes
+  TokenizerFiles tokenizer;  // none for byte
   if (request.tokenizer != "byte") tokenizer = model::read_tokenizer_files(request.tokenizer);
   std::vector<fs::path> others;
   if (fs::exists(request.output)) others = files_of_others(request.output, tokenizer);
   if (!others.empty() && !request.options.overwrite) {
     fail(ErrorCode::input,
-         "{}: is of another tokenizer; name another directory, or replace what is there: "
-         "--overwrite_output_dir",
+         "{}: belongs to another tokenizer; choose another directory, or pass "
+         "--overwrite_output_dir to replace it",
          others.front().string());
   }
   if (request.options.end_of_text && !encoder->end_of_text()) {
-    log_warning(fmt::format(
-        "the tokenizer {} names no end-of-text token (eos_token of tokenizer_config.json): nothing "
-        "stands between documents",
-        request.tokenizer));
+    log_warning(
+        fmt::format("the tokenizer {} has no end-of-text token (eos_token of "
+                    "tokenizer_config.json): documents are not separated",
+                    request.tokenizer));
   }
   ProgressTeller teller(bytes_of(inputs));
   const auto report = [&](const preprocess::TokenizeProgress& progress) {
@@ -166,12 +169,12 @@ void make_shards(TokenizeRequest& request, const std::vector<preprocess::InputFi
     manifest = preprocess::tokenize(inputs, *encoder, request.output, request.options, report);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::io) throw;
-    fail(ErrorCode::io, "{}; the same command goes on after the shards that are whole",
+    fail(ErrorCode::io, "{}; to continue after the complete shards, rerun the same command",
          error.what());
   }
   copy_tokenizer(tokenizer, request.output);
   const std::int64_t documents = manifest.documents();
-  fmt::print("{}: {} tokens of {} in {}, {:.1f} s; --train_file {} trains on them\n",
+  fmt::print("{}: {} tokens of {} in {}, {:.1f} s; to train on them, pass --train_file {}\n",
              request.output, manifest.tokens(), counted(documents, "document"),
              counted(std::ssize(manifest.shards), "shard"), teller.seconds(), request.output);
 }
@@ -180,7 +183,7 @@ void learn_tokenizer(const TokenizeRequest& request,
                      const std::vector<preprocess::InputFile>& inputs) {
   const fs::path output = request.output;
   if (data::has_tokenizer(request.output) && !request.options.overwrite) {
-    fail(ErrorCode::input, "{}: holds a tokenizer; replace it: --overwrite_output_dir",
+    fail(ErrorCode::input, "{}: contains a tokenizer; pass --overwrite_output_dir to replace it",
          request.output);
   }
   refuse_foreign_link(output);  // before the work, not after it
@@ -195,9 +198,9 @@ void learn_tokenizer(const TokenizeRequest& request,
   write_text_file(output / "tokenizer_config.json", learnt.tokenizer_config_json);
   write_text_file(output / "tokenizer.json", learnt.tokenizer_json);
   if (learnt.vocabulary_size < request.vocabulary) {
-    log_warning(fmt::format("the text has words for {} tokens only", learnt.vocabulary_size));
+    log_warning(fmt::format("the text yields only {} tokens", learnt.vocabulary_size));
   }
-  fmt::print("{}: a tokenizer of {} tokens, {:.1f} s; --tokenizer {} encodes with it\n",
+  fmt::print("{}: a tokenizer of {} tokens, {:.1f} s; to encode with it, pass --tokenizer {}\n",
              request.output, learnt.vocabulary_size, teller.seconds(), request.output);
 }
 
@@ -206,8 +209,9 @@ void learn_tokenizer(const TokenizeRequest& request,
 int tokenize_command(std::span<const std::string> arguments) {
   TokenizeRequest request;
   request.options.workers = compute_threads();
-  CLI::App app{"Makes token files of text, for llm.c, Megatron and dstrain train.",
-               "dstrain tokenize"};
+  CLI::App app{
+      "Converts text to token files for llm.c, Megatron and dstrain train, or learns a tokenizer.",
+      "dstrain tokenize"};
   declare_tokenize(app, request);
   if (!parse_tool_options(app, arguments)) return status::done;
   const bool names_tokenizer = !request.tokenizer.empty();
@@ -217,7 +221,8 @@ int tokenize_command(std::span<const std::string> arguments) {
   }
   for (const char* const option : {"--format", "--shard_tokens", "--append_eod"}) {
     if (!request.learns || app.count(option) == 0) continue;
-    fail(ErrorCode::usage, "tokenize: {} is of shards, and --train writes none", option);
+    fail(ErrorCode::usage,
+         "tokenize: {} applies to shards, which --train does not write; leave it out", option);
   }
   if (request.output.empty()) fail(ErrorCode::usage, "tokenize: --output_dir is empty");
   const preprocess::Inputs inputs = preprocess::find_inputs(request.inputs);

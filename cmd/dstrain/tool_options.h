@@ -8,8 +8,8 @@ class App;
 
 namespace dstrain::cmd {
 
-/// Reads the options of the tool that `app` is named after, "dstrain plan". False when they asked
-/// for help, which was printed. Throws Error{usage}.
+/// Reads the options of the tool that `app` is named after, "dstrain plan". Returns false if they
+/// ask for help, after printing it. Throws Error{usage}.
 bool parse_tool_options(CLI::App& app, std::span<const std::string> arguments);
 
 }  // namespace dstrain::cmd

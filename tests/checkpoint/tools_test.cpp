@@ -164,17 +164,18 @@ TEST_CASE("Checkpoint tools: what cannot be done is said", "[e2e]") {
     std::vector<std::string> arguments;
     const char* message;
   };
-  const std::vector<Row> rows{{{"list", directory}, "holds no checkpoint"},
-                              {{"verify", directory + "/missing"}, "no such directory"},
-                              {{"verify", directory + "/checkpoint-1"}, "no such directory"},
-                              {{"prune", directory}, "needs --keep N"},
-                              {{"prune", directory, "--keep", "0"}, "expected a number"},
-                              {{"prune", directory, "--keep"}, "expected a number"},
-                              {{"list", directory, "--keep", "1"}, "--keep goes with prune"},
-                              {{"list"}, "needs a directory"},
-                              {{"list", directory, directory}, "not expected here"},
-                              {{"verfy", directory}, "did you mean verify?"},
-                              {{}, "no such action"}};
+  const std::vector<Row> rows{
+      {{"list", directory}, "contains no checkpoint"},
+      {{"verify", directory + "/missing"}, "no such directory"},
+      {{"verify", directory + "/checkpoint-1"}, "no such directory"},
+      {{"prune", directory}, "--keep N is missing"},
+      {{"prune", directory, "--keep", "0"}, "expected a number"},
+      {{"prune", directory, "--keep"}, "expected a number"},
+      {{"list", directory, "--keep", "1"}, "--keep is an option of checkpoint prune"},
+      {{"list"}, "DIR is missing"},
+      {{"list", directory, directory}, "does not belong here"},
+      {{"verfy", directory}, "did you mean verify?"},
+      {{}, "no such action"}};
   for (const Row& row : rows) {
     const Outcome outcome = checkpoint_tool(row.arguments);
     CAPTURE(row.message, outcome.err);

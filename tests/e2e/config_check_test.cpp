@@ -219,10 +219,11 @@ TEST_CASE("ConfigCheck: the memory of a rank on a device that is not here", "[e2
     std::vector<std::string> words;
     std::string told;
   };
-  for (const Row& row : {Row{{"config", "check", file, "--max_steps", "3"}, "--max_steps"},
-                         Row{{"config", "check", file, "--device", "gpu"}, "--device=gpu"},
-                         Row{{"config", "show", file, "--device", "cuda"}, "only check plans"},
-                         Row{{"--num_gpus", "4", "config", "check", file}, "but --device"}}) {
+  for (const Row& row :
+       {Row{{"config", "check", file, "--max_steps", "3"}, "--max_steps"},
+        Row{{"config", "check", file, "--device", "gpu"}, "--device=gpu"},
+        Row{{"config", "show", file, "--device", "cuda"}, "only config check plans"},
+        Row{{"--num_gpus", "4", "config", "check", file}, "but --device"}}) {
     const Outcome refused = run_command(row.words);
     CHECK(refused.status == 2);
     CHECK_THAT(refused.err, Catch::Matchers::ContainsSubstring(row.told));

@@ -95,7 +95,7 @@ TEST_CASE("export: into a checkpoint becomes beside it", "[e2e]") {
   CHECK(outcome.status == 0);
   CHECK_THAT(outcome.out, Catch::Matchers::StartsWith(beside.string() + ": ") &&
                               Catch::Matchers::EndsWith("with safetensors, not a pickle\n"));
-  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("to which nothing may be added"));
+  CHECK_THAT(outcome.err, Catch::Matchers::ContainsSubstring("which must not change"));
   CHECK(fs::exists(beside / "model.safetensors"));
   CHECK(holds_weights_of(beside, 4) == row.beside.ends_with("fp32"));
   const Outcome verified = run_command({"checkpoint", "verify", (runs / "o").string(), "--json"});
@@ -116,8 +116,8 @@ TEST_CASE("export: a tag chooses the checkpoint as in DeepSpeed", "[e2e]") {
   CHECK(holds_weights_of(output, 3));
   CHECK(run_command({"zero_to_fp32", old.string(), output, "--tag", "global_step3"}).status == 0);
   for (const auto& [source, tag, message] :
-       {std::tuple(runs, "global_step5", "holds no checkpoint-5"),
-        std::tuple(old.string(), "global_step4", "is of another step"),
+       {std::tuple(runs, "global_step5", "contains no checkpoint-5"),
+        std::tuple(old.string(), "global_step4", "is a checkpoint of another step"),
         std::tuple(runs, "step4", "expected global_stepN")}) {
     outcome = run_command({"zero_to_fp32", source, output, "--tag", tag});
     CHECK(outcome.status == 2);
@@ -141,18 +141,18 @@ TEST_CASE("export: what cannot be done is told", "[e2e]") {
   std::ofstream(finished / "model.safetensors") << "weights";
   const std::vector<Row> rows{
       {{finished.string(), output},
-       finished.string() + ": is a Hugging Face model directory already"},
+       finished.string() + ": is already a Hugging Face model directory"},
       {{one}, "OUT is required"},
       {{one, output, "--dtype", "fp8"}, "--dtype"},
       {{one, output, "--max_shard_size", "5 lemons"}, "\"5 lemons\" is not a size"},
-      {{one, output, "--max_shard_size", "0"}, "a file must hold something"},
+      {{one, output, "--max_shard_size", "0"}, "--max_shard_size: must be more than 0"},
       {{one, ""}, "OUT"},
-      {{one, (folder.path() / "checkpoint-5").string()}, "would be taken for a checkpoint"},
+      {{one, (folder.path() / "checkpoint-5").string()}, "has the name of a checkpoint"},
       {{one, output, "--debug"}, "--debug"},
-      {{folder.path().string(), output}, "holds no checkpoint whose data are whole"},
+      {{folder.path().string(), output}, "contains no checkpoint with complete data"},
       {{output, output}, output + ": no such directory"},
       {{"nowhere", output}, "nowhere: no such directory\n"},
-      {{one, file.string()}, file.string() + ": is a file; the model needs a directory"},
+      {{one, file.string()}, file.string() + ": is a file; give a directory for the model"},
       {{one, (file / "hf").string()}, file.string() + ": is a file"},
   };
   for (const Row& row : rows) {

@@ -60,7 +60,7 @@ TEST_CASE("Option place: each launch option after a command is told where it sta
     CHECK_THAT(
         launch.err(),
         ContainsSubstring(
-            name + " is a launch option: it stands before the command, as in dstrain " + name) &&
+            name + " is a launch option: write it before the command, as in dstrain " + name) &&
             ContainsSubstring(" " + command.front() + " ..."));
   }
 }

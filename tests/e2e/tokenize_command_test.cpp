@@ -132,7 +132,8 @@ TEST_CASE("tokenize: two tokenizers neither share a directory nor a run", "[e2e]
   const fs::path llama = test::golden_folder / "tokenizers/llama2";
   const test::Outcome refused = make(llama, {});
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, ContainsSubstring("is of another tokenizer; name another directory"));
+  CHECK_THAT(refused.err,
+             ContainsSubstring("belongs to another tokenizer; choose another directory"));
   CHECK((test::read_bytes(shards / "tokenizer.json") ==
          test::read_bytes(gpt2_tokenizer / "tokenizer.json")));
   std::ofstream(shards / "merges.txt") << "of another";
@@ -173,7 +174,7 @@ TEST_CASE("tokenize: wrong usage and unfinished shards are refused", "[e2e]") {
                        (folder.path() / "**/*.jsonl").string()}),
              ContainsSubstring("** in a pattern is not known"));
   CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", data, data}),
-             ContainsSubstring("cannot be written to: Not a directory"));
+             ContainsSubstring("cannot write to ") && ContainsSubstring(": Not a directory"));
   CHECK_THAT(error_of({"--tokenizer", folder.path().string(), "--output_dir", out, data}),
              ContainsSubstring("holds no tokenizer"));
   CHECK_THAT(error_of({"--tokenizer", "byte", "--output_dir", out, "--shard_tokens", "0", data}),
@@ -201,7 +202,8 @@ TEST_CASE("tokenize: a tokenizer that was learnt encodes its text in fewer token
   CAPTURE(outcome.err);
   REQUIRE(outcome.status == 0);
   CHECK_THAT(outcome.out, ContainsSubstring("a tokenizer of 280 tokens"));
-  CHECK_THAT(run_command(command).err, ContainsSubstring("holds a tokenizer; replace it"));
+  CHECK_THAT(run_command(command).err,
+             ContainsSubstring("contains a tokenizer; pass --overwrite_output_dir"));
   const test::Outcome tokens = run_command(
       {"tokenize", "--tokenizer", learnt, "--output_dir", (folder.path() / "out").string(), data});
   CAPTURE(tokens.err);

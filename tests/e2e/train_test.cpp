@@ -419,12 +419,13 @@ TEST_CASE("train: a model that no machine holds is refused before step 0", "[e2e
   const auto checked = run_command(
       with({"config", "check", (folder.path() / "ds.json").string(), "--device", "cpu"}, huge));
   CHECK(checked.status == 0);
-  CHECK_THAT(checked.out, ContainsSubstring("warning: dstrain train would refuse it here: 1 rank"));
+  CHECK_THAT(checked.out,
+             ContainsSubstring("warning: dstrain train would refuse this run here: 1 rank"));
   const auto allowed = run_command(with({"config", "check", (folder.path() / "ds.json").string(),
                                          "--device", "cpu", "--host_memory", "4000000TiB"},
                                         huge));
   CHECK(allowed.status == 0);
-  CHECK_THAT(allowed.out, !ContainsSubstring("would refuse it here"));
+  CHECK_THAT(allowed.out, !ContainsSubstring("would refuse this run here"));
 }
 
 TEST_CASE("train: a refused budget names changes that take what it says", "[e2e][train]") {
