@@ -53,7 +53,7 @@ int checkpoint_prune(std::span<const std::string> arguments) {
   }
   if (!removed.empty()) return status::done;
   const std::ptrdiff_t intact = count_intact(request.directory);
-  fmt::print("nothing removed: {} checkpoints have complete data\n", intact);
+  fmt::print("nothing removed; checkpoints with complete data: {}\n", intact);
   return intact > 0 ? status::done : exit_status(ErrorCode::input);
 }
 

@@ -29,7 +29,7 @@ constexpr std::string_view config_usage =
     "options]\n"
     "    Reports every problem of a DeepSpeed configuration at once; exit status 2 if there is "
     "one.\n"
-    "    With --num_gpus, the batch sizes must fit N ranks, else any number of ranks.\n"
+    "    The batch sizes must fit N ranks with --num_gpus, else some number of ranks.\n"
     "    With options that name a model (--model_name_or_path, --config_name), also prints the\n"
     "    memory of a rank, for one rank unless --num_gpus is given, and warns if all ranks need\n"
     "    more than this machine has, or than --host_memory. --device: plan for auto (the device\n"
