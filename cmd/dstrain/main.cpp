@@ -109,8 +109,7 @@ int run(std::span<const std::string> arguments) {
 }  // namespace dstrain::cmd
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ,
-              SIG_IGN);  // a write beyond RLIMIT_FSIZE then fails with an error that says where
+  std::signal(SIGXFSZ, SIG_IGN);  // so that a write beyond RLIMIT_FSIZE fails with an error
   try {
     dstrain::launcher::reset_inherited_signals();
     dstrain::launcher::fill_standard_streams();

@@ -6,12 +6,12 @@
 namespace dstrain::launcher::doctor {
 
 enum class Level {
-  ok,      ///< as it should be; what there is
+  ok,      ///< as it should be; a fact
   note,    ///< works, but a user should know
   problem  ///< something will fail, or already does
 };
 
-/// What one check has found, in one line. `fix` says what to do; of a problem never empty.
+/// One result of a check, in one line. `fix` says what to do; never empty for a problem.
 struct Finding {
   std::string check;
   Level level = Level::ok;
@@ -19,7 +19,7 @@ struct Finding {
   std::string fix{};
 };
 
-/// Where a check leaves what it finds.
+/// Collects what a check finds.
 class Findings {
  public:
   explicit Findings(std::string check) : check_(std::move(check)) {}
@@ -44,7 +44,7 @@ class Findings {
 
 /// "problem" and the like, for tables and JSON.
 const char* name_of(Level level);
-/// Throws Error{remote} for a name that is none.
+/// Throws Error{remote} for an unknown name.
 Level level_of(const std::string& name);
 
 }  // namespace dstrain::launcher::doctor

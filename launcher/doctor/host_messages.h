@@ -6,8 +6,8 @@
 #include "launcher/doctor/finding.h"
 #include "runtime/base/units.h"
 
-/// What the process that looks at a host and the one that asks it say to each other. Down, through
-/// the control socket of a rank, go words; up, as lines on its standard output, JSON objects.
+/// The messages between the process that examines a host and the one that asks it. Requests are
+/// words on the control socket of a rank; answers are JSON objects, as lines on standard output.
 ///   time                       -> time
 ///   look                       -> machine, then check and findings for each check, then looked
 ///   listen ADDRESS             -> listening

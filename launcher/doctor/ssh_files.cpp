@@ -96,8 +96,9 @@ void check_ssh_config(const Probe& probe, const Question& /*question*/, Findings
   const FileFacts facts = probe.facts(path);
   if (facts.kind == Kind::absent) return;
   if (facts.kind != Kind::file || !probe.text(path)) {
-    return findings.problem(fmt::format("{} cannot be read", path),
-                            fmt::format("make it readable: chmod 600 {}", path));
+    return findings.problem(
+        fmt::format("{} cannot be read", path),
+        fmt::format("make it a file that this user can read: chmod 600 {}", path));
   }
   const bool strange = facts.owner != probe.user() && facts.owner != 0;
   if (strange || facts.others_may_write()) {

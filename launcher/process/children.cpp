@@ -104,7 +104,7 @@ std::vector<pid_t> JobChildren::send_kill() const {
   std::vector<pid_t> killed;
   for (const pid_t pid : list_children()) {
     if (others_.contains(pid) || excluded_.contains(pid)) continue;
-    // Orphans of the others come to us too; only those processes carry the job's id that are its.
+    // Orphans of other processes become our children too; only the job's processes carry its id.
     if (!others_.empty() && !has_environment_entry(pid, marker_.c_str())) continue;
     kill(pid, SIGKILL);
     killed.push_back(pid);

@@ -31,7 +31,7 @@ class JobChildren {
  public:
   using OnEnd = std::function<void(pid_t pid, int wait_status)>;
 
-  /// Construct before the agent is started: whatever is a child now is not of the job.
+  /// Construct before the agent is started: present children do not belong to the job.
   explicit JobChildren(const std::string& job_id);
 
   /// A child that kill_all() leaves alone: it ends by itself.

@@ -15,7 +15,7 @@ class LineSplitter {
   static constexpr std::size_t piece_bytes_max = 64U << 10;
 
   void feed(std::string_view bytes, OnLine on_line);
-  /// Gives what is left without a line end, if anything.
+  /// Gives the rest without a line end, if any.
   void finish(OnLine on_line);
 
  private:

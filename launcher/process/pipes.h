@@ -32,11 +32,11 @@ SocketPair make_socket_pair(int type);
 /// Throws Error{io}.
 void make_non_blocking(int fd);
 
-/// Gives what a non-blocking `pipe` holds, in parts. Closes it at its end.
+/// Reads the content of a non-blocking `pipe`, in parts. Closes it at its end.
 void read_available(UniqueFd& pipe, FunctionRef<void(std::string_view)> on_part);
 
-/// Adds what a non-blocking `pipe` holds to `tail`, of which the last `bytes_max` stay. Closes it
-/// at its end.
+/// Appends the content of a non-blocking `pipe` to `tail` and keeps its last `bytes_max`. Closes
+/// the pipe at its end.
 void read_tail(UniqueFd& pipe, std::string& tail, std::size_t bytes_max);
 
 }  // namespace dstrain::launcher

@@ -19,8 +19,8 @@ std::vector<pid_t> threads_of(pid_t process);
 /// A thread's name; empty when there is no such thread.
 std::string thread_name(pid_t process, pid_t thread);
 
-/// What /proc shows of a thread that cannot be stopped, a line each: the kernel's function that it
-/// waits in, its system call with the file it is about, the kernel's stack where it may be read.
+/// Describes a thread that cannot be stopped, from /proc, a line each: the kernel's function that
+/// it waits in, its system call with its file, the kernel's stack if that is readable.
 std::vector<std::string> kernel_view(pid_t process, pid_t thread);
 
 }  // namespace dstrain::launcher

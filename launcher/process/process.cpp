@@ -21,7 +21,7 @@ namespace {
 
 enum class Stage : int { setup, directory, execute };
 
-/// What the child writes to its parent when it could not execute the program.
+/// The child's message to its parent if it cannot execute the program.
 struct ChildFailure {
   Stage stage;
   int error;
@@ -125,7 +125,8 @@ bool bind(const Prepared& prepared) {
   if (spec.ignores_stops) set_stop_signals(SIG_IGN);
   if (spec.parent_death_signal != 0) {
     if (prctl(PR_SET_PDEATHSIG, spec.parent_death_signal) != 0) give_up(report_fd, Stage::setup);
-    if (getppid() != prepared.parent) _exit(127);  // it died before prctl: no signal will come
+    if (getppid() != prepared.parent)
+      _exit(127);  // the parent died before prctl: no signal will come
   }
   if (!redirect(spec.stdin_fd, STDIN_FILENO) || !redirect(spec.stdout_fd, STDOUT_FILENO) ||
       !redirect(spec.stderr_fd, STDERR_FILENO) || !keep_open(spec.inherited_fds)) {

@@ -38,14 +38,14 @@ struct ProcessSpec {
   bool new_session = false;        ///< its own session; otherwise its own process group
   /// This process and those that it starts may trace it, also where Yama lets only ancestors do so.
   bool traceable = false;
-  /// What it is sent when the thread that calls start_process ends: SIGKILL, or SIGCONT for one
-  /// that notices that end unless it is stopped; 0: nothing.
+  /// The signal that it gets when the thread that calls start_process ends: SIGKILL, or SIGCONT for
+  /// a process that notices that end unless it is stopped; 0: none.
   int parent_death_signal = 0;
-  bool ignores_stops = false;  ///< stop_signals are not for it
+  bool ignores_stops = false;  ///< it ignores stop_signals
   sigset_t signal_mask{};      ///< the child's
 };
 
-/// Forks and executes; returns when the program runs, or why it does not. Call it from a thread
+/// Forks and executes; returns once the program runs, or why it does not. Call it from a thread
 /// that lives as long as the child should. The child is left to the caller to reap.
 Result<pid_t> start_process(const ProcessSpec& spec);
 

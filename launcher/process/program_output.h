@@ -10,7 +10,7 @@
 
 namespace dstrain::launcher {
 
-/// What a program printed and how it ended.
+/// The output of a program and how it ended.
 struct ProgramOutput {
   std::string text;                ///< at most 64 KiB
   std::optional<int> wait_status;  ///< none: it did not end in time, and was killed
@@ -21,8 +21,8 @@ struct ProgramOutput {
 /// started. Throws Error{io}.
 Result<ProgramOutput> run_program(const std::vector<std::string>& argv, double seconds_max);
 
-/// The same of a child that writes to the other end of `pipe`. Reaps it, but for one that the
-/// kernel does not let go: nothing waits for a hung disk.
+/// The same for a child that writes to the other end of `pipe`. Reaps it, unless it is stuck in the
+/// kernel: nothing waits for a hung disk.
 ProgramOutput output_of_child(pid_t child, UniqueFd pipe, double seconds_max);
 
 }  // namespace dstrain::launcher

@@ -13,8 +13,8 @@ std::vector<std::string> all_on_path(const std::string& name);
 /// The first of them; empty when there is none.
 std::string find_on_path(const std::string& name);
 
-/// What a command's first word stands for: the file itself when there is a slash in it, else the
-/// program of that name on $PATH. Throws Error{remote} when there is none.
+/// The program of a command's first word: the file itself if the word has a slash, else the program
+/// of that name on $PATH. Throws Error{remote} if there is none.
 std::string program_path(const std::string& word);
 
 /// The path of the running program.

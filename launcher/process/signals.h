@@ -39,19 +39,19 @@ class SignalSource {
   UniqueFd fd_;
 };
 
-/// By each of them a job is asked to stop.
+/// Each of them asks a job to stop.
 inline constexpr std::array<int, 4> stop_signals{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-/// What a launcher, and an agent, takes over: SIGCHLD, and the signals that ask it to stop. SIGHUP
-/// that is ignored (nohup) stays ignored.
+/// The signals that a launcher and an agent handle: SIGCHLD, and those that ask it to stop. An
+/// ignored SIGHUP (nohup) stays ignored.
 std::vector<int> job_signals();
 
 /// Gives the stop signals another effect, SIG_IGN or SIG_DFL, of this process and of programs that
 /// it becomes. Async-signal-safe.
 void set_stop_signals(sighandler_t effect);
 
-/// Undoes what a parent may have handed down: an ignored SIGCHLD, with which no child's end is
-/// ever told, and blocked signals, which programs would get in turn. Ignored stop signals stay
+/// Undoes what a parent may have handed down: an ignored SIGCHLD, which would hide the ends of
+/// children, and blocked signals, which started programs would inherit. Ignored stop signals stay
 /// (nohup).
 void reset_inherited_signals();
 

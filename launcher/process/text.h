@@ -7,13 +7,13 @@
 
 namespace dstrain::launcher {
 
-/// Without blanks at its ends.
+/// The text without blanks at its ends.
 std::string_view trim(std::string_view text);
 
 /// The last line of `text` with something in it, without control characters.
 std::string last_line(std::string_view text);
 
-/// Of a small file, without its end; empty when it cannot be read.
+/// The first line of a small file, without its end; empty if the file cannot be read.
 std::string first_line_of_file(const std::string& path);
 
 /// Splits a command line into words at blanks. Quotes of both kinds hold a word together, and a
@@ -32,7 +32,7 @@ struct NumberRange {
 };
 
 /// The parts of "0, 2-4, -1" in their order; blanks around a number do not count. The failure is
-/// the word that is no number.
+/// the word that is not a number.
 Result<std::vector<NumberRange>> parse_number_ranges(std::string_view list);
 
 }  // namespace dstrain::launcher

@@ -8,14 +8,15 @@
 
 namespace dstrain::launcher {
 
-/// Finds where an agent begins to speak. What a login shell or a connection prints before is noise.
+/// Finds the start of an agent's frames. Output of a login shell or a connection before it is
+/// noise.
 class PreambleFilter {
  public:
-  /// Takes bytes as they come and returns those behind the preamble. Throws Error{remote} when more
-  /// than 1 MiB has come without one.
+  /// Takes bytes as they come and returns those after the preamble. Throws Error{remote} after more
+  /// than 1 MiB without one.
   std::string pass(std::string_view bytes);
   [[nodiscard]] bool found() const { return found_; }
-  /// What came before it.
+  /// The bytes before the preamble.
   [[nodiscard]] const std::string& noise() const { return noise_; }
 
  private:
@@ -41,9 +42,9 @@ class FramePipe {
   void send(Type type, std::string_view payload) {
     append_frame(queue_, static_cast<std::uint8_t>(type), payload);
   }
-  /// Writes what goes without waiting. False when the peer is gone.
+  /// Writes as much as possible without waiting. False when the peer is gone.
   bool flush();
-  /// Forgets what could not be sent.
+  /// Drops unsent bytes.
   void drop_pending() {
     queue_.clear();
     position_ = 0;
@@ -52,7 +53,7 @@ class FramePipe {
   bool receive();
   std::optional<Frame> next() { return reader_.next(); }
 
-  /// What came before the peer's preamble.
+  /// The bytes before the peer's preamble.
   [[nodiscard]] const std::string& noise() const { return preamble_.noise(); }
   [[nodiscard]] int read_fd() const { return ends_.read_fd; }
   [[nodiscard]] int write_fd() const { return ends_.write_fd; }

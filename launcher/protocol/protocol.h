@@ -9,27 +9,27 @@
 #include "launcher/protocol/wire.h"
 #include "runtime/os/token_proof.h"
 
-/// What launcher and agent say to each other, as frames on the agent's stdin and stdout. Nothing of
-/// it passes a shell or a command line.
+/// The protocol of launcher and agent: frames on the agent's stdin and stdout. None of it passes
+/// through a shell or a command line.
 namespace dstrain::launcher {
 
 inline constexpr std::uint32_t protocol_version = 11;
 
-/// The agent's first bytes. What came before was printed by whatever started the agent.
+/// The agent's first bytes. Bytes before them come from the program that started the agent.
 inline constexpr std::string_view agent_preamble{
     "\x1e"
     "dstrain agent speaks"
     "\x1e\n"};
 
-/// The argument of an agent that its launcher watches over itself, being its parent.
+/// The argument of an agent whose parent is the launcher, which watches it.
 inline constexpr std::string_view watched_agent = "--watched";
-/// That of an agent which srun or mpirun has started and which connects to its launcher. The name
-/// of a variable follows, in which it finds the one rank that is its own.
+/// The argument of an agent that srun or mpirun has started and that connects to its launcher. The
+/// name of the variable with its only rank follows.
 inline constexpr std::string_view connecting_agent = "--connect";
-/// Tells such agents where the launcher listens, and the secret that they prove: "SECRET ADDRESS
-/// PORT ADDRESS PORT ...". The first of the addresses that answers is taken.
+/// The variable that tells such agents where the launcher listens, and the secret that they prove:
+/// "SECRET ADDRESS PORT ADDRESS PORT ...". They use the first address that answers.
 inline constexpr std::string_view agents_variable = "DSTRAIN_AGENTS";
-/// What is spoken behind the proof: the rank as a little-endian u32, then the agent's preamble.
+/// Starts the proof. After it come the rank as a little-endian u32 and the agent's preamble.
 inline constexpr Magic agents_magic{'d', 's', 't', 'r', 'a', 'g', 't', '1'};
 
 enum class ToAgent : std::uint8_t {
@@ -39,7 +39,7 @@ enum class ToAgent : std::uint8_t {
   port = 4,          ///< PortRequest; once, before the job, to the host of rank 0
   rank_message = 6,  ///< RankMessage for one of its ranks
   stacks = 7,        ///< u32 request: the stacks of all its ranks
-  beat = 5,  ///< u32 milliseconds: the launcher's side lives; silent for so long it counts as gone
+  beat = 5,  ///< u32 milliseconds: the launcher's side lives; if silent for so long, it is gone
 };
 
 enum class FromAgent : std::uint8_t {
@@ -52,17 +52,17 @@ enum class FromAgent : std::uint8_t {
   finished = 71,  ///< every process of the job has ended
   port = 72,      ///< u32 port, now reserved while the agent lives; 0: string, why there is none
   rank_message = 74,  ///< RankMessage from a rank
-  look = 75,          ///< AgentLook, in a watched job every so often
+  look = 75,          ///< AgentLook, periodically in a watched job
   stacks = 76,        ///< Stacks
-  stop = 77,          ///< i32: which of stop_signals has come to it; its ranks have been asked
-  beat = 73           ///< the agent lives; once it has had a beat itself
+  stop = 77,          ///< i32: which of stop_signals it received; its ranks were asked to stop
+  beat = 73           ///< the agent lives; sent once it has received a beat
 };
 
-/// Beats that may get lost, or late, before the side that should send them counts as gone.
+/// Beats that may be lost or late before their sender counts as gone.
 inline constexpr double beats_per_silence = 6;
 
-/// The two directions of one connection's beats: ours, which go out in their turn, and the other
-/// side's silence. Times are seconds of a steady clock.
+/// Schedules our beats on a connection and watches for the other side's silence. Times are seconds
+/// of a steady clock.
 class HeartBeat {
  public:
   /// From now on a side that is silent for so long counts as gone; 0: no beats, no silence.
@@ -71,11 +71,11 @@ class HeartBeat {
 
   /// Something came from the other side.
   void received(double now) { received_at_ = now; }
-  /// To be asked at least once a beat. Where that was much longer ago, this process was stopped,
-  /// and maybe the other with it, as in a suspended job: its time begins anew.
+  /// Call it at least once per beat. If the last call was much longer ago, this process was
+  /// stopped, and maybe the other with it, as in a suspended job: then its time starts anew.
   bool is_silent(double now);
 
-  /// Whether a beat is due, which is to be sent then.
+  /// Whether a beat is due; the caller then sends it.
   bool take_turn(double now);
   /// When the next one is; none without beats.
   [[nodiscard]] std::optional<double> deadline() const;
@@ -87,7 +87,7 @@ class HeartBeat {
   double next_beat_ = 0;
 };
 
-/// What an agent says of itself, first of all.
+/// An agent's first message, about itself.
 struct Hello {
   std::uint32_t protocol = protocol_version;
   std::string version;        ///< of dstrain
@@ -98,12 +98,12 @@ struct Hello {
 };
 
 std::string encode_hello(const Hello& hello);
-/// Of another protocol nothing but its number is read.
+/// For another protocol version, reads only its number.
 Hello decode_hello(std::string_view payload);
 
-/// Which port is wanted: the first free one from one on, or exactly that one. It was typed, here or
-/// to all launchers of a job that has several; or these take the default, having no way to agree on
-/// another.
+/// Which port to use: the first free one from `port` on, or exactly `port`. The exact port was
+/// typed, here or to all launchers of a job with several; or it is the default, because these
+/// launchers cannot agree on another.
 enum class PortRule : std::uint8_t {
   first_free = 0,
   typed = 1,
@@ -115,10 +115,10 @@ enum class PortRule : std::uint8_t {
 struct PortRequest {
   int port = 0;
   PortRule rule = PortRule::first_free;
-  /// Where the store of rank 0 listens, for which the agent does; empty: the ranks' program is none
-  /// of ours, and listens where it likes.
+  /// Where the agent listens for the store of rank 0; empty: another program, which listens where
+  /// it likes.
   std::string address{};
-  int last = 0;  ///< no port above it will do; 0: any will
+  int last = 0;  ///< the highest allowed port; 0: any
 
   [[nodiscard]] bool exactly() const { return rule != PortRule::first_free; }
 };
@@ -128,7 +128,7 @@ PortRequest decode_port_request(std::string_view payload);
 
 enum class OutputStream : std::uint8_t { out = 0, err = 1 };
 
-/// Why a rank got SIGKILL, or SIGXCPU: what it had used up, and how sure that is.
+/// Why a rank got SIGKILL or SIGXCPU: the exhausted resource, and how certain that is.
 enum class KillCause : std::uint8_t {
   none = 0,
   maybe_memory = 1,
@@ -137,12 +137,12 @@ enum class KillCause : std::uint8_t {
   cpu_time = 4  ///< all that ulimit -t allows
 };
 
-/// What each rank runs.
+/// The command of each rank.
 struct Command {
   std::string program;                             ///< path to execute
   std::vector<std::string> argv;                   ///< arguments, byte for byte; argv[0] included
   std::optional<std::size_t> local_rank_position;  ///< where --local_rank=N is inserted
-  bool daemon = false;  ///< dstraind: each node runs the one that its own dstrain finds
+  bool daemon = false;  ///< dstraind: each node runs the one that its dstrain finds
 };
 
 /// The arguments of the rank with this local rank.
@@ -154,8 +154,8 @@ struct RankSpec {
   std::vector<EnvVar> env;  ///< of this rank alone
 };
 
-/// Everything an agent needs to start ranks: all of its node, or one of them where each has an
-/// agent of its own.
+/// Everything an agent needs to start ranks: all ranks of its node, or one if each rank has its own
+/// agent.
 struct JobSpec {
   std::string working_directory;
   Command command;
@@ -165,20 +165,20 @@ struct JobSpec {
   std::vector<RankSpec> ranks;
   std::vector<std::string> log_files;   ///< one per rank, or none at all
   std::vector<int> slots;               ///< of the node's ranks, all of them, by local rank
-  bool use_gpus = true;                 ///< slots are GPUs where the node has some
-  bool tasks_have_gpus = false;         ///< a task that is shown a single GPU has its own
+  bool use_gpus = true;                 ///< slots are GPUs if the node has any
+  bool tasks_have_gpus = false;         ///< a task that sees a single GPU owns it
   bool reports_progress = false;        ///< its first rank does, at each step
-  std::uint32_t look_milliseconds = 0;  ///< between two looks at where its ranks are; 0: none
-  bool bind_cores = false;              ///< each rank to cores of its own
+  std::uint32_t look_milliseconds = 0;  ///< between two looks at its ranks; 0: none
+  bool bind_cores = false;              ///< each rank to its own cores
   std::vector<int> core_list;           ///< of these; empty: of all
-  bool oversubscribe = false;           ///< more ranks than devices or cores are meant
-  /// Bytes of output the agent may send ahead of the launcher's acknowledgement. It bounds memory
-  /// and lets exits and other messages pass while nobody reads the launcher's stdout.
+  bool oversubscribe = false;           ///< allow more ranks than devices or cores
+  /// Bytes of output the agent may send ahead of the launcher's acknowledgement. It bounds memory,
+  /// and lets exits and other messages pass while the launcher's stdout is not read.
   std::uint32_t output_window_bytes = 1U << 20;
 };
 
 std::string encode_job(const JobSpec& job);
-/// Throws Error{remote} for bytes that are no job.
+/// Throws Error{remote} for bytes that are not a job.
 JobSpec decode_job(std::string_view payload);
 
 struct Output {

@@ -17,8 +17,8 @@ inline constexpr std::size_t frame_bytes_max = 64U << 20;
 /// Appends one frame to `stream`.
 void append_frame(std::string& stream, std::uint8_t type, std::string_view payload);
 
-/// Takes bytes as they come and gives whole frames back. Never holds more than one frame above what
-/// was fed. Throws Error{remote} for a length no peer of ours sends.
+/// Takes bytes as they come and gives whole frames back. Never holds more than one frame plus the
+/// last fed bytes. Throws Error{remote} for a length that our peers never send.
 class FrameReader {
  public:
   void feed(std::string_view bytes) { buffer_.append(bytes); }
