@@ -20,7 +20,7 @@ Lines split(const std::string& text) {
   return lines;
 }
 
-/// The first of `lines` that `others` lack; empty: none.
+/// Returns the first of `lines` that is not in `others`; empty if there is none.
 std::string first_missing(const Lines& lines, const Lines& others) {
   const auto found = std::ranges::find_if(lines, [&](const std::string& line) {
     return std::ranges::find(others, line) == others.end();
@@ -28,7 +28,7 @@ std::string first_missing(const Lines& lines, const Lines& others) {
   return found == lines.end() ? "" : *found;
 }
 
-/// "rank 0 has --seed 1, rank 3 has --seed 2"; empty: no line is only in one.
+/// Returns "rank 0 has --seed 1, rank 3 has --seed 2"; empty if both have the same lines.
 std::string describe_difference(const Lines& first, const Lines& other, std::size_t rank) {
   const std::string one = first_missing(first, other);
   const std::string two = first_missing(other, first);

@@ -6,8 +6,8 @@
 
 namespace dstrain::comm {
 
-/// Compares `own`, the lines that describe what this rank was told to do, with those of the other
-/// ranks: each may have been started by hand. Throws Error{config} on every rank, with the first
+/// Compares `own`, lines that describe the settings of this rank, with those of the other ranks,
+/// because each may have been started by hand. Throws Error{config} on every rank, with the first
 /// line that only one of two ranks has. Collective.
 void require_alike_ranks(std::span<const std::string> own, ControlGroup& control);
 

@@ -12,7 +12,7 @@ constexpr std::array<const char*, 13> operation_names{
     "broadcast", "send", "receive",    "split",          "gather",     "gather of texts",
     "barrier"};
 
-/// The words that join an operation to its peer; empty where it has none.
+/// The words that join an operation to its peer; empty if it has none.
 const char* peer_words(Operation operation) {
   switch (operation) {
     case Operation::broadcast:

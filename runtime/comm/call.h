@@ -17,7 +17,7 @@ enum class Operation : std::uint8_t {
   send,
   receive,
   split,
-  gather,  ///< this and what follows: of a ControlGroup
+  gather,  ///< from here on: operations of a ControlGroup
   gather_texts,
   barrier,
 };
@@ -28,8 +28,9 @@ struct GroupRank {
   int size = 1;
 };
 
-/// What one rank says it is doing. Equal on all ranks of a collective. Plain data; lies in shared
-/// memory. `numel` counts what a rank hands in: the shard of all_gather, the whole of the others.
+/// The operation that a rank announces. Equal on all ranks of a collective. Plain data, in shared
+/// memory. `numel` counts the elements that a rank passes in: the shard for all_gather, the whole
+/// for the others.
 struct Call {
   Operation operation = Operation::none;
   DType dtype = DType::f32;
@@ -38,14 +39,14 @@ struct Call {
   friend constexpr bool operator==(const Call&, const Call&) = default;
 };
 
-/// Whether `peer` counts.
+/// Whether the operation uses `peer`.
 constexpr bool has_peer(Operation operation) {
   return operation == Operation::broadcast || operation == Operation::send ||
          operation == Operation::receive;
 }
-/// "all_reduce".
+/// Returns "all_reduce".
 const char* name_of(Operation operation);
-/// "all_reduce of 12 f32", "broadcast of 3 i64 from rank 1", "barrier".
+/// Returns "all_reduce of 12 f32", "broadcast of 3 i64 from rank 1", "barrier".
 std::string to_string(const Call& call);
 
 }  // namespace dstrain::comm

@@ -4,8 +4,8 @@
 
 namespace dstrain::comm {
 
-/// What an operation on these views is called; its arguments keep to what Communicator asks of
-/// them, save where the memory lies. Throw Error{internal} where they do not.
+/// Return the Call of an operation on these views. Throw Error{internal} if the arguments break the
+/// rules of Communicator; where the memory is located is not checked.
 Call all_gather_call(const TensorView& shard, const TensorView& whole, GroupRank own);
 Call reduce_scatter_call(const TensorView& whole, const TensorView& shard, GroupRank own);
 Call all_reduce_call(const TensorView& values);

@@ -4,16 +4,16 @@
 
 namespace dstrain::comm {
 
-/// Is told when the operations of a communicator run, which is later than they are launched. The
-/// calls come one at a time, where the operation runs. One that fails does not end.
+/// Observes when the operations of a communicator run, which is later than they are launched. The
+/// calls come one at a time, where the operation runs. begin without end: the operation failed.
 class CollectiveObserver {
  public:
   virtual ~CollectiveObserver() = default;
   virtual void begin(const Call& call) = 0;
   virtual void end(const Call& call) = 0;
-  /// A stream of a device is given an operation between these two calls, which come where that is
-  /// launched, one operation after another. Of it, or of the parts that the host does of it, the
-  /// other two tell as well.
+  /// Called where an operation is launched on a stream of a device, before and after, for one
+  /// operation after another. begin and end are called too, for the operation or for each part of
+  /// it that the host runs.
   virtual void launch(const Call& /*call*/, StreamView /*stream*/) {}
   virtual void launched(const Call& /*call*/, StreamView /*stream*/) {}
 };

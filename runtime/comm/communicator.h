@@ -8,22 +8,22 @@
 
 namespace dstrain::comm {
 
-/// Whose order of additions the sums of a communicator keep.
+/// The order in which a communicator adds.
 enum class SumOrder {
   by_rank,  ///< ((x_0 + x_1) + x_2) + ...: the same bits on every rank, in every run, everywhere
-  library,  ///< that of the library which adds: the same bits on every rank, and no more
+  library,  ///< the order of the library that adds: the same bits on every rank, nothing more
 };
 
-/// Collectives of tensors over the ranks of one group; what the ranks have to tell each other
-/// besides goes through a ControlGroup. Every rank calls the same operations in the same
-/// order. Operations are ordered on `stream`; the views must stay valid until they have run. One
-/// thread launches, and work of one communicator runs on one stream at a time: synchronise before
-/// changing the stream. Errors of an operation come out where it runs: from the call on an inline
-/// stream, from synchronize() on a worker stream. A communicator must outlive the stream work
-/// launched through it: synchronise the stream before destroying it. Views are dense and of one
-/// dtype; only numel matters, not the shape; zero elements are allowed, and size 1 is the identity.
-/// Sums of f32, bf16 and f16 add two values at a time in fp32, in the order that sum_order() tells,
-/// and round each result to the dtype, to nearest even; sums of i32 and i64 wrap around.
+/// Collectives of tensors over the ranks of one group; other data goes through a ControlGroup.
+/// Every rank calls the same operations in the same order. Operations are ordered on `stream`; the
+/// views must stay valid until they have run. One thread launches, and work of one communicator
+/// runs on one stream at a time: synchronise before changing the stream. Errors of an operation
+/// come out where it runs: from the call on an inline stream, from synchronize() on a worker
+/// stream. A communicator must outlive the stream work launched through it: synchronise the stream
+/// before destroying it. Views are dense and of one dtype; only numel matters, not the shape; zero
+/// elements are allowed, and size 1 is the identity. Sums of f32, bf16 and f16 add two values at a
+/// time in fp32, in the order that sum_order() tells, and round each result to the dtype, to
+/// nearest even; sums of i32 and i64 wrap around.
 /// Bytes on the wire per rank, for n bytes of `whole` over N ranks: all_gather, reduce_scatter and
 /// all_to_all (N-1)/N n, all_reduce twice that.
 ///
@@ -36,9 +36,9 @@ class Communicator {
   [[nodiscard]] virtual int size() const = 0;
   [[nodiscard]] virtual SumOrder sum_order() const = 0;
 
-  /// Memory whose tensors the collectives of this communicator move without staging; any other
-  /// works too, on some ranks or all. What is allocated there must be freed before the communicator
-  /// goes. Host memory, where nothing is gained by another.
+  /// Memory whose tensors the collectives of this communicator move without staging. Any other
+  /// memory works too, on some ranks or all. Free all of it before the communicator is destroyed.
+  /// Host memory if no other is faster.
   [[nodiscard]] virtual MemoryResource& memory() { return host_memory_; }
 
   /// whole[r] = shard of rank r, for each r; whole has size() times the elements of shard. `shard`
@@ -59,8 +59,8 @@ class Communicator {
   virtual void send(TensorView values, int target, StreamView stream) = 0;
   virtual void receive(TensorView values, int source, StreamView stream) = 0;
 
-  /// A communicator over the ranks that give the same `color`, ordered by `key`, then by rank.
-  /// Every rank of this one calls it, when its earlier work is done; returns on the host.
+  /// Returns the communicator of the ranks that give the same `color`, ordered by `key`, then by
+  /// rank. Every rank of this one calls it after its earlier work is done. Runs on the host.
   struct Split {
     int color = 0;
     int key = 0;
@@ -71,13 +71,13 @@ class Communicator {
   /// it can reach. Thread-safe.
   virtual void abort() noexcept = 0;
 
-  /// Who is told of its operations from now on, but not of those of what split() gives; it must
-  /// outlive their work. Null: nobody.
+  /// Sets the observer of operations from now on, but not of those of communicators from split().
+  /// It must outlive their work. Null: no observer.
   virtual void set_observer(CollectiveObserver* observer) { observer_ = observer; }
 
  protected:
   [[nodiscard]] CollectiveObserver* observer() const { return observer_; }
-  /// `give` gives a stream of a device the operation; the observer is told.
+  /// Calls `give`, which launches the operation on a stream of a device, and tells the observer.
   template <class Give>
   void launch_observed(const Call& call, StreamView stream, const Give& give) const {
     if (observer_ != nullptr) observer_->launch(call, stream);

@@ -15,18 +15,19 @@
 namespace dstrain::comm {
 namespace {
 
-/// Some 10 us of looking before sleeping: a peer that is about to arrive costs no system call.
+/// About 10 us of polling before sleeping: a peer that is about to arrive costs no system call.
 constexpr int spins_before_sleep = 400;
-/// With more ranks than cores, spinning would keep the awaited rank from running: a rank passes its
-/// core on to the next so many times, which costs less than to sleep and to be woken.
+/// With more ranks than cores, spinning would keep the awaited rank from running. Instead a rank
+/// yields its core this many times, which costs less than sleeping and being woken.
 constexpr int yields_before_sleep = 32;
-/// When all that takes longer than this, the core was with someone who computes. Who sleeps is let
-/// in when it is woken, who yields is not: the rank sleeps at once in so many barriers that follow.
+/// If yielding takes longer than this, another thread computes on the core. The scheduler favours a
+/// rank that wakes over one that yields, so the rank sleeps at once in this many barriers that
+/// follow.
 constexpr double yield_seconds_max = 0.001;
 constexpr std::uint32_t barriers_without_yields = 64;
-/// How often a sleeping rank looks whether the group was aborted or a rank left.
+/// How often a sleeping rank checks whether the group was aborted or a rank left.
 constexpr double look_seconds = 0.05;
-/// How often it looks into /proc whether the missing ranks still live.
+/// How often it checks in /proc whether the missing ranks are alive.
 constexpr double liveness_seconds = 1.0;
 
 void pause_briefly() {
@@ -49,7 +50,8 @@ GroupBarrier::GroupBarrier(GroupBlock& group, std::span<MemberBlock> members, Op
     : group_(group),
       members_(members),
       options_(std::move(options)),
-      // Of the machine, because a thread's affinity may be narrowed to one of them.
+      // Counts the cores of the machine, because a thread's affinity may be narrowed to one of
+      // them.
       has_core_(std::ssize(members) <=
                 cores_within_quota(static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)))) {
   MemberBlock& own = members_[static_cast<std::size_t>(options_.rank)];
@@ -58,8 +60,9 @@ GroupBarrier::GroupBarrier(GroupBlock& group, std::span<MemberBlock> members, Op
 }
 
 GroupBarrier::~GroupBarrier() {
-  // A rank that fails does not say that it leaves: its peers see the process end, and the launcher
-  // sees it before them, so that the culprit is named and not those who missed it.
+  // A rank that fails does not announce that it leaves. Its peers see the process end, and the
+  // launcher sees it before them, so that it names the culprit and not the ranks that waited for
+  // it.
   if (std::uncaught_exceptions() > 0) return;
   MemberBlock& own = members_[static_cast<std::size_t>(options_.rank)];
   own.state = MemberBlock::left;
@@ -79,8 +82,9 @@ void GroupBarrier::agree() {
   check_agreement();
 }
 
-/// The last to arrive releases all others, who sleep on one word: a barrier costs one wake-up a
-/// rank, however many there are. A rank that dies before it has released them counts as missing.
+/// The last rank to arrive releases all others, which sleep on one word: a barrier costs one
+/// wake-up per rank, however many ranks there are. A rank that dies before it has released them
+/// counts as missing.
 void GroupBarrier::arrive_and_wait() {
   ++barriers_;
   if ((group_.arrived.fetch_add(1) + 1) % members_.size() == 0) group_.completed.increment();
@@ -142,7 +146,7 @@ void GroupBarrier::yield(const WaitableCounter& counter, std::uint32_t target) {
   }
 }
 
-/// `peer`: the one rank that is waited for, or everyone.
+/// `peer`: the one rank to wait for, or everyone.
 void GroupBarrier::wait(WaitableCounter& counter, std::uint32_t target, int peer) {
   has_core_ ? spin(counter, target) : yield(counter, target);
   Deadline deadline = Deadline::after(options_.timeout_seconds);
@@ -151,7 +155,7 @@ void GroupBarrier::wait(WaitableCounter& counter, std::uint32_t target, int peer
     check_not_failed();
     if (group_.left != 0 || liveness.passed()) {
       const std::vector<int> missing = missing_ranks(peer);
-      if (counter.reached(target)) return;  // looked at last: it may have arrived and left since
+      if (counter.reached(target)) return;  // checked last: it may have arrived and left since
       check_alive(missing);
       liveness = Deadline::after(liveness_seconds);
     }
@@ -168,7 +172,7 @@ void GroupBarrier::check_not_failed() const {
   if (const auto failed = failure()) throw_failure(*failed, doing());
 }
 
-/// The larger group knows more: the missing rank may be behind one that waits.
+/// Asks the larger group, which knows more: the missing rank may itself wait for another one.
 void GroupBarrier::fail_late(int peer) const {
   std::vector<int> missing;
   if (options_.waits != nullptr) missing = options_.waits->missing();
@@ -178,7 +182,7 @@ void GroupBarrier::fail_late(int peer) const {
        options_.timeout_seconds, name_ranks(missing));
 }
 
-/// A rank that died comes before one that left: others leave because one died.
+/// Names a rank that died before one that left: others leave because one died.
 void GroupBarrier::check_alive(std::span<const int> missing) const {
   for (const int rank : missing) {
     const MemberBlock& member = members_[static_cast<std::size_t>(rank)];

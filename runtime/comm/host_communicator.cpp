@@ -57,14 +57,14 @@ void HostCommunicator::all_to_all(TensorView parts, TensorView received, StreamV
   });
 }
 
-/// Every rank gets the parts of its own shard and adds them up: as few bytes as any sum.
+/// Every rank receives the parts of its own shard and adds them: no sum needs fewer bytes.
 void HostCommunicator::reduce_scatter_integers(const Call& call, HostView whole, HostView shard) {
   std::vector<std::byte> received(static_cast<std::size_t>(whole.bytes()));
   run_all_to_all(call, whole, {received.data(), call.dtype, whole.shape()});
   add_integers(received.data(), size_, shard);
 }
 
-/// Of as many elements as the ranks can share out, the last filled up.
+/// Pads the values to a multiple of the number of ranks.
 void HostCommunicator::all_reduce_integers(const Call& call, HostView values) {
   const std::int64_t part = (values.numel() + size_ - 1) / size_;
   std::vector<std::byte> padded(static_cast<std::size_t>(part * size_ * size_of(call.dtype)));

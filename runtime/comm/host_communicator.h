@@ -7,10 +7,10 @@
 
 namespace dstrain::comm {
 
-/// What the communicators of host memory share: the checks of the arguments, which hold for every
-/// backend, the launch on the stream, and the observer. A backend implements the run_ functions;
-/// they block until done, see checked arguments, and run one at a time; those that sum see f32,
-/// bf16 and f16.
+/// Base of the communicators of host memory: checks the arguments, which is the same for every
+/// backend, launches on the stream, and calls the observer. A backend implements the run_
+/// functions. They block until done, get checked arguments, and run one at a time; those that sum
+/// get f32, bf16 and f16.
 class HostCommunicator : public Communicator {
  public:
   HostCommunicator(const HostCommunicator&) = delete;
@@ -41,7 +41,7 @@ class HostCommunicator : public Communicator {
   virtual void run_send(const Call& call, HostView values) = 0;
   virtual void run_receive(const Call& call, HostView values) = 0;
 
-  /// The `own` of every rank, by rank: what split() is made of.
+  /// Returns the `own` of every rank, by rank, for split().
   template <class T>
   requires std::is_trivially_copyable_v<T> std::vector<T> gather_plain(T own) {
     std::vector<T> all(static_cast<std::size_t>(size_));
@@ -52,7 +52,7 @@ class HostCommunicator : public Communicator {
   }
 
  private:
-  /// Launches `run`, and what the observer is told.
+  /// Launches `run`, with the observer's calls.
   template <class Run>
   void launch(const Call& call, StreamView stream, Run run);
   void reduce_scatter_integers(const Call& call, HostView whole, HostView shard);

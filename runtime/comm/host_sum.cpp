@@ -12,7 +12,7 @@ namespace {
 
 constexpr Bytes line_bytes = 64;
 
-/// Bytes from `address` to where the next line of the cache begins, 0 where one does.
+/// Bytes from `address` to the next start of a cache line, 0 if it is one.
 Bytes bytes_to_line(const void* address) {
   const auto at = static_cast<Bytes>(reinterpret_cast<std::uintptr_t>(address));
   return round_up(at, line_bytes) - at;
@@ -29,7 +29,7 @@ void copy_streamed(const std::byte* from, std::byte* to, Bytes bytes) {
   const Bytes end = begin + (bytes - begin) / line_bytes * line_bytes;
   copy_bytes(from, to, begin);
   for (Bytes at = begin; at < end; at += line_bytes) stream_line(from + at, to + at);
-  _mm_sfence();  // streamed stores are not ordered with the atomics that tell of them
+  _mm_sfence();  // streamed stores are not ordered with the atomics that announce them
   copy_bytes(from + end, to + end, bytes - end);
 }
 
@@ -66,14 +66,13 @@ struct Addition {
   [[nodiscard]] Addition part(std::int64_t begin, std::int64_t end) const {
     return {first + begin, second + begin, sum + begin, end - begin};
   }
-  /// How many elements stand before the first whole line of the sum.
+  /// Number of elements before the first whole cache line of the sum.
   [[nodiscard]] std::int64_t head() const {
     return std::min(numel, bytes_to_line(sum) / Bytes{sizeof(T)});
   }
 };
 
-// Independent iterations: the terms and the sum are the same memory or disjoint, so no iteration
-// sees another's.
+// Iterations are independent: the terms and the sum are the same memory or disjoint.
 template <class T>
 inline void add_cached(Addition<T> all) {
   DSTRAIN_INDEPENDENT_ITERATIONS
@@ -98,7 +97,7 @@ inline void add_as(Addition<T> all, Writes writes) {
   writes == Writes::streamed ? add_streamed(all) : add_cached(all);
 }
 
-/// By the processor's own conversions, which round as Float16's do, twenty times as fast.
+/// Uses the processor's conversions, which round as those of Float16, twenty times as fast.
 __attribute__((target("f16c"))) void add_native(Addition<Float16> all, Writes writes) {
   constexpr std::int64_t step = 8;
   std::int64_t at = writes == Writes::streamed ? all.head() : 0;
@@ -115,7 +114,7 @@ __attribute__((target("f16c"))) void add_native(Addition<Float16> all, Writes wr
   add_cached(all.part(at, all.numel));
 }
 
-/// Not with wider vectors, which took a fifth longer where the terms come from memory.
+/// Does not use wider vectors, which took a fifth longer with terms from memory.
 void add(Addition<float> all, Writes writes) {
   add_as(all, writes);
 }
@@ -123,7 +122,7 @@ DSTRAIN_SIMD_CLONES void add(Addition<BFloat16> all, Writes writes) {
   add_as(all, writes);
 }
 void add(Addition<Float16> all, Writes writes) {
-  // Clang cannot ask for f16c, which all have that have AVX2.
+  // Clang cannot test for f16c, which every processor with AVX2 has.
   const bool native = DSTRAIN_SIMD_DISPATCH != 0 && __builtin_cpu_supports("avx2");
   native ? add_native(all, writes) : add_as(all, writes);
 }
@@ -131,10 +130,10 @@ void add(Addition<Float16> all, Writes writes) {
 /// Bytes summed at a time: they stay in the first-level cache while the terms stream by.
 constexpr Bytes block_bytes = 4 * kibibyte;
 
-/// Through a local block, because `sum` may be a term that is still to be read.
+/// Sums through a local block, because `sum` may be a term that is still to be read.
 template <class T>
 void add_all(std::span<const std::byte* const> terms, const HostView& sum, Writes writes) {
-  // A sum in the place of a term has its lines in the cache already.
+  // A sum that replaces a term has its lines in the cache already.
   if (std::ranges::find(terms, sum.data()) != terms.end()) writes = Writes::cached;
   alignas(line_bytes) std::array<std::byte, block_bytes> block;
   auto* const partial = reinterpret_cast<T*>(block.data());
@@ -186,7 +185,7 @@ void add_terms(const std::byte* terms, int count, T* sum, std::int64_t numel) {
 
 }  // namespace
 
-/// Unsigned, because only that wraps around by definition.
+/// Adds unsigned values, because only those wrap around by definition.
 void add_integers(const std::byte* terms, int count, const HostView& sum) {
   if (sum.dtype() == DType::i32) {
     add_terms(terms, count, reinterpret_cast<std::uint32_t*>(sum.data()), sum.numel());

@@ -26,10 +26,10 @@
 namespace dstrain::comm {
 namespace {
 
-/// What a machine of the job's network needs to answer.
+/// The time within which a machine of the job's network answers.
 constexpr double answer_seconds_max = 0.3;
 
-/// The file that the token comes from, where it comes from one; to be kept until all have it.
+/// Returns the file that holds the token, if there is one; keep it until all ranks have the token.
 std::optional<JobTokenFile> share_token(WorkerEnv& worker) {
   if (worker.token_file.empty()) return std::nullopt;
   JobTokenFile file = worker.rank == 0
@@ -43,7 +43,7 @@ bool under_mpi(const WorkerEnv& worker) {
   return worker.mpi != MpiKind::none;
 }
 
-/// What is known of where ranks meet before MPI has told the rest.
+/// Where the ranks meet, as far as known before MPI is asked.
 GivenRendezvous given_to(const WorkerEnv& worker) {
   GivenRendezvous given;
   if (!worker.master_addr.empty()) given.address = worker.master_addr;
@@ -52,7 +52,7 @@ GivenRendezvous given_to(const WorkerEnv& worker) {
   return given;
 }
 
-/// Completes what `worker` knows, through MPI. Returns rank 0's listener, and none elsewhere.
+/// Completes `worker` through MPI. Returns rank 0's listener, and none on other ranks.
 UniqueFd rendezvous_over_mpi(MpiLibrary& mpi, WorkerEnv& worker) {
   if (mpi.api().rank != worker.rank) {
     fail(ErrorCode::config,
@@ -67,13 +67,13 @@ UniqueFd rendezvous_over_mpi(MpiLibrary& mpi, WorkerEnv& worker) {
   return std::move(shared.listener);
 }
 
-/// Whether nothing answers there, not even that nobody listens.
+/// Whether the host does not answer at all, not even to refuse the connection.
 bool is_unreachable(const Endpoint& endpoint) {
   const Result<UniqueFd> socket = connect_tcp(endpoint, Deadline::after(answer_seconds_max));
   return !socket.ok() && !socket.failure().passing;
 }
 
-/// The store of rank 0, which is waited for.
+/// Connects to the store of rank 0, waiting for it.
 std::unique_ptr<TcpStore> reach_store(TcpStore::Options options,
                                       const RankNodes& nodes,
                                       const JoinNews& news) {
@@ -88,7 +88,7 @@ std::unique_ptr<TcpStore> reach_store(TcpStore::Options options,
   }
 }
 
-/// A way to where rank 0 is, which is waited for.
+/// Waits for a network route to rank 0.
 void find_route(const WorkerEnv& worker, const JoinNews& news) {
   if (worker.loopback_only) return;  // the store is at loopback, whatever the address
   try {
@@ -100,7 +100,7 @@ void find_route(const WorkerEnv& worker, const JoinNews& news) {
   }
 }
 
-/// `listener`: rank 0's, where it listens already.
+/// `listener`: rank 0's, if it listens already.
 std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker,
                                      UniqueFd listener,
                                      const JoinNews& news) {
@@ -123,7 +123,8 @@ std::unique_ptr<TcpStore> rendezvous(const WorkerEnv& worker,
   return store;
 }
 
-/// Rank 0's of the agent; none that strangers could reach where there is no secret.
+/// Returns the listener that rank 0 has from the agent; none if strangers could reach it and there
+/// is no secret.
 UniqueFd inherited_store_listener(const WorkerEnv& worker) {
   if (worker.rank != 0) return {};
   UniqueFd listener = inherited_listener(worker.master_port);
@@ -131,24 +132,24 @@ UniqueFd inherited_store_listener(const WorkerEnv& worker) {
   return listener;
 }
 
-/// Those that the kernel has let meet agree on a secret for all that follows.
+/// Makes ranks that the kernel has let meet agree on a secret for all that follows.
 void agree_on_token(Store& store, WorkerEnv& worker) {
   if (!worker.loopback_only) return;
   if (worker.rank == 0) store.set("token", to_hex(random_bytes<16>()));
   worker.token = store.get("token", worker.timeout_seconds);
 }
 
-/// What a rank has on its way to a World.
+/// The state of a rank that joins a World.
 struct Joining {
   std::unique_ptr<TcpStore> store;
   std::shared_ptr<MpiLibrary> mpi;  ///< once MPI is entered
   TellUnreachable unreachable;
 };
 
-/// Changes with what the ranks say to each other.
+/// Changes with the protocol between ranks.
 constexpr const char* language = "dstrain 1";
 
-/// The ranks must choose alike, or they wait for each other in different places.
+/// The ranks must choose the same kind, or they wait for each other in different places.
 void check_alike(Store& store, const WorkerEnv& worker) {
   const std::string own =
       fmt::format("{} {} {}", language, static_cast<int>(worker.comm), under_mpi(worker));
@@ -163,7 +164,7 @@ void check_alike(Store& store, const WorkerEnv& worker) {
   }
 }
 
-/// Of a group over TCP, of all ranks.
+/// Returns the options of a TCP group of all ranks.
 TcpOptions tcp_options(const Joining& joining, const WorkerEnv& worker) {
   const Result<std::string> address = local_address_towards(joining.store->endpoint());
   if (!address.ok()) fail(ErrorCode::comm, "{} (MASTER_ADDR)", address.error());
@@ -176,7 +177,7 @@ TcpOptions tcp_options(const Joining& joining, const WorkerEnv& worker) {
           .tell_unreachable = joining.unreachable};
 }
 
-/// Enters MPI unless that was done.
+/// Enters MPI unless already done.
 std::unique_ptr<Transport> make_mpi(Joining& joining, const WorkerEnv& worker) {
   if (!joining.mpi) joining.mpi = enter_mpi(worker);
   return make_mpi_transport(
@@ -189,12 +190,12 @@ std::unique_ptr<Transport> make_between(Joining& joining, const WorkerEnv& worke
                            : make_tcp_transport(*joining.store, tcp_options(joining, worker));
 }
 
-/// The ranks of a node, of which this is one.
+/// The node of this rank.
 struct OwnNode {
   int number = 0;
   std::vector<int> ranks;
-  int local_rank = 0;                      ///< in `ranks`
-  std::shared_ptr<const Segment> segment;  ///< which they share
+  int local_rank = 0;                      ///< this rank's index in `ranks`
+  std::shared_ptr<const Segment> segment;  ///< shared by `ranks`
 };
 
 OwnNode meet_node(Store& store, const WorkerEnv& worker, const NodeMap& map) {
@@ -212,7 +213,7 @@ GroupBarrier::Options barrier_of(const OwnNode& own, const WorkerEnv& worker) {
   return {.rank = own.local_rank, .timeout_seconds = worker.timeout_seconds, .names = own.ranks};
 }
 
-/// A group by that name, over all ranks. `segment` is shared by those of the node.
+/// Makes a group of that name over all ranks. The ranks of a node share `segment`.
 std::unique_ptr<ControlGroup> make_control_group(const std::string& name,
                                                  std::shared_ptr<const Segment> segment,
                                                  const Joining& joining,
@@ -228,7 +229,7 @@ std::unique_ptr<ControlGroup> make_control_group(const std::string& name,
   return std::make_unique<HierarchicalControlGroup>(*joining.store, tcp, map, std::move(segment));
 }
 
-/// Of a communicator of messages, which nobody else uses.
+/// Makes the private control group of a message communicator.
 std::unique_ptr<ControlGroup> make_own_control_group(const Joining& joining,
                                                      const WorkerEnv& worker,
                                                      const NodeMap& map,
@@ -245,7 +246,7 @@ std::unique_ptr<Communicator> make_over_nodes(Joining& joining,
                                               const OwnNode& own) {
   if (!map.contiguous() && worker.rank == 0) {
     log_warning(
-        "the ranks of a node do not follow each other: every rank talks to every other through the "
+        "the ranks of a node are not consecutive: every rank talks to every other through the "
         "network, which moves more bytes than sharing memory within the nodes");
   }
   auto within = make_shm_communicator(own.segment, barrier_of(own, worker));

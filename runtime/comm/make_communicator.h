@@ -15,37 +15,36 @@ namespace dstrain::comm {
 
 class MpiLibrary;
 
-/// What a rank of a job holds to talk to the others. The communicator goes first, then MPI, which
-/// waits for the others, then the control group, then the store, which may be rank 0's.
+/// A rank's connections to the others. Destroyed in this order: the communicator, then MPI, which
+/// waits for the others, then the control group, then the store, which rank 0 may serve.
 struct World {
-  WorkerEnv worker;              ///< as joined: also where the ranks met
-  std::unique_ptr<Store> store;  ///< null in a world of one
+  WorkerEnv worker;              ///< as joined: also has the address where the ranks met
+  std::unique_ptr<Store> store;  ///< null with one rank
   std::unique_ptr<ControlGroup> control;
-  std::shared_ptr<MpiLibrary> mpi;  ///< shared with the communicator; null where MPI has no part
+  std::shared_ptr<MpiLibrary> mpi;  ///< shared with the communicator; null if MPI is not used
   std::unique_ptr<Communicator> communicator;
 };
 
-/// Who is told why a rank does not get on with joining.
+/// Callbacks that tell why a rank makes no progress in joining.
 struct JoinNews {
   TellAwaited awaited{};          ///< as Rendezvous::tell
-  TellUnreachable unreachable{};  ///< kept by the World: it must outlive that
+  TellUnreachable unreachable{};  ///< kept by the World, so it must outlive that
 };
 
-/// That `control` tells the agent, which is borrowed.
+/// Returns callbacks that make `control`, which is borrowed, tell the agent.
 JoinNews news_for(const RankControl& control);
 
-/// Waits for the other ranks that the environment promises and returns once all are there. Where
-/// MPI has started them all and the environment does not say where they meet, they agree through
-/// MPI. The ranks of one node share memory; where there are several nodes, messages go between
-/// them, through MPI where mpirun has started all ranks, else over TCP. DSTRAIN_COMM, equal on all
-/// ranks, says otherwise (CommKind). `timeout_seconds` bounds the rendezvous and each later wait of
-/// a collective. `alike`: what this rank was told to do, which must be the same on all ranks
-/// (alike_ranks.h). Throws Error{timeout} that names the missing
-/// ranks, Error{comm}, or Error{config} when the ranks do not agree about that or their nodes, or
-/// the build lacks what is asked for.
+/// Waits for the other ranks that the environment promises and returns once all are there. If MPI
+/// has started all of them and the environment does not say where they meet, they agree through
+/// MPI. The ranks of one node share memory; between nodes, messages go through MPI if mpirun has
+/// started all ranks, else over TCP. DSTRAIN_COMM, equal on all ranks, overrides this (CommKind).
+/// `timeout_seconds` bounds the rendezvous and each later wait of a collective. `alike`: the
+/// settings of this rank that must be the same on all ranks (alike_ranks.h). Throws Error{timeout}
+/// that names the missing ranks, Error{comm}, or Error{config} if the ranks do not agree about
+/// `alike` or their nodes, or if the build lacks what is asked for.
 World join_world(WorkerEnv worker, std::span<const std::string> alike, const JoinNews& news = {});
 
-/// Enters MPI as the ranks of a job that it has started; once per process. As MpiLibrary().
+/// Enters MPI as a rank of a job that it has started; once per process. Throws as MpiLibrary().
 std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker);
 
 }  // namespace dstrain::comm

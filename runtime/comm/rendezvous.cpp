@@ -15,26 +15,26 @@
 namespace dstrain::comm {
 namespace {
 
-/// How long to wait for the answer about a rank that may have arrived, once the time is over.
+/// How long to wait for the answer about a rank that may have arrived, after the timeout.
 constexpr double last_look_seconds = 0.2;
 
-/// The store is rank 0's, which therefore waits longer, by a tenth: the others ask it who is
-/// missing, and those that cannot reach it have the time to say so.
+/// Rank 0 serves the store and therefore waits longer, by a tenth: the others ask it for the
+/// missing ranks, and ranks that cannot reach it have time to report that.
 constexpr double linger_seconds_min = 1;
 constexpr double linger_seconds_max = 10;
 
-/// How often rank 0 looks who is waited for.
+/// How often rank 0 checks which ranks are missing.
 constexpr double silent_seconds = 10;
 
 constexpr double resolve_again_seconds = 0.25;
 constexpr double refusal_seconds = 2;
 
-/// Set by the rank that arrives last, or that finds that there will be no last one, and why: one
-/// question a rank, however many there are.
+/// Set by the rank that arrives last, or that finds out, with a reason, that the ranks will not be
+/// complete: one request per rank, however many ranks there are.
 constexpr const char* all_arrived = "arrived";
 constexpr const char* world_size = "world size";
 constexpr const char* world_claim = "world claim";
-constexpr const char* other_world_size = "other world size";  ///< than rank 0's
+constexpr const char* other_world_size = "other world size";  ///< not that of rank 0
 
 std::string key_of(int rank) {
   return fmt::format("arrived/{}", rank);
@@ -62,7 +62,7 @@ std::string claim_of(const Rendezvous& rendezvous) {
   return fmt::format("WORLD_SIZE of rank {} says {} ranks", rendezvous.rank, rendezvous.world_size);
 }
 
-/// There may be as many ranks as any of them was told.
+/// There may be as many ranks as the largest world size that any of them has.
 [[noreturn]] void refuse_worlds(Store& store,
                                 const Rendezvous& rendezvous,
                                 const std::string& contradiction) {
@@ -72,7 +72,7 @@ std::string claim_of(const Rendezvous& rendezvous) {
   fail(ErrorCode::config, "{}", contradiction);
 }
 
-/// Rank 0 says how many they are; who was told otherwise tells all, and fails.
+/// Rank 0 publishes the world size; a rank with another one tells all, and fails.
 void check_world_size(Store& store, const Rendezvous& rendezvous, Deadline deadline) {
   const std::string own = std::to_string(rendezvous.world_size);
   if (rendezvous.rank == 0) {
@@ -89,7 +89,8 @@ void check_world_size(Store& store, const Rendezvous& rendezvous, Deadline deadl
   refuse_worlds(store, rendezvous, contradiction);
 }
 
-/// "ranks 2 3 (host w1)"; empty: all have come after all. They are told to whoever wants to know.
+/// Returns "ranks 2 3 (host w1)", and passes it to `rendezvous.tell`; empty if all have come after
+/// all.
 std::string tell_missing(Store& store, const Rendezvous& rendezvous) {
   const std::vector<int> missing = missing_ranks(store, rendezvous);
   if (missing.empty()) return "";
@@ -98,7 +99,7 @@ std::string tell_missing(Store& store, const Rendezvous& rendezvous) {
   return text;
 }
 
-/// Why there is no job, or nothing; none: not all have come.
+/// Returns the reason why there is no job, or an empty text; nothing if not all have come.
 std::optional<std::string> wait_for_arrivals(Store& store,
                                              const Rendezvous& rendezvous,
                                              Deadline deadline) {
@@ -134,7 +135,7 @@ void wait_for_route(const Endpoint& master, std::string_view variable, double ti
           "every node reaches",
           variable, own.error(), timeout_seconds, env::master_addr));
     }
-    // Nothing tells when the answer changes.
+    // Nothing signals a change of the answer.
     deadline.rest(resolve_again_seconds);
   }
 }
@@ -145,7 +146,8 @@ void wait_for_all(Store& store, const Rendezvous& rendezvous) {
                                              : 0;
   const Deadline deadline = Deadline::after(rendezvous.timeout_seconds + linger);
   if (store.add(key_of(rendezvous.rank), 1, rendezvous.timeout_seconds) != 1) {
-    check_world_size(store, rendezvous, deadline.at_most(last_look_seconds));  // which explains it
+    check_world_size(store, rendezvous,
+                     deadline.at_most(last_look_seconds));  // which explains the failure
     fail(ErrorCode::comm, "two processes say that they are rank {} at {}: give each its own RANK",
          rendezvous.rank, rendezvous.place);
   }
@@ -175,7 +177,7 @@ void refuse_together(Store& store, Store::Member member) noexcept {
     for (int rank = 1; rank < member.size && member.rank == 0; ++rank) {
       store.get(key(rank), deadline.remaining_seconds());
     }
-  } catch (const std::exception&) {  // the reason that is on its way matters more
+  } catch (const std::exception&) {  // the original failure matters more
   }
 }
 

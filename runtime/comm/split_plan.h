@@ -6,13 +6,13 @@
 
 namespace dstrain::comm {
 
-/// The part of a group that one rank finds itself in after a split.
+/// The group that one rank is in after a split.
 struct SplitPlan {
-  std::vector<int> members;  ///< ranks of the parent, in the order of the part
-  int rank = 0;              ///< of the rank that asks, in the part
+  std::vector<int> members;  ///< ranks of the parent, in the order of the new group
+  int rank = 0;              ///< this rank in the new group
 };
 
-/// What `rank` of the parent finds when the ranks gave `splits`, in rank order.
+/// Returns the plan for `rank` of the parent, where the ranks gave `splits`, in rank order.
 SplitPlan plan_split(std::span<const Communicator::Split> splits, int rank);
 
 }  // namespace dstrain::comm

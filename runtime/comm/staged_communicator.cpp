@@ -7,7 +7,7 @@
 
 namespace dstrain::comm {
 
-/// A tensor in equal parts, of each of which a chunk has the same elements.
+/// A tensor in equal parts. A chunk takes the same elements of each part.
 struct StagedCommunicator::Side {
   TensorView tensor;
   std::int64_t parts;

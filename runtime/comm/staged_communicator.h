@@ -10,15 +10,14 @@
 namespace dstrain::comm {
 
 /// Collectives of a device's tensors over a communicator of host memory, through a staging block of
-/// that: in chunks, which the stream copies there and back; between the copies it waits for the
-/// inner collective, which runs on a queue of the host. For devices that no library connects, as
-/// two ranks that share one. The bits are those of the inner communicator, whose sums add element
-/// by element in the order of the ranks. Observers are told of begin and end of
-/// each chunk.
+/// it, in chunks. The stream copies each chunk there and back and waits in between for the inner
+/// collective, which runs on a host queue. For devices that no library connects, such as one that
+/// two ranks share. The bits are those of the inner communicator, whose sums add element by element
+/// in the order of the ranks. Observers get begin and end of each chunk.
 class StagedCommunicator final : public Communicator {
  public:
   struct Staging {
-    MemoryResource& memory;  ///< of the host, best pinned
+    MemoryResource& memory;  ///< of the host, preferably pinned
     Bytes bytes;             ///< of the block: at least 2 N elements
   };
   StagedCommunicator(std::unique_ptr<Communicator> inner, Staging staging);
@@ -47,7 +46,7 @@ class StagedCommunicator final : public Communicator {
   /// into `to`, chunk by chunk.
   template <class Collective>
   void exchange(const Side& from, const Side& to, StreamView stream, Collective collective);
-  /// The same for a tensor that one call reads, writes or both.
+  /// Does the same for a tensor that one call reads, writes or both.
   template <class Collective>
   void pass(TensorView values, StreamView stream, Collective collective);
   template <class Task>
@@ -57,7 +56,8 @@ class StagedCommunicator final : public Communicator {
   Staging staging_;
   CpuStream inline_{CpuStream::Mode::inline_on_caller};  ///< of the queue's thread
   HostBuffer block_;
-  HostQueue queue_{HostQueue::Mode::worker_thread};  // its work uses the rest: goes first
+  HostQueue queue_{
+      HostQueue::Mode::worker_thread};  // its work uses the other members, so it is destroyed first
 };
 
 }  // namespace dstrain::comm

@@ -18,14 +18,14 @@ class Store {
     int rank = 0;
     int size = 1;
   };
-  /// Gives this rank's value under `key` and waits until all `size` ranks have given theirs;
-  /// returns them by rank. One question a rank, however many there are. Throws Error{timeout} that
+  /// Sets this rank's value under `key`, waits until all `size` ranks have set theirs, and returns
+  /// them by rank. One request per rank, however many ranks there are. Throws Error{timeout} that
   /// names the key.
   virtual std::vector<std::string> gather(const std::string& key,
                                           Member member,
                                           std::string_view value,
                                           double timeout_seconds) = 0;
-  /// Adds to a counter that starts at 0 and returns the new value. Throws Error{timeout} when the
+  /// Adds to a counter that starts at 0 and returns the new value. Throws Error{timeout} if the
   /// store does not answer within `timeout_seconds`.
   virtual std::int64_t add(const std::string& key, std::int64_t delta, double timeout_seconds) = 0;
 };

@@ -62,7 +62,7 @@ GroupMaker staged_groups(Bytes staging);
 /// Nodes that are groups of threads, with TCP between them. A node takes `ranks_per_node` in turn,
 /// until there are as many as the group has.
 GroupMaker hierarchical_groups(std::vector<int> ranks_per_node);
-/// Rank r is on node r % 2: the ranks of a node do not follow each other.
+/// Rank r is on node r % 2: the ranks of a node are not consecutive.
 GroupMaker scattered_groups();
 
 /// Runs `body` on a thread per rank of this process; the first to throw aborts the group.

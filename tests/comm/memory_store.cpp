@@ -20,7 +20,7 @@ std::string MemoryStore::get(const std::string& key, double timeout_seconds) {
   std::unique_lock lock(mutex_);
   if (!changed_.wait_for(lock, std::chrono::duration<double>(timeout_seconds),
                          [&] { return values_.contains(key); })) {
-    fail(ErrorCode::timeout, "nobody set \"{}\" within {:g} s", key, timeout_seconds);
+    fail(ErrorCode::timeout, "no rank set \"{}\" within {:g} s", key, timeout_seconds);
   }
   return values_[key];
 }

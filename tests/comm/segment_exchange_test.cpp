@@ -95,7 +95,8 @@ TEST_CASE("SegmentExchange: without a free descriptor rank 0 fails at once", "[c
 
 TEST_CASE("SegmentExchange: a fetch that nobody serves ends in time", "[comm]") {
   const comm::SegmentOffer offer;
-  CHECK(fetch_message(offer.ticket(), 0.05) == "rank 1 waited in vain for rank 0's shared memory");
+  CHECK(fetch_message(offer.ticket(), 0.05) ==
+        "rank 1 timed out waiting for rank 0's shared memory");
 }
 
 TEST_CASE("SegmentExchange: why rank 0 cannot be reached is told", "[comm]") {

@@ -35,7 +35,7 @@ void check_store(comm::Store& store, comm::Store& other) {
   const std::string big(900'000, 'x');
   store.set("big", big);
   CHECK(other.get("big", 30) == big);
-  CHECK_THROWS_WITH(store.get("never", 0.05), "nobody set \"never\" within 0.05 s");
+  CHECK_THROWS_WITH(store.get("never", 0.05), "no rank set \"never\" within 0.05 s");
   CHECK(other.get("a", 30).size() == 9);
 
   std::string got;
@@ -222,7 +222,7 @@ TEST_CASE("TcpStore: a get keeps to its own time when the server has gone", "[co
   TcpStore::Options options = options_at(server->endpoint());
   options.timeout_seconds = 600;  // longer than this test may take
   const auto client = TcpStore::connect(options);
-  CHECK_THROWS_WITH(client->get("never", 0.05), "nobody set \"never\" within 0.05 s");
+  CHECK_THROWS_WITH(client->get("never", 0.05), "no rank set \"never\" within 0.05 s");
   server.reset();  // the client's connection is closed already: it connects again
   CHECK(code_of([&] { client->get("never", 0.05); }) == ErrorCode::timeout);
   CHECK_THROWS_WITH(client->get("never", 0.05), ContainsSubstring("waiting for rank 0"));

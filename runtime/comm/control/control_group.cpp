@@ -17,7 +17,7 @@ class SelfControlGroup final : public ControlGroup {
   std::unique_ptr<ControlGroup> split(Communicator::Split /*split*/) override {
     return make_self_control_group();
   }
-  void spread(const GroupFailure& /*failure*/) noexcept override {}  // there is nobody to hear it
+  void spread(const GroupFailure& /*failure*/) noexcept override {}  // there is no other rank
   std::optional<GroupFailure> failure() override { return std::nullopt; }
 };
 

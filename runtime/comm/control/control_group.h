@@ -13,14 +13,14 @@
 
 namespace dstrain::comm {
 
-/// What the ranks of a job tell each other beside their tensors: votes, counts, texts, errors. Host
-/// values alone, which no device and no tensor communicator sees. Every rank calls the same
-/// functions in the same order; each returns when all ranks have called it, and is a barrier so. No
-/// order is kept with the collectives of a Communicator. One thread at a time, save abort().
+/// Exchanges host values other than tensors between the ranks of a job: votes, counts, texts,
+/// errors. No device and no tensor communicator is involved. Every rank calls the same functions in
+/// the same order; each returns when all ranks have called it, so each is a barrier. Not ordered
+/// with the collectives of a Communicator. One thread at a time, except abort().
 ///
-/// Waits throw Error{timeout} that names who is missing, Error{comm} that names a rank that is gone
-/// or has left, or two that do not do the same, or Error{aborted}. After that a group may only be
-/// aborted and destroyed.
+/// Waits throw Error{timeout} that names the missing ranks, Error{comm} that names a rank that has
+/// died or left, or two ranks with different calls, or Error{aborted}. After that a group may only
+/// be aborted and destroyed.
 class ControlGroup {
  public:
   ControlGroup(const ControlGroup&) = delete;
@@ -32,7 +32,7 @@ class ControlGroup {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
 
-  /// The `own` of every rank, by rank. T is plain data.
+  /// Returns the `own` of every rank, by rank. T is plain data.
   template <class T>
   requires std::is_trivially_copyable_v<T> &&
       (!std::is_same_v<T, bool>)std::vector<T> gather(const T& own) {
@@ -46,15 +46,15 @@ class ControlGroup {
     return values;
   }
 
-  /// The `own` of every rank, by rank, of any lengths. Takes the memory of all of them.
+  /// Returns the `own` of every rank, by rank, of any lengths. Needs the memory of all of them.
   std::vector<std::string> gather_texts(std::string_view own) {
     return exchange({Operation::gather_texts, DType::u8, 0, 0}, own);
   }
 
-  /// The text of rank `root`; what the others give is not looked at.
+  /// Returns the text of rank `root`; those of other ranks are ignored.
   std::string broadcast(std::string_view own, int root);
 
-  /// Whether a rank says so.
+  /// Whether `own` is true on any rank.
   bool any(bool own);
 
   /// Returns once every rank has called it.
@@ -62,20 +62,21 @@ class ControlGroup {
 
   /// Returns once every rank has called it with the same `call`.
   virtual void agree(const Call& call) = 0;
-  /// What the other functions are made of: the `own` of every rank, all of which give the same
-  /// `call`.
+  /// Returns the `own` of every rank; all must give the same `call`. The other functions are built
+  /// on this.
   virtual std::vector<std::string> exchange(const Call& call, std::string_view own) = 0;
 
-  /// The control group of the ranks that give the same color, ordered by key, then by rank. Every
-  /// rank of this one calls it.
+  /// Returns the control group of the ranks that give the same color, ordered by key, then by rank.
+  /// Every rank of this one calls it.
   virtual std::unique_ptr<ControlGroup> split(Communicator::Split split) = 0;
 
-  /// Makes waiting and later calls of all ranks throw this failure; the first is kept. Reaches
-  /// ranks that wait at once, and those behind a rank that is busy within two seconds. Thread-safe.
+  /// Makes waiting and later calls of all ranks throw this failure; the first one is kept. Reaches
+  /// waiting ranks at once, and ranks behind a busy one within two seconds. Thread-safe.
   virtual void spread(const GroupFailure& failure) noexcept = 0;
   /// spread() of an Error{aborted} that names this rank. Thread-safe.
   void abort() noexcept;
-  /// For who waits elsewhere, now and then: why this group can go on no more, if that is known.
+  /// Call now and then while waiting elsewhere. Returns why this group has failed, if that is
+  /// known.
   virtual std::optional<GroupFailure> failure() = 0;
 
  protected:
@@ -86,7 +87,7 @@ class ControlGroup {
   int size_;
 };
 
-/// Of a world of one rank.
+/// Makes the control group of a world of one rank.
 std::unique_ptr<ControlGroup> make_self_control_group();
 
 }  // namespace dstrain::comm

@@ -24,7 +24,7 @@ TreeControlGroup::Options between_options(const TcpOptions& tcp, const NodeMap& 
   return options;
 }
 
-/// The nodes of a part of the group, whose ranks count as in the part.
+/// Returns the nodes of a subgroup, with ranks numbered as in it.
 NodeMap map_of_part(const NodeMap& map, const SplitPlan& plan) {
   NodeMap part;
   part.nodes.resize(map.nodes.size());
@@ -57,7 +57,7 @@ HierarchicalControlGroup::HierarchicalControlGroup(Store& store,
   between_ = std::make_unique<TreeControlGroup>(store_, std::move(options));
 }
 
-/// A failure within the node or between nodes is one of all.
+/// Makes a failure within the node or between nodes one of all ranks.
 template <class Run>
 auto HierarchicalControlGroup::operate(const Run& run) {
   waits_.begin();
@@ -96,7 +96,7 @@ std::string HierarchicalControlGroup::exchange_between(const Call& call,
 
 std::unique_ptr<ControlGroup> HierarchicalControlGroup::split(Communicator::Split split) {
   const SplitPlan plan = plan_split(gather(split), rank());
-  SharedControlGroup::Part part = within_.split_memory(split);
+  SharedControlGroup::SplitMemory part = within_.split_memory(split);
   const NodeMap map = map_of_part(map_, plan);
   if (map.nodes.size() == 1) {
     return std::make_unique<SharedControlGroup>(
@@ -116,7 +116,7 @@ void HierarchicalControlGroup::spread(const GroupFailure& failure) noexcept {
   waits_.tell(failure);
 }
 
-/// What comes from other nodes is passed on to this one, and the other way round.
+/// Forwards failures from other nodes to this one, and from this one to them.
 std::optional<GroupFailure> HierarchicalControlGroup::failure() {
   if (auto known = within_.failure()) {
     if (between_) between_->spread(*known);

@@ -10,11 +10,11 @@
 namespace dstrain::comm {
 
 /// The control group of ranks on several nodes: the ranks of a node share memory, and the first of
-/// each are in a tree. It knows no order of ranks: those of a node may lie scattered.
+/// each node are in a tree. Ranks may be in any order: those of a node need not follow each other.
 class HierarchicalControlGroup final : public ControlGroup {
  public:
-  /// `tcp` is that of the whole group, of which `segment` is shared by the ranks of this node. The
-  /// store must outlive this. Waits for the others; throws as connect_mesh().
+  /// `tcp` are the options of the whole group; `segment` is shared by the ranks of this node. The
+  /// store must outlive the group. Waits for the others; throws as connect_mesh().
   HierarchicalControlGroup(Store& store,
                            const TcpOptions& tcp,
                            const NodeMap& map,
@@ -38,7 +38,8 @@ class HierarchicalControlGroup final : public ControlGroup {
   int splits_ = 0;
   StoredWaits waits_;
   SharedControlGroup within_;
-  std::unique_ptr<TreeControlGroup> between_;  ///< of the first of each node; null on the others
+  std::unique_ptr<TreeControlGroup>
+      between_;  ///< joins the first rank of each node; null on the others
 };
 
 }  // namespace dstrain::comm

@@ -24,8 +24,8 @@ void SharedControlGroup::agree(const Call& call) {
   barrier_.agree();
 }
 
-/// A slot that was read in a round is written again in the round after the next, when all have
-/// passed the barrier between.
+/// A slot that was read in a round is written again in the round after the next, after the barrier
+/// that all ranks pass in between.
 std::vector<std::string> SharedControlGroup::exchange(const Call& call, std::string_view own) {
   barrier_.announce(call);
   std::vector<std::string> texts(static_cast<std::size_t>(size()));
@@ -46,7 +46,7 @@ void SharedControlGroup::show(std::string_view own, std::size_t at) {
       .copy(reinterpret_cast<char*>(slot + sizeof(length)), piece_bytes);
 }
 
-/// Appends what the slots of this round hold; returns the longest value's bytes.
+/// Appends the contents of this round's slots; returns the bytes of the longest value.
 std::size_t SharedControlGroup::take(std::vector<std::string>& texts) const {
   std::size_t longest = 0;
   for (int rank = 0; rank < size(); ++rank) {
@@ -61,7 +61,7 @@ std::size_t SharedControlGroup::take(std::vector<std::string>& texts) const {
   return longest;
 }
 
-SharedControlGroup::Part SharedControlGroup::split_memory(Communicator::Split split) {
+SharedControlGroup::SplitMemory SharedControlGroup::split_memory(Communicator::Split split) {
   SplitPlan plan = plan_split(gather(split), rank());
   auto segment = split_segment(
       plan, [&](const SegmentTicket& own) { return gather(own); }, 0, timeout_seconds_);
@@ -69,7 +69,7 @@ SharedControlGroup::Part SharedControlGroup::split_memory(Communicator::Split sp
 }
 
 std::unique_ptr<ControlGroup> SharedControlGroup::split(Communicator::Split split) {
-  Part part = split_memory(split);
+  SplitMemory part = split_memory(split);
   return std::make_unique<SharedControlGroup>(
       std::move(part.segment),
       GroupBarrier::Options{.rank = part.plan.rank, .timeout_seconds = timeout_seconds_});

@@ -8,8 +8,8 @@
 namespace dstrain::comm {
 
 /// The control group of ranks that share memory: processes of one node, or threads. Every rank
-/// shows its value in a slot of its own and reads those of the others after a barrier; long values
-/// go in rounds of control_slot_bytes.
+/// writes its value to its own slot and reads those of the others after a barrier; long values take
+/// rounds of control_slot_bytes.
 class SharedControlGroup final : public ControlGroup {
  public:
   /// Does not wait. Threads may share one `segment`.
@@ -20,12 +20,12 @@ class SharedControlGroup final : public ControlGroup {
   void spread(const GroupFailure& failure) noexcept override { barrier_.spread(failure); }
   std::optional<GroupFailure> failure() override { return barrier_.failure(); }
 
-  /// The memory of the part that split() makes a group of.
-  struct Part {
+  /// The memory of the group that split() makes.
+  struct SplitMemory {
     SplitPlan plan;
     std::shared_ptr<const Segment> segment;
   };
-  Part split_memory(Communicator::Split split);
+  SplitMemory split_memory(Communicator::Split split);
 
  private:
   void show(std::string_view own, std::size_t at);
@@ -37,8 +37,8 @@ class SharedControlGroup final : public ControlGroup {
   std::uint32_t round_ = 0;
 };
 
-/// The control groups of ranks that are threads of this process, in rank order; each is used by
-/// one thread.
+/// Makes the control groups of ranks that are threads of this process, in rank order; each is used
+/// by one thread.
 std::vector<std::unique_ptr<ControlGroup>> make_thread_control_groups(int size,
                                                                       double timeout_seconds = 600);
 

@@ -7,9 +7,9 @@ namespace dstrain::comm {
 namespace {
 
 constexpr double question_seconds = 1;
-/// How long a rank that gives up leaves to the others to say that they wait too.
+/// How long a rank that gives up waits for the others to report that they wait too.
 constexpr std::chrono::seconds linger{1};
-/// A rank that fails does not wait for rank 0 to answer.
+/// How long a rank that fails waits for rank 0 to answer.
 constexpr double answer_seconds = 2;
 
 }  // namespace
@@ -56,7 +56,7 @@ void StoredWaits::tell(const GroupFailure& failure) noexcept {
     if (store_.add(key("failures"), 1, answer_seconds) != 1) return;
     store_.set(key("failure"), static_cast<char>(failure.code) + failure.why);
     store_.add(key("told"), 1, answer_seconds);
-  } catch (const std::exception&) {  // those that are connected with this rank hear of it
+  } catch (const std::exception&) {  // ranks that are connected with this one learn of it otherwise
   }
 }
 

@@ -9,26 +9,27 @@
 
 namespace dstrain::comm {
 
-/// What the ranks of a group over several nodes tell each other through the store that they met at,
-/// where no connection does: who waits in which operation, because one that does not come hides
-/// those behind it, and the first failure, because a rank that is busy passes nothing on. Costs the
-/// store nothing as long as no rank waits for a second, then a question of each such rank a second.
-/// One per rank and group; used by one thread at a time, save tell(). A store that is lost is
-/// silent: its connections tell.
+/// Exchanges, through the store, what connections between the ranks of a group over several nodes
+/// cannot tell. That is which rank waits in which operation, because a missing rank hides those
+/// behind it, and the first failure, because a busy rank passes nothing on. Costs the store nothing
+/// until a rank has waited for a second, then one request per such rank per second. One per rank
+/// and group; used by one thread at a time, except tell(). Losing the store is silent here: its
+/// connections report it.
 class StoredWaits {
  public:
-  /// `name` keeps groups that use one store apart; the store must outlive this.
+  /// `name` separates groups that use one store. The store must outlive this.
   StoredWaits(Store& store, std::string name, Store::Member member);
 
-  /// The next operation of the group begins.
+  /// Begins the next operation of the group.
   void begin();
-  /// To be called now and then in a wait, as often as wanted. What a rank has told.
+  /// Call during a wait, as often as wanted. Returns the failure that a rank has told, if any.
   [[nodiscard]] std::optional<GroupFailure> look();
-  /// For a rank that gives up: which ranks, in order, do not wait in this operation or a later one.
-  /// Waits a second for those that give up at the same time. Empty where the store is lost.
+  /// Call on a rank that gives up. Returns the ranks, in order, that do not wait in this operation
+  /// or a later one. Waits a second for ranks that give up at the same time. Empty if the store is
+  /// lost.
   [[nodiscard]] std::vector<int> missing();
 
-  /// The first failure of all ranks is kept. Thread-safe.
+  /// Publishes a failure; the first of all ranks is kept. Thread-safe.
   void tell(const GroupFailure& failure) noexcept;
 
  private:
@@ -41,7 +42,8 @@ class StoredWaits {
   std::string name_;
   Store::Member member_;
   std::int64_t operation_ = 0;
-  std::int64_t said_ = 0;  ///< the last operation of which the store knows that this rank waits
+  std::int64_t said_ =
+      0;  ///< the last operation in which this rank has told the store that it waits
   std::optional<Deadline> next_look_;  ///< none before the first look of an operation
 };
 

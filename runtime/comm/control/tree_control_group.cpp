@@ -20,13 +20,13 @@ namespace {
 constexpr int value_line = 0;
 constexpr int alarm_line = 1;
 
-/// How often a rank that waits looks at what is no socket.
+/// How often a waiting rank polls sources other than sockets.
 constexpr double tree_look_seconds = 0.05;
-/// How long the last word of a rank may take whose connection for values has ended.
+/// How long to wait for the last message of a rank whose data connection has ended.
 constexpr double last_word_seconds = 0.5;
 constexpr std::size_t word_bytes_max = 4096;
 
-/// What crosses a connection for alarms, before so many bytes of text.
+/// The header of a message on an alarm connection, before its bytes of text.
 struct Word {
   enum Kind : std::uint32_t { left, failure };
   std::uint32_t kind = left;
@@ -39,7 +39,7 @@ std::span<std::uint8_t> memory_of(T& value) {
   return {reinterpret_cast<std::uint8_t*>(&value), sizeof(T)};
 }
 
-/// Goes into the empty buffer of a connection as one.
+/// Sends one message, which fits into the empty buffer of a connection.
 void send_word(int socket, Word word, std::string_view text) noexcept {
   text = text.substr(0, word_bytes_max);
   word.bytes = text.size();
@@ -60,8 +60,8 @@ std::vector<int> neighbours_of(int rank, int size) {
 
 }  // namespace
 
-/// What one rank passes to the next, the header first: the values of a part of the tree, or of all
-/// ranks.
+/// The message that one rank passes to the next, the header first: the values of a part of the
+/// tree, or of all ranks.
 struct TreeControlGroup::Frame {
   struct Header {
     Call what;
@@ -92,7 +92,8 @@ TreeControlGroup::TreeControlGroup(Store& store, Options options)
 }
 
 TreeControlGroup::~TreeControlGroup() {
-  // A rank that fails does not say that it leaves: it is named as the one that is gone.
+  // A rank that fails does not announce that it leaves, so that it is named as the one that is
+  // gone.
   if (known() || std::uncaught_exceptions() > 0) return;
   for (const Neighbour& to : neighbours_) send_word(to.alarm.get(), {}, {});
 }
@@ -108,7 +109,7 @@ std::span<TreeControlGroup::Neighbour> TreeControlGroup::children() {
   return std::span(neighbours_).subspan(rank() == 0 ? 0 : 1);
 }
 
-/// Of two ranks each tells the other at once.
+/// With two ranks, each sends to the other at once.
 void TreeControlGroup::agree(const Call& call) {
   begin(call);
   const Frame own{{call, operations_, 0}, {}};
@@ -187,8 +188,8 @@ void TreeControlGroup::send(Neighbour& to, const Frame& frame) {
   }
 }
 
-/// Until the connection for values can be read or written. A value that is there comes before what
-/// has become of its sender since.
+/// Waits until the data connection can be read or written. A value that has arrived takes
+/// precedence over a later failure of its sender.
 void TreeControlGroup::wait_for(Neighbour& peer, short events) {
   Deadline deadline = Deadline::after(options_.tcp.timeout_seconds);
   while (true) {
@@ -231,7 +232,7 @@ std::optional<GroupFailure> TreeControlGroup::failure() {
   return known();
 }
 
-/// What the neighbours have said, without waiting for it.
+/// Reads the messages of the neighbours, without waiting.
 void TreeControlGroup::hear_all() {
   for (Neighbour& neighbour : neighbours_) {
     pollfd alarm{neighbour.alarm.get(), POLLIN, 0};
@@ -239,7 +240,7 @@ void TreeControlGroup::hear_all() {
   }
 }
 
-/// Takes what a neighbour says of itself, or of what it has heard.
+/// Reads the messages of a neighbour about itself or about what it was told.
 void TreeControlGroup::hear(Neighbour& from) {
   Word word;
   Deadline deadline = Deadline::after(last_word_seconds);
@@ -259,7 +260,7 @@ void TreeControlGroup::hear(Neighbour& from) {
   pass_on({static_cast<ErrorCode>(word.code), text});
 }
 
-/// Its connection for values has ended. It may have said why.
+/// Handles the end of the data connection of `peer`, which may have sent the reason.
 void TreeControlGroup::fail_lost(Neighbour& peer) {
   if (!peer.left) hear(peer);
   check_not_failed();

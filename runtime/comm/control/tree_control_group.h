@@ -12,17 +12,17 @@
 namespace dstrain::comm {
 
 /// The control group of ranks that reach each other through a network: a binary tree of TCP
-/// connections, in which rank r has the parent (r - 1) / 2. Values go up to rank 0 and all of them
-/// down again: 2 log2(N) hops, and no rank has more than three connections. Two ranks agree in one
-/// hop. Each connection has a second one beside it for failures: who finds one tells its
-/// neighbours, and they theirs, so that all ranks that wait hear of the same cause; those behind a
-/// rank that is busy hear of it through the store.
+/// connections, in which rank r has the parent (r - 1) / 2. Values go up to rank 0, and all of them
+/// go down again: 2 log2(N) hops, with at most three connections per rank. Two ranks agree in one
+/// hop. Each connection has a second one beside it for failures: a rank that finds one tells its
+/// neighbours, which tell theirs, so that all waiting ranks report the same cause. Ranks behind a
+/// busy one learn of it through the store.
 class TreeControlGroup final : public ControlGroup {
  public:
   struct Options {
     TcpOptions tcp;
-    /// Where this is a part of a larger group: told of failures by whoever holds it, and outlives
-    /// this.
+    /// Set if this group is a part of a larger one. Its owner reports failures to it. Must outlive
+    /// this group.
     StoredWaits* waits = nullptr;
     ControlGroup* within = nullptr;  ///< a group whose failure ends the waits of this one
   };
@@ -33,7 +33,7 @@ class TreeControlGroup final : public ControlGroup {
   TreeControlGroup& operator=(const TreeControlGroup&) = delete;
   TreeControlGroup(TreeControlGroup&&) = delete;
   TreeControlGroup& operator=(TreeControlGroup&&) = delete;
-  /// Tells the neighbours that this rank leaves, unless it fails.
+  /// Tells the neighbours that this rank leaves, unless it is failing.
   ~TreeControlGroup() override;
 
   void agree(const Call& call) override;
@@ -71,7 +71,7 @@ class TreeControlGroup final : public ControlGroup {
 
   Store& store_;
   Options options_;
-  std::unique_ptr<StoredWaits> own_waits_;  ///< null where others tell
+  std::unique_ptr<StoredWaits> own_waits_;  ///< null if the options have `waits`
   UniqueFd wake_;                      ///< an eventfd: a failure became known in another thread
   std::vector<Neighbour> neighbours_;  ///< the parent first, if there is one, then the children
   Call current_{Operation::join, DType::u8, 0, 0};

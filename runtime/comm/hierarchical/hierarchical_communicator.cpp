@@ -9,7 +9,7 @@
 namespace dstrain::comm {
 namespace {
 
-/// How long to wait for word of who is to blame, once this node has failed.
+/// How long to wait for the cause of a failure, after this node has failed.
 constexpr double word_seconds = 1.5;
 
 int index_in(const std::vector<int>& ranks, int rank) {
@@ -20,11 +20,11 @@ HostView as_bytes(std::byte* data, Bytes bytes) {
   return {data, DType::u8, Shape{bytes}};
 }
 
-/// Of a chunk: large enough for the network, small enough that all nodes soon have one.
+/// Bytes of a chunk: large enough for the network, small enough that all nodes soon have one.
 constexpr Bytes chunk_bytes = mebibyte;
 
-/// Up to so many nodes of one rank each, all are connected with all: a message to each takes less
-/// time than a ring.
+/// Up to this many nodes with one rank each, all are connected with all: sending each a message
+/// takes less time than a ring.
 constexpr int flat_nodes_max = 16;
 
 /// A range of the bytes of a chunk.
@@ -53,7 +53,7 @@ HierarchicalCommunicator::HierarchicalCommunicator(Lines lines,
       map_(std::move(map)),
       own_node_(map_.node_of(rank())),
       local_rank_(index_in(node(own_node_), rank())) {
-  DSTRAIN_CHECK(map_.contiguous(), "the ranks of a node do not follow each other");
+  DSTRAIN_CHECK(map_.contiguous(), "the ranks of a node are not consecutive");
   DSTRAIN_CHECK(within_->size() == ranks_of(own_node_) && within_->rank() == local_rank_,
                 "rank {} of {} within the node, {} of {} expected", within_->rank(),
                 within_->size(), local_rank_, ranks_of(own_node_));
@@ -73,7 +73,7 @@ void HierarchicalCommunicator::abort() noexcept {
   within_->abort();
 }
 
-/// The ranks of a node are released without a word when one of them has failed.
+/// Looks for the cause of a failure: the other ranks of the node are released without one.
 void HierarchicalCommunicator::run_within(FunctionRef<void()> run) {
   try {
     run();
@@ -86,7 +86,8 @@ void HierarchicalCommunicator::run_within(FunctionRef<void()> run) {
   }
 }
 
-/// Around the ring of nodes: each passes on what it has received to the next, until all have it.
+/// Passes shards around the ring of nodes: each node forwards what it receives to the next, until
+/// all nodes have all shards.
 void HierarchicalCommunicator::gather(std::byte* whole, Bytes shard_bytes) {
   if (shard_bytes == 0) return;
   std::vector<Peers::Batch> received(map_.nodes.size());
@@ -105,7 +106,7 @@ void HierarchicalCommunicator::gather(std::byte* whole, Bytes shard_bytes) {
   peers().finish(sent);
 }
 
-/// Starts to receive, from the node before, what this rank passes on of one node's shards.
+/// Starts to receive from the previous node this rank's share of one node's shards.
 void HierarchicalCommunicator::receive_shards(Peers::Batch& batch,
                                               std::byte* whole,
                                               Bytes shard_bytes,
@@ -117,7 +118,7 @@ void HierarchicalCommunicator::receive_shards(Peers::Batch& batch,
   }
 }
 
-/// Likewise to the next node.
+/// Starts to send the same to the next node.
 void HierarchicalCommunicator::send_shards(Peers::Batch& batch,
                                            std::byte* whole,
                                            Bytes shard_bytes,
@@ -128,7 +129,7 @@ void HierarchicalCommunicator::send_shards(Peers::Batch& batch,
   }
 }
 
-/// Shows the shards of one node, which lie with the ranks of this one in turn, to all of them.
+/// Shows the shards of one node, which the ranks of this one hold in turn, to all of them.
 void HierarchicalCommunicator::share(std::byte* whole, Bytes shard_bytes, int source_node) {
   const int shards = ranks_of(source_node);
   std::byte* const first = whole + node(source_node).front() * shard_bytes;
@@ -170,8 +171,8 @@ void HierarchicalCommunicator::swap_parts(const std::byte* parts,
   peers().finish(batch);
 }
 
-/// From the root's node around the ring, chunk after chunk: the first rank of each passes on what
-/// it shows to the others of its node.
+/// Broadcasts from the root's node around the ring, chunk by chunk: the first rank of each node
+/// forwards the chunk while it shows it to the others of its node.
 void HierarchicalCommunicator::spread(std::byte* values, Bytes bytes, int root) {
   const int root_node = map_.node_of(root);
   const int source = own_node_ == root_node ? local_rank_of(root) : 0;
@@ -207,7 +208,7 @@ void HierarchicalCommunicator::run_receive(const Call& call, HostView values) {
   run_within([&] { within_->receive(values, local_rank_of(call.peer), stream_); });
 }
 
-/// What is under way for one chunk; two take turns.
+/// The state of one chunk under way; two take turns.
 struct HierarchicalCommunicator::Stage {
   std::vector<std::byte>& brought;
   std::vector<std::byte>& summed;
@@ -228,8 +229,8 @@ std::vector<HierarchicalCommunicator::Chunk> HierarchicalCommunicator::chunks_of
   return chunks;
 }
 
-/// How many bytes of the chunk each rank of a node ends with, in whole elements; the last may be
-/// filled up.
+/// Bytes of the chunk that each rank of a node ends with, in whole elements; the last may be
+/// padded.
 Bytes HierarchicalCommunicator::part_of(const Chunk& chunk, int adding_node) const {
   const int ranks = ranks_of(adding_node);
   return round_up(chunk.bytes * ranks_of(chunk.owner_node), ranks * size_of(chunk.dtype)) / ranks;
@@ -254,7 +255,8 @@ void HierarchicalCommunicator::reduce(const HostView& whole, const HostView& sha
   peers().finish(delivered);
 }
 
-/// The first rank of a node takes what the node before has added up, one part from each rank.
+/// Receives the sum of the previous nodes, one part from each of its ranks, on the first rank of a
+/// node.
 void HierarchicalCommunicator::receive_partial(Stage& stage, const Chunk& chunk) {
   const int ranks = within_->size();
   Bytes room = part_of(chunk, own_node_) * ranks;
@@ -269,8 +271,8 @@ void HierarchicalCommunicator::receive_partial(Stage& stage, const Chunk& chunk)
   }
 }
 
-/// Packs the own values of the chunk, or adds them to what has come: it stands for all ranks
-/// before.
+/// Packs this rank's values of the chunk, or adds them to the sum that was received, which stands
+/// for all ranks before.
 void HierarchicalCommunicator::add_own(Stage& stage, const Chunk& chunk, const HostView& whole) {
   const bool adds = local_rank_ == 0 && own_node_ > 0;
   peers().finish(stage.received);
@@ -305,7 +307,7 @@ void HierarchicalCommunicator::pass_on(Stage& stage, const Chunk& chunk, std::by
                part_of(chunk, own_node_));
 }
 
-/// From the last node to the owners.
+/// Sends the sums from the last node to their owners.
 void HierarchicalCommunicator::deliver(Stage& stage, const Chunk& chunk, std::byte* shard) {
   const Bytes part = part_of(chunk, own_node_);
   const Range own = piece(local_rank_, part);
@@ -335,7 +337,7 @@ void HierarchicalCommunicator::expect_delivery(Peers::Batch& delivered,
 }
 
 std::unique_ptr<Communicator> HierarchicalCommunicator::split(Split split) {
-  Part part = split_lines(split);
+  SplitLines part = split_lines(split);
   std::unique_ptr<Communicator> within = within_->split(split);
   std::vector<std::vector<int>> nodes_of_part(map_.nodes.size());
   for (std::size_t r = 0; r < part.members.size(); ++r) {

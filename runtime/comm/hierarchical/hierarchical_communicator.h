@@ -16,13 +16,14 @@ namespace dstrain::comm {
 /// chooses.
 ///
 /// Sums are bit-equal to those of every other communicator: ((x_0 + x_1) + x_2) + ... over the
-/// ranks of the job. Partial sums of nodes, added up, would be other bits. So the sum travels: node
-/// 0 adds its ranks in order, node 1 receives that and goes on adding its own, and so to the last
+/// ranks of the job. Adding up partial sums of nodes would give other bits, so the sum travels:
+/// node 0 adds its ranks in order, node 1 receives that sum and adds its own, and so on to the last
 /// node, which sends each part to its owner. Chunks follow each other through the chain, so that
-/// all nodes work at once. A chunk is received by the first rank of a node, which adds its own
-/// values; the ranks of the node then add theirs by a reduce_scatter within the node, and each
-/// sends the part that it ends with. Shards and broadcasts go from node to node around a ring.
-/// Connected are the ranks that this needs (linked_ranks.h); those that send() and receive() when
+/// all nodes work at once. The first rank of a node receives a chunk and adds its own values; the
+/// ranks of the node then add theirs by a reduce_scatter within the node, and each sends the part
+/// that it ends with. Shards and broadcasts go from node to node around a ring. Only the ranks that
+/// need it are connected (linked_ranks.h); ranks that send() and receive() connect when they first
+/// do, and all ranks in the first all_to_all.
 /// they first do, and all in the first all_to_all.
 ///
 /// Bytes for n bytes of `whole` over N ranks on K nodes of g = N/K ranks:
@@ -34,8 +35,7 @@ namespace dstrain::comm {
 ///   all_to_all      (K-1)/K g n in, as much out       (g-1)/N n
 ///   broadcast       n in, n out                       n
 ///
-/// where the flat communicator takes g times (K-1)/K n for the first two. Staging: four chunks of
-/// 1 MiB.
+/// The flat communicator needs g times (K-1)/K n for the first two. Staging: four chunks of 1 MiB.
 class HierarchicalCommunicator final : public MessageCommunicator {
  public:
   /// Connects the ranks: every rank calls it.
@@ -60,7 +60,7 @@ class HierarchicalCommunicator final : public MessageCommunicator {
   struct Chunk {
     int owner_node = 0;
     DType dtype = DType::f32;
-    Bytes at = 0;     ///< of a shard
+    Bytes at = 0;     ///< offset in a shard
     Bytes bytes = 0;  ///< of each shard
   };
 
@@ -70,7 +70,7 @@ class HierarchicalCommunicator final : public MessageCommunicator {
   [[nodiscard]] int ranks_of(int number) const { return static_cast<int>(node(number).size()); }
   [[nodiscard]] int nodes() const { return static_cast<int>(map_.nodes.size()); }
   [[nodiscard]] int next_node() const { return (own_node_ + 1) % nodes(); }
-  /// The rank of that node which passes on shard `index` of each other node.
+  /// The rank of node `number` that forwards shard `index` of each other node.
   [[nodiscard]] int bearer(int number, int index) const {
     return node(number)[static_cast<std::size_t>(index % ranks_of(number))];
   }
@@ -98,13 +98,14 @@ class HierarchicalCommunicator final : public MessageCommunicator {
   int local_rank_;
   bool all_connected_ = false;
   CpuStream stream_{CpuStream::Mode::inline_on_caller};
-  std::array<std::vector<std::byte>, 2> brought_;  ///< what this rank brings to a chunk's sum
-  std::array<std::vector<std::byte>, 2> summed_;   ///< its part of the node's sum
+  std::array<std::vector<std::byte>, 2> brought_;  ///< the summands of this rank for a chunk
+  std::array<std::vector<std::byte>, 2> summed_;   ///< this rank's part of the node's sum
 };
 
-/// Over the ranks of all nodes: shared memory alone on one node, the flat communicator of messages
-/// where the ranks of a node do not follow each other, or up to 16 nodes have one rank each; else
-/// the one above. `within` joins the ranks of this node. Every rank calls it.
+/// Makes a communicator over the ranks of all nodes. On one node it uses shared memory alone. It is
+/// the flat MessageCommunicator if the ranks of a node are not consecutive, or if up to 16
+/// nodes have one rank each; else the one above. `within` joins the ranks of this node. Every rank
+/// calls it.
 std::unique_ptr<Communicator> make_hierarchical(MessageCommunicator::Lines lines,
                                                 std::unique_ptr<Communicator> within,
                                                 NodeMap map,

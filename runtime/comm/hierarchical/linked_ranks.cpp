@@ -48,8 +48,8 @@ void add_chain(Links& links, const NodeMap& map) {
   }
 }
 
-/// And from the last node to their owners. Where that has as many ranks as the owners' node, each
-/// ends with what one of them owns.
+/// Sums go from the last node to their owners. If that node has as many ranks as the owners' node,
+/// each ends with the part that one of them owns.
 void add_delivery(Links& links, const NodeMap& map) {
   const Ranks& last = map.nodes.back();
   for (const Ranks& node : map.nodes) {

@@ -7,7 +7,7 @@
 
 namespace dstrain::comm {
 
-/// Which ranks share a node. Nodes are numbered by their first rank.
+/// The ranks of each node. Nodes are numbered by their first rank.
 struct NodeMap {
   std::vector<std::vector<int>> nodes;  ///< the ranks of each, in order
 
@@ -16,22 +16,23 @@ struct NodeMap {
   [[nodiscard]] bool contiguous() const;
 };
 
-/// What each rank says of its place, by rank.
+/// A rank's statement of its location.
 struct NodeClaim {
-  int node = -1;  ///< CROSS_RANK; -1: not said
+  int node = -1;  ///< CROSS_RANK; -1: not given
   int local_rank = 0;
   int local_world_size = 1;
-  /// The machine it runs on, where mpirun has started it, which numbers no nodes; else zeros.
+  /// The machine that the rank runs on, if mpirun has started it, which does not number nodes; else
+  /// zeros.
   Digest machine{};
 };
 
-/// The nodes that the claims of all ranks tell. Where no rank says its node, those of one machine
-/// are on one; where none says its machine either, all are on one when their local world is the
-/// world, else a node begins at each local rank 0. Throws Error{config}
+/// Returns the nodes that the claims of all ranks, by rank, describe. If no rank gives its node,
+/// the ranks of one machine form a node. If none gives its machine either, all are on one node if
+/// their local world is the world; else a node begins at each local rank 0. Throws Error{config}
 /// that names the rank whose claim does not fit.
 NodeMap map_nodes(const std::vector<NodeClaim>& claims);
 
-/// Tells the other ranks the own place and learns theirs. Every rank calls it, once per store.
+/// Exchanges the claims of all ranks. Every rank calls it, once per store.
 NodeMap exchange_nodes(Store& store, const WorkerEnv& worker);
 
 }  // namespace dstrain::comm

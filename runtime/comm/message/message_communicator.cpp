@@ -9,13 +9,13 @@
 namespace dstrain::comm {
 namespace {
 
-/// Bytes of all ranks together up to which an all_reduce is one step.
+/// Total bytes of all ranks up to which an all_reduce is one step.
 constexpr Bytes one_step_bytes = 256 * kibibyte;
-/// Bytes below which the root of a broadcast sends to everyone itself.
+/// Bytes below which the root of a broadcast sends to every rank itself.
 constexpr Bytes small_broadcast_bytes = 64 * kibibyte;
-/// Bytes of all others that a reduce_scatter stages, in two rounds.
+/// Bytes from all other ranks that a reduce_scatter stages, in two rounds.
 constexpr Bytes staged_bytes = 8 * mebibyte;
-/// Of one other in a round at least.
+/// Bytes from one other rank in a round, at least.
 constexpr Bytes piece_bytes_min = 4 * kibibyte;
 
 }  // namespace
@@ -65,7 +65,8 @@ void MessageCommunicator::run_reduce_scatter(const Call& call, HostView whole, H
   });
 }
 
-/// What the ranks cannot share evenly, less than an element each, is added like small values.
+/// The remainder that the ranks cannot share evenly, less than an element each, is added like small
+/// values.
 void MessageCommunicator::run_all_reduce(const Call& call, HostView values) {
   operate([&] {
     peers_.agree(call);
@@ -81,7 +82,7 @@ void MessageCommunicator::run_all_reduce(const Call& call, HostView values) {
   });
 }
 
-/// Every rank adds up everything.
+/// Adds up everything on every rank.
 void MessageCommunicator::reduce_small(const HostView& values) {
   const Bytes bytes = values.bytes();
   std::vector<std::byte> all(static_cast<std::size_t>(bytes * size()));
@@ -121,7 +122,7 @@ void MessageCommunicator::run_broadcast(const Call& call, HostView values) {
   });
 }
 
-/// Each rank gets a part of many bytes, and then gathers the others' parts.
+/// Sends a part of many bytes to each rank; the ranks then gather the others' parts.
 void MessageCommunicator::spread(std::byte* values, Bytes bytes, int root) {
   const Bytes part = bytes <= small_broadcast_bytes ? 0 : bytes / size();
   if (part > 0) {
@@ -153,7 +154,7 @@ void MessageCommunicator::run_receive(const Call& call, HostView values) {
   operate([&] { peers_.receive_alone(call, values.data(), values.bytes()); });
 }
 
-/// Rank r sends to r+1, r+2, ...: at no time do all send to one.
+/// Rank r sends to r+1, r+2, ..., so that the ranks never all send to the same one.
 void MessageCommunicator::gather(std::byte* whole, Bytes shard_bytes) {
   Peers::Batch batch;
   for (int step = 1; step < size(); ++step) {
@@ -166,7 +167,7 @@ void MessageCommunicator::gather(std::byte* whole, Bytes shard_bytes) {
   peers_.finish(batch);
 }
 
-/// In rounds, each under way while the one before is added up.
+/// Works in rounds; one round is in transit while the previous one is added up.
 void MessageCommunicator::reduce(const HostView& whole, const HostView& shard) {
   const std::int64_t others = size() - 1;
   const Bytes bytes = shard.bytes();
@@ -212,7 +213,7 @@ void MessageCommunicator::add_up(Round& round, const std::byte* own, const HostV
   peers_.finish(round.sent);
 }
 
-MessageCommunicator::Part MessageCommunicator::split_lines(Split split) {
+MessageCommunicator::SplitLines MessageCommunicator::split_lines(Split split) {
   struct Ask {
     Split split;
     std::int64_t group = 0;
@@ -229,7 +230,8 @@ MessageCommunicator::Part MessageCommunicator::split_lines(Split split) {
   return {{std::move(transport), std::move(control)}, std::move(plan.members)};
 }
 
-/// Who leaves after it takes from no part what its ranks still meet by.
+/// Waits for all ranks, so that one that leaves afterwards takes away nothing that a subgroup needs
+/// to connect.
 void MessageCommunicator::end_split() {
   peers_.agree({Operation::split, DType::u8, 0, 0});
 }

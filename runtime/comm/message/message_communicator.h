@@ -6,22 +6,22 @@
 
 namespace dstrain::comm {
 
-/// One rank of a group that talks in messages. The transport only moves bytes; `control` tells who
-/// does what, and is used by nobody else; sums are added here, in rank order. Every rank is
-/// connected with every other. Bytes that a rank sends and receives, n bytes of `whole` over N
-/// ranks:
+/// One rank of a group that communicates in messages. The transport only moves bytes; `control`
+/// agrees on the operations, and nothing else uses it; sums are added here, in rank order. Every
+/// rank is connected with every other. Bytes that a rank sends and receives, for n bytes of `whole`
+/// over N ranks:
 ///
 ///   all_gather      (N-1)/N n   every shard goes straight to its place
 ///   reduce_scatter  (N-1)/N n   every part goes straight to its owner, which adds up in rank order
 ///   all_reduce      2 (N-1)/N n the one after the other; (N-1) n when N n is small, in one step
 ///   all_to_all      (N-1)/N n   every part goes straight to its place
-///   broadcast       n           large: the root sends 1/N to each, who then gather
+///   broadcast       n           large: the root sends 1/N to each; they then gather
 ///
-/// Memory besides the views: reduce_scatter stages the parts of others, at most 8 MiB up to
-/// N = 1024; a small all_reduce N n, at most 256 KiB.
+/// Memory in addition to the views: reduce_scatter stages the parts of others, at most 8 MiB up to
+/// N = 1024; a small all_reduce stages N n, at most 256 KiB.
 class MessageCommunicator : public HostCommunicator {
  public:
-  /// What a rank talks to the others with.
+  /// A rank's connections to the others.
   struct Lines {
     std::unique_ptr<Transport> transport;
     std::unique_ptr<ControlGroup> control;
@@ -32,7 +32,7 @@ class MessageCommunicator : public HostCommunicator {
   void abort() noexcept override { peers_.abort(); }
 
  protected:
-  /// One that connects nobody yet.
+  /// Makes a communicator that connects no ranks yet.
   struct Unconnected {};
   MessageCommunicator(Unconnected unconnected, Lines lines, double timeout_seconds);
 
@@ -44,24 +44,24 @@ class MessageCommunicator : public HostCommunicator {
   void run_send(const Call& call, HostView values) override;
   void run_receive(const Call& call, HostView values) override;
 
-  /// Fills `whole`, in which the own shard lies in place, from the others.
+  /// Fills `whole` from the others; this rank's shard is already in place.
   virtual void gather(std::byte* whole, Bytes shard_bytes);
   /// shard = the sum over ranks of their whole[rank()].
   virtual void reduce(const HostView& whole, const HostView& shard);
   /// received[r] = parts_r[rank()], of `part_bytes` each.
   virtual void swap_parts(const std::byte* parts, std::byte* received, Bytes part_bytes);
-  /// values = those of `root`.
+  /// values = the values of `root`.
   virtual void spread(std::byte* values, Bytes bytes, int root);
-  /// After a failure: releases whoever waits for this rank elsewhere.
+  /// Called after a failure: releases ranks that wait for this one elsewhere.
   virtual void give_up() noexcept {}
 
-  struct Part {
+  struct SplitLines {
     Lines lines;
     std::vector<int> members;
   };
-  /// The ranks of the same color; they connect when their communicator is made, before
-  /// end_split().
-  Part split_lines(Split split);
+  /// Returns the connections of the ranks of the same color. They connect when their communicator
+  /// is made, before end_split().
+  SplitLines split_lines(Split split);
   void end_split();
 
   [[nodiscard]] Peers& peers() { return peers_; }
@@ -74,13 +74,13 @@ class MessageCommunicator : public HostCommunicator {
   void reduce_small(const HostView& values);
   void send_to_all(std::byte* values, Bytes bytes, int root);
 
-  /// Some elements of every part, from byte `at` on, on their way to their owners.
+  /// A range of the elements of every part, from byte `at` on, in transit to their owners.
   struct Round {
     Peers::Batch received;
     Peers::Batch sent;
     Bytes at = 0;
     Bytes bytes = 0;
-    std::byte* staged = nullptr;  ///< the others' elements of the own part
+    std::byte* staged = nullptr;  ///< the others' elements of this rank's part
   };
   void start(Round& round, const std::byte* whole, Bytes shard_bytes);
   void add_up(Round& round, const std::byte* own, const HostView& shard);

@@ -10,9 +10,9 @@ namespace {
 
 using State = PendingMessage::State;
 
-/// How often a rank that waits for a message looks whether another has failed.
+/// How often a rank that waits for a message checks whether another has failed.
 constexpr double message_look_seconds = 0.05;
-/// How long the cause may take to become known after a connection has ended.
+/// How long the cause may take to arrive after a connection has ended.
 constexpr double cause_seconds = 1.5;
 constexpr std::chrono::milliseconds pause{1};
 
@@ -37,7 +37,7 @@ void Peers::connect(const std::vector<int>& peers) {
   or_fail_all([&] { transport_->connect(peers); });
 }
 
-/// What keeps two ranks apart is a failure of all.
+/// A failure to connect two ranks is a failure of all.
 void Peers::or_fail_all(FunctionRef<void()> connect) {
   try {
     connect();
@@ -116,7 +116,7 @@ void Peers::wait(PendingMessage& message, int peer) {
   }
 }
 
-/// Whether it makes sense to wait for that rank any longer.
+/// Throws if waiting for `peer` any longer is pointless.
 void Peers::check_waits(Deadline deadline, int peer) {
   check_not_failed();
   if (!deadline.passed()) return;
@@ -124,7 +124,7 @@ void Peers::check_waits(Deadline deadline, int peer) {
                                            doing(), timeout_seconds_, peer));
 }
 
-/// The peer may have failed because another did.
+/// Looks for the cause first: the peer may have failed because another rank did.
 void Peers::fail_lost(int peer) {
   const std::string reason = transport_->reason();
   look_for_cause(cause_seconds);

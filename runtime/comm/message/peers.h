@@ -9,10 +9,10 @@
 
 namespace dstrain::comm {
 
-/// The other ranks of a group that talk in messages: finds out whether all do the same, waits for
-/// them, and says who is to blame when they do not come. Bytes go through a transport; what is
-/// agreed and what has failed through a control group that this one alone uses. One per rank; used
-/// by one thread at a time, save abort().
+/// The other ranks of a group that communicates in messages. Checks that all ranks do the same,
+/// waits for them, and names the culprit if they do not come. Bytes go through a transport;
+/// agreement and failures go through a control group that nothing else uses. One per rank; used by
+/// one thread at a time, except abort().
 class Peers {
  public:
   Peers(std::unique_ptr<Transport> transport,
@@ -24,14 +24,14 @@ class Peers {
   [[nodiscard]] int rank() const { return transport_->rank(); }
   [[nodiscard]] int size() const { return transport_->size(); }
 
-  /// Connects this rank with others in the middle of an operation, as Transport::connect().
+  /// Connects this rank with others during an operation, as Transport::connect().
   void connect(const std::vector<int>& peers);
 
-  /// Tells all ranks what this one does and waits until all do the same: a barrier. Throws
-  /// Error{comm} on every rank when they differ.
+  /// Announces this rank's operation to all and waits until all have announced the same: a barrier.
+  /// Throws Error{comm} on every rank if they differ.
   void agree(const Call& call);
 
-  /// Messages that are waited for together. Goes before the memory that they use.
+  /// Messages that are awaited together. Destroy it before the memory that they use.
   class Batch {
    private:
     friend class Peers;
@@ -41,26 +41,27 @@ class Peers {
     };
     std::vector<Started> started_;
   };
-  /// Starts a message of the current operation; none when there are no bytes.
+  /// Starts a message of the current operation; nothing if `bytes` is 0.
   void send(Batch& batch, int peer, const void* from, Bytes bytes);
   void receive(Batch& batch, int peer, void* to, Bytes bytes);
-  /// Waits for the messages of the batch, which then is empty.
+  /// Waits for the messages of the batch, which is empty afterwards.
   void finish(Batch& batch);
 
-  /// Sends so many bytes to `call.peer`, after a word of what they are; returns when they are on
-  /// their way. The first between two ranks waits until both are here and connects them.
+  /// Sends `bytes` bytes to `call.peer`, after a header that describes them, and returns once they
+  /// are in transit. The first send between two ranks waits until both are here and connects them.
   void send_alone(const Call& call, const void* from, Bytes bytes);
-  /// What send_alone() of `call.peer` sends here. Throws Error{comm} when that is something else,
-  /// and makes all ranks fail: the sender would wait in vain.
+  /// Receives a send_alone() of `call.peer`. If it is a different call, throws Error{comm} and
+  /// makes all ranks fail, because the sender would wait forever.
   void receive_alone(const Call& call, void* to, Bytes bytes);
 
   /// Makes waiting and later operations of all ranks throw Error{aborted}. Thread-safe.
   void abort() noexcept { control_->abort(); }
-  /// Throws what has made a rank fail, when that becomes known within `seconds`.
+  /// Throws the failure of another rank that caused this one's, if it becomes known within
+  /// `seconds`.
   void look_for_cause(double seconds);
   /// Makes all ranks fail, and throws.
   [[noreturn]] void fail_all(ErrorCode code, const std::string& why);
-  /// "all_reduce of 4 f32 on rank 0".
+  /// Returns "all_reduce of 4 f32 on rank 0".
   [[nodiscard]] std::string doing() const;
 
  private:

@@ -17,17 +17,17 @@ namespace {
 
 constexpr const char* start_symbol = "dstrain_mpi_start_2";
 
-/// Looks before a waiting rank sleeps between them: some 100 us.
+/// Polls of a waiting rank before it sleeps between them: about 100 us.
 constexpr int eager_looks = 200;
 constexpr long sleep_ns = 20'000;
 
-/// What goes with a library of MPI.
+/// The plug-in for an MPI library, and names for messages.
 struct Library {
-  /// Open to all, because OpenMPI's own plug-ins look for its symbols there.
+  /// Opened globally, because OpenMPI's own plug-ins look for its symbols there.
   PlugIn plug_in;
   const char* build_package;
-  const char* packages;  ///< on every node
-  const char* remedy;    ///< for ranks that do not find each other
+  const char* packages;  ///< the packages to install on every node
+  const char* remedy;    ///< remedy if ranks do not find each other
 };
 
 const Library& library_of(MpiKind kind) {
@@ -44,7 +44,8 @@ const Library& library_of(MpiKind kind) {
   return kind == MpiKind::mpich ? mpich : openmpi;
 }
 
-/// Of the plug-in, which stays open: MPI leaves exit handlers behind that run its code.
+/// Returns the function of the plug-in, which stays open: MPI leaves exit handlers that run its
+/// code.
 MpiThread::StartFunction start_function(MpiKind kind) {
   if (kind == MpiKind::none) {
     fail(ErrorCode::config,
@@ -96,7 +97,7 @@ MpiLibrary::MpiLibrary(const MpiStart& start) : start_(start), thread_(start_fun
        library_of(start.kind).remedy);
 }
 
-/// MPI itself would wait without end for a rank that has failed.
+/// MPI itself would wait forever for a rank that has failed.
 MpiLibrary::~MpiLibrary() {
   if (std::uncaught_exceptions() > 0) return;
   try {
@@ -114,7 +115,7 @@ void MpiLibrary::check(int code, const char* attempted) const {
   fail(ErrorCode::comm, "MPI: {}: {}", attempted, text.data());
 }
 
-/// Starts something by `call(request)` and waits until it is done.
+/// Starts an operation by `call(request)` and waits until it is done.
 template <class Call>
 void MpiLibrary::complete(const char* what, const Call& call) {
   Deadline deadline = Deadline::after(start_.timeout_seconds);

@@ -11,31 +11,32 @@
 
 namespace dstrain::comm {
 
-/// What a process knows of MPI before it enters it.
+/// Settings for entering MPI.
 struct MpiStart {
-  MpiKind kind = MpiKind::none;  ///< whose starter has started it
-  int size = 0;                  ///< ranks that the starter says it has started; 0: it does not say
-  double timeout_seconds = 600;  ///< of entering, of leaving, and of each exchange in between
+  MpiKind kind = MpiKind::none;  ///< the MPI whose starter started the process
+  int size = 0;  ///< number of ranks that the starter says it has started; 0: it does not say
+  double timeout_seconds = 600;  ///< for entering, for leaving, and for each exchange in between
 };
 
-/// The file of the plug-in for a library: beside the program, else wherever the loader looks.
+/// Returns the file name of the plug-in for a library. It is beside the program, or where the
+/// loader looks.
 const char* mpi_plugin_name(MpiKind kind);
 
-/// MPI in this process, through the plug-in for the library that has started it. MPI is one per
-/// process, entered once: who needs it shares this one, and its lock, because MPI takes calls from
-/// one thread at a time only.
+/// MPI in this process, through the plug-in for the library that has started it. There is one MPI
+/// per process, entered once: all users share this object, and its lock, because MPI accepts calls
+/// from one thread at a time only.
 class MpiLibrary {
  public:
   /// Opens the plug-in and enters MPI: waits until all processes of MPI_COMM_WORLD do. Throws
-  /// Error{config} when MPI has not started this process, when the plug-in cannot be opened (names
-  /// the file and the package), or when the library does not find the ranks that the starter has
-  /// started; Error{timeout} when not all enter; Error{comm} when MPI refuses.
+  /// Error{config} if MPI has not started this process, if the plug-in cannot be opened (names the
+  /// file and the package), or if the library does not find the ranks that the starter has started;
+  /// Error{timeout} if not all enter; Error{comm} if MPI refuses.
   explicit MpiLibrary(const MpiStart& start);
   MpiLibrary(const MpiLibrary&) = delete;
   MpiLibrary& operator=(const MpiLibrary&) = delete;
   MpiLibrary(MpiLibrary&&) = delete;
   MpiLibrary& operator=(MpiLibrary&&) = delete;
-  /// Leaves MPI once all ranks do; not while an exception passes.
+  /// Leaves MPI once all ranks do; not during stack unwinding.
   ~MpiLibrary();
 
   /// Hold `lock()` around each call. check() throws Error{comm} for a code that is not 0.
@@ -43,10 +44,10 @@ class MpiLibrary {
   [[nodiscard]] std::mutex& lock() { return mutex_; }
   void check(int code, const char* attempted) const;
 
-  /// What all ranks of MPI_COMM_WORLD do together. Throw Error{timeout}, Error{comm}; MPI is of no
-  /// use afterwards. Rank 0's `text`, for all:
+  /// Collectives of all ranks of MPI_COMM_WORLD. Throw Error{timeout} or Error{comm}; MPI cannot be
+  /// used afterwards. Returns rank 0's `text` on all ranks.
   std::string broadcast(std::string text);
-  /// At rank 0 the values of all ranks, in their order; elsewhere none.
+  /// Returns the values of all ranks, in rank order, on rank 0; nothing on the others.
   template <class Value>
   requires std::has_unique_object_representations_v<Value> std::vector<Value> gather(
       const Value& own) {
@@ -55,7 +56,7 @@ class MpiLibrary {
     return all;
   }
 
-  /// The number of the next group, which its members bring to one value before they use it.
+  /// The number of the next group. Its members agree on one value before they use it.
   std::int64_t next_group = 0;
 
  private:
@@ -68,8 +69,8 @@ class MpiLibrary {
   std::mutex mutex_;
 };
 
-/// Gives the core to others, or sleeps some microseconds, between two looks whether something is
-/// done: only calls drive MPI. `looks`: how many there have been.
+/// Yields the core, or sleeps some microseconds, between two polls: only calls make MPI progress.
+/// `looks`: number of polls so far.
 void rest_between_looks(int looks);
 
 }  // namespace dstrain::comm

@@ -6,12 +6,12 @@
 
 #include "runtime/comm/mpi/mpi_api.h"
 
-/// The plug-in, built once for each MPI library: the only file that sees MPI.
+/// The plug-in, built once for each MPI library. Only this file includes MPI.
 namespace {
 
 static_assert(sizeof(MPI_Request) <= sizeof(void*), "a request is kept in a pointer");
 
-// MPI is one per process, and C functions reach nothing but globals.
+// There is one MPI per process, and C functions can only reach globals.
 MPI_Comm group = MPI_COMM_NULL;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 bool entered = false;            // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
@@ -89,9 +89,10 @@ void forget(void** kept) {
 }
 
 #ifdef MPICH
-/// Takes in what nobody waits for any more, as a message that its receiver has refused: UCX, under
-/// MPICH, warns of each such message on stderr. Into no memory, which MPI calls an error: a sender
-/// that gave the message up may have freed its own, and UCX reads there what it has room for.
+/// Receives messages that no rank waits for any more, such as one that its receiver has refused:
+/// UCX, under MPICH, warns of each such message on stderr. Receives into no memory, which MPI calls
+/// an error: a sender that cancelled the message may have freed its memory, and UCX reads as much
+/// of it as there is room for.
 void receive_the_rest() {
   for (int found = 1; found != 0;) {
     MPI_Status status{};
@@ -102,7 +103,8 @@ void receive_the_rest() {
   }
 }
 #else
-/// OpenMPI says nothing of them, and would let their senders read memory that they have freed.
+/// OpenMPI does not warn of them, and receiving them would let senders read memory that they have
+/// freed.
 void receive_the_rest() {}
 #endif
 
@@ -141,7 +143,7 @@ int enter() {
 extern "C" __attribute__((visibility("default"))) int dstrain_mpi_start_2(DstrainMpiApi* api) {
   int code = enter();
   if (code != MPI_SUCCESS) return code;
-  // Errors come back as codes; MPI's own choice is to end the process.
+  // Errors come back as codes; MPI's default is to end the process.
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (group == MPI_COMM_NULL) code = MPI_Comm_dup(MPI_COMM_WORLD, &group);
   if (code != MPI_SUCCESS) return code;

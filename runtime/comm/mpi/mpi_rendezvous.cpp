@@ -22,19 +22,19 @@ namespace {
 
 /// How long a rank tries each address of rank 0.
 constexpr double probe_seconds = 2;
-/// No more are tried: a rank answers with a bit for each.
+/// Number of addresses that are tried at most: a rank answers with a bit for each.
 constexpr std::size_t addresses_max = 16;
 
-/// Begins the text that rank 0 sends in place of what it could not find, before the kind of error.
+/// Starts the text that rank 0 sends if it fails, before the kind of error.
 constexpr char failure_mark = '!';
 
-/// Where rank 0 listens, for all to try.
+/// An address where rank 0 listens, for all ranks to try.
 struct Offer {
   Endpoint endpoint;
   UniqueFd listener;
 };
 
-/// IPv4 first.
+/// Returns the addresses of this host's networks, IPv4 first.
 std::vector<std::string> network_addresses() {
   std::vector<std::string> addresses = own_addresses();
   std::stable_partition(addresses.begin(), addresses.end(), [](const std::string& address) {
@@ -44,7 +44,7 @@ std::vector<std::string> network_addresses() {
   return addresses;
 }
 
-/// Best first.
+/// Returns the addresses to try, best first.
 std::vector<std::string> addresses_to_try(const GivenRendezvous& given, bool one_network) {
   if (given.address) return {*given.address};
   return one_network ? std::vector<std::string>{"127.0.0.1"} : network_addresses();
@@ -80,7 +80,7 @@ Endpoint read_endpoint(std::istream& text) {
   return endpoint;
 }
 
-/// Brings what rank 0 makes to all ranks; or its failure, which all then throw.
+/// Sends the result of `make` on rank 0 to all ranks; or its failure, which all then throw.
 std::string from_rank_zero(MpiLibrary& mpi, const std::function<std::string()>& make) {
   std::string text;
   try {
@@ -96,7 +96,7 @@ std::string from_rank_zero(MpiLibrary& mpi, const std::function<std::string()>& 
   return text;
 }
 
-/// A bit for each address of `offers` that this rank can connect to.
+/// Returns a bit for each address of `offers` that this rank can connect to.
 std::uint32_t reachable(const std::string& offers) {
   std::istringstream text(offers);
   std::uint32_t bits = 0;
@@ -115,7 +115,7 @@ std::vector<int> ranks_without(std::span<const std::uint32_t> answers, std::size
   return ranks;
 }
 
-/// The first address that all ranks can connect to.
+/// Returns the first address that all ranks can connect to.
 Offer choose(std::vector<Offer> offers, std::span<const std::uint32_t> answers) {
   std::string reasons;
   for (std::size_t index = 0; index < offers.size(); ++index) {

@@ -8,14 +8,14 @@
 
 namespace dstrain::comm {
 
-/// Where the ranks of a job meet, and what proves that they belong together.
+/// The address where the ranks of a job meet, and the token that proves that they belong to it.
 struct RendezvousAddress {
   Endpoint endpoint;
   std::string token;
-  UniqueFd listener;  ///< rank 0's, which listens at the endpoint; none elsewhere
+  UniqueFd listener;  ///< rank 0's, which listens at the endpoint; none on other ranks
 };
 
-/// What the environment says of it: stays as given.
+/// The values from the environment; they are not changed.
 struct GivenRendezvous {
   std::optional<std::string> address;  ///< MASTER_ADDR
   std::optional<int> port;             ///< MASTER_PORT
@@ -23,11 +23,11 @@ struct GivenRendezvous {
   [[nodiscard]] bool complete() const { return address && port && token; }
 };
 
-/// Ranks that MPI has started tell each other where to meet: rank 0 of MPI_COMM_WORLD listens, with
-/// a random token, on loopback where all of them share its network, else at that of its addresses
-/// that the others can connect to. All ranks call it; two gathers and two broadcasts. Throws
-/// Error{config} when a rank was given something that rank 0 was not, Error{comm} when no address
-/// will do, Error{timeout}.
+/// Makes the ranks that MPI has started agree where to meet. Rank 0 of MPI_COMM_WORLD listens, with
+/// a random token, on loopback if all of them share its network, else at one of its addresses that
+/// the others can connect to. All ranks call it; two gathers and two broadcasts. Throws
+/// Error{config} if a rank has a setting that rank 0 has not, Error{comm} if no address works,
+/// Error{timeout}.
 RendezvousAddress share_rendezvous(MpiLibrary& mpi, const GivenRendezvous& given);
 
 }  // namespace dstrain::comm

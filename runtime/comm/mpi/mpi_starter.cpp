@@ -23,15 +23,15 @@
 namespace dstrain::comm {
 namespace {
 
-/// How long mpirun may take to read what a rank has printed.
+/// How long mpirun may take to read the output of a rank.
 constexpr double output_seconds = 2;
 
-/// SLURM's PMI has another language, and -K1 there.
+/// SLURM's PMI uses another protocol; srun -K1 ends the job there.
 bool started_by_mpich() {
   return std::getenv("MPI_LOCALNRANKS") != nullptr;
 }
 
-/// The connection to the proxy of mpirun that has started this process: its number may stand for
+/// Returns the connection to the proxy of mpirun that has started this process. The number may mean
 /// something else by now, in a process that one of the ranks has started, or after MPI was left.
 std::optional<int> connection_to_mpirun() {
   const char* const number = std::getenv("PMI_FD");
@@ -48,8 +48,8 @@ std::optional<int> connection_to_mpirun() {
   return fd;
 }
 
-/// Whether the parent is OpenMPI's mpirun or its daemon, by the name that the kernel has of it.
-/// srun's parent, which also offers PMIx, ends its tasks itself.
+/// Whether the parent is OpenMPI's mpirun or its daemon, by its name in the kernel. The parent
+/// under srun, which also offers PMIx, ends its tasks itself.
 bool is_child_of_openmpi() {
   constexpr std::array<std::string_view, 5> names{"mpirun", "orterun", "orted", "prterun", "prted"};
   const std::string path = "/proc/" + std::to_string(::getppid()) + "/comm";
@@ -61,7 +61,7 @@ bool is_child_of_openmpi() {
   return std::ranges::find(names, name.substr(0, name.find('.'))) != names.end();
 }
 
-/// mpirun drops what it has not read when it ends the job.
+/// mpirun drops output that it has not read when it ends the job.
 void wait_until_read(int output) {
   const Deadline deadline = Deadline::after(output_seconds);
   int unread = 0;
@@ -78,7 +78,7 @@ void end_with_mpirun() noexcept {
   if (!mpich && !is_child_of_openmpi()) return;
   const pid_t parent = ::getppid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::raise(SIGKILL);  // it has died since
+  if (::getppid() != parent) ::raise(SIGKILL);  // the parent has died since
 }
 
 void report_failure_to_mpirun(int status) noexcept {
@@ -89,7 +89,7 @@ void report_failure_to_mpirun(int status) noexcept {
   wait_until_read(STDOUT_FILENO);
   wait_until_read(STDERR_FILENO);
   const std::string command = "cmd=abort exitcode=" + std::to_string(status) + "\n";
-  // Whether it arrives: the exit status says the same, a little less well.
+  // The result does not matter: the exit status says almost the same.
   (void)::send(*connection, command.data(), command.size(), MSG_NOSIGNAL);
 }
 

@@ -1,15 +1,15 @@
 #pragma once
 namespace dstrain::comm {
 
-/// To be called first of all. mpirun ends its ranks through a proxy (MPICH) or a daemon (OpenMPI,
-/// whose mpirun is its own on its node), which is their parent: if that is killed, the kernel kills
-/// this process. Does nothing for what another starter has started.
+/// Call this first in the process. mpirun ends its ranks through their parent, which is a proxy
+/// (MPICH) or a daemon (OpenMPI, whose mpirun is its own daemon on its node). If the parent is
+/// killed, the kernel then kills this process. Does nothing under other starters.
 void end_with_mpirun() noexcept;
 
-/// To be called with the exit status of a rank, at its end. MPICH's mpirun takes no notice of a
-/// rank that ends in failure before it enters MPI, and the others would wait for it; of one that
-/// fails later it loses the status: this asks it to end the job with `status`. Does nothing for
-/// status 0, after MPI has been left, and under other starters, which need no word.
+/// Call this with the exit status of a rank, at its end. MPICH's mpirun ignores a rank that fails
+/// before it enters MPI, and the others would wait for it; it loses the status of one that fails
+/// later. This call asks mpirun to end the job with `status`. Does nothing for status 0, after MPI
+/// has been left, and under other starters, which do not need it.
 void report_failure_to_mpirun(int status) noexcept;
 
 }  // namespace dstrain::comm

@@ -8,8 +8,8 @@
 
 namespace dstrain::comm {
 
-/// The thread that enters MPI and leaves it, which have to be one (MPI 3.1, section 12.4.2). MPI
-/// waits without end for ranks that have failed: then this thread is left behind.
+/// The thread that enters MPI and leaves it, which must be the same (MPI 3.1, section 12.4.2). MPI
+/// waits forever for ranks that have failed: then this thread is detached.
 class MpiThread {
  public:
   using StartFunction = decltype(&dstrain_mpi_start_2);
@@ -19,14 +19,15 @@ class MpiThread {
   MpiThread& operator=(const MpiThread&) = delete;
   MpiThread(MpiThread&&) = delete;
   MpiThread& operator=(MpiThread&&) = delete;
-  /// Leaves the thread behind unless leave() has been called.
+  /// Detaches the thread unless leave() has been called.
   ~MpiThread();
 
-  /// Waits until MPI has been entered: 0 or MPI's code for the failure, none after so long.
+  /// Waits until MPI has been entered. Returns 0 or MPI's code for the failure; nothing after
+  /// `seconds`.
   std::optional<int> wait_until_entered(double seconds);
-  /// What was entered; after a 0.
+  /// The functions of MPI; call only after wait_until_entered() returned 0.
   [[nodiscard]] const DstrainMpiApi& api() const { return stay_->api; }
-  /// Leaves MPI: waits until all ranks do. At most once, after a 0.
+  /// Leaves MPI: waits until all ranks do. At most once, after wait_until_entered() returned 0.
   void leave();
 
  private:

@@ -12,13 +12,13 @@ namespace {
 
 using State = PendingMessage::State;
 
-/// How long a receive that was given up may take to be released.
+/// How long the release of a cancelled receive may take.
 constexpr double release_seconds = 0.5;
 
 }  // namespace
 
-/// Messages over MPI. Waits poll, because only calls drive MPI: a rank that waits gives its core to
-/// others and then sleeps for some microseconds at a time.
+/// Messages over MPI. Waits poll, because only calls make MPI progress: a waiting rank yields its
+/// core and then sleeps for some microseconds at a time.
 class MpiTransport final : public Transport {
  public:
   struct Group {
@@ -139,8 +139,8 @@ bool MpiTransport::test(Request& request) {
   return done != 0;
 }
 
-/// Not done means that a rank failed or leaves. A receive is taken back from MPI, so that nothing
-/// is written into its memory later; what has begun to arrive may not be.
+/// A request that is not done means that a rank failed or leaves. Cancels a receive, so that MPI
+/// does not write into its memory later; one that has begun to arrive may not be cancelled.
 void MpiTransport::release(Request& request, Direction direction) noexcept {
   try {
     if (test(request)) return;

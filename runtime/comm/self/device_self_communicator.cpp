@@ -32,7 +32,7 @@ class DeviceSelfCommunicator final : public Communicator {
     run(broadcast_call(values, root, {}), values, values, stream);
   }
   void send(TensorView values, int target, StreamView /*stream*/) override {
-    send_call(values, target, {});  // refuses it: there is nobody
+    send_call(values, target, {});  // throws: there is no other rank
   }
   void receive(TensorView values, int source, StreamView /*stream*/) override {
     receive_call(values, source, {});

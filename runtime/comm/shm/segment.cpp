@@ -22,7 +22,7 @@ namespace {
 constexpr Bytes page_bytes = 4 * kibibyte;
 constexpr Bytes huge_page_bytes = 2 * mebibyte;
 
-/// The first bytes of a segment. Builds whose blocks differ must not share one.
+/// The first bytes of a segment. Builds with different blocks must not share one.
 struct Header {
   std::uint64_t magic = 0x336d6873'61727473;  // "strashm3"
   std::uint64_t member_bytes = sizeof(MemberBlock);
@@ -35,8 +35,8 @@ struct Header {
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-/// Where the parts begin: header and groups, members, those for control, shared_tensors, channels,
-/// slots, channel slots, control slots, heaps.
+/// The offsets of the parts: header and groups, members, those for control, shared_tensors,
+/// channels, slots, channel slots, control slots, heaps.
 struct Layout {
   Layout(std::int64_t size, Bytes heap_bytes)
       : members(page_bytes),
@@ -69,7 +69,7 @@ T* at(std::byte* base, Bytes offset) {
   return std::launder(reinterpret_cast<T*>(base + offset));
 }
 
-/// Maps the file at a multiple of 2 MiB, without which the heaps could not have large pages.
+/// Maps the file at a multiple of 2 MiB, so that the heaps can have large pages.
 std::byte* map_file(int file, Bytes file_bytes) {
   const auto bytes = static_cast<std::size_t>(file_bytes);
   constexpr auto huge = static_cast<std::size_t>(huge_page_bytes);
@@ -90,7 +90,7 @@ std::byte* map_file(int file, Bytes file_bytes) {
   return static_cast<std::byte*>(mapped);
 }
 
-/// A limit of this process; the largest number when there is none.
+/// Returns a limit of this process; the largest number if there is none.
 Bytes limit_of(decltype(RLIMIT_AS) resource) {
   constexpr auto most = std::numeric_limits<Bytes>::max();
   rlimit limit{};
@@ -101,7 +101,8 @@ Bytes limit_of(decltype(RLIMIT_AS) resource) {
 }  // namespace
 
 Bytes default_heap_bytes(int size) {
-  constexpr Bytes address_space = Bytes{32} * 1024 * gibibyte;  // a quarter of what x86-64 offers
+  constexpr Bytes address_space =
+      Bytes{32} * 1024 * gibibyte;  // a quarter of the address space of x86-64
   const Bytes machine = Bytes{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
   const Bytes for_all =
       std::min({address_space, limit_of(RLIMIT_AS) / 4, limit_of(RLIMIT_FSIZE) / 4});
@@ -115,8 +116,8 @@ Segment::Segment(UniqueFd file, int size, Bytes heap_bytes)
       base_(map_file(file_.get(), Layout(size, heap_bytes).end)),
       undumped_error_(leave_out_of_dumps()) {}
 
-/// A core file would hold the heaps of all ranks, and the kernel would take memory for each page.
-/// Returns an errno, or 0.
+/// Excludes the segment from core files: they would hold the heaps of all ranks, and the kernel
+/// would allocate memory for each page. Returns an errno, or 0.
 int Segment::leave_out_of_dumps() const {
   const Layout layout(size_, heap_bytes_);
   const auto bytes = static_cast<std::size_t>(layout.end - layout.heaps);
@@ -142,12 +143,12 @@ Segment Segment::create(int size, Bytes heap_bytes) {
   if (!file) fail_errno(errno, "memfd_create");
   const Layout layout(size, heap_bytes);
   if (::ftruncate(file.get(), layout.end) != 0) fail_errno(errno, "ftruncate of memfd");
-  // Sealed, because a peer that shrinks the file would kill the others by SIGBUS.
+  // Sealed, because a peer that shrinks the file would kill the others with SIGBUS.
   if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
     fail_errno(errno, "sealing of memfd");
   }
   Segment segment(std::move(file), size, heap_bytes);
-  if (segment.undumped_error_ != 0) {  // of the ranks of a node, this one says so
+  if (segment.undumped_error_ != 0) {  // only this rank of the node reports it
     log_warning(
         fmt::format("madvise(MADV_DONTDUMP) of the shared heaps: {}; a core file of a rank "
                     "would hold the heaps of all: ulimit -c 0 prevents it",

@@ -9,46 +9,48 @@
 
 namespace dstrain::comm {
 
-/// Bytes a rank shows to all others at a time; it has two such slots, so that it fills one while
-/// the others still read the other. Large enough that a barrier (some microseconds) costs little,
-/// small enough to stay in the second-level cache between the copy in and the copy out.
+/// Bytes that a rank shows to all others at a time. It has two such slots, so that it fills one
+/// while the others still read the other. Large enough that a barrier (some microseconds) costs
+/// little, small enough to stay in the second-level cache between the copy in and the copy out.
 constexpr Bytes slot_bytes = 512 * kibibyte;
 
 /// Bytes of one piece of a message between two ranks; a channel holds two.
 constexpr Bytes channel_slot_bytes = 256 * kibibyte;
 
-/// Bytes that a rank's slot for control values holds; it has two of them.
+/// Bytes of a rank's slot for control values; it has two of them.
 constexpr Bytes control_slot_bytes = 64 * kibibyte;
 
-/// From one rank to one other.
+/// The messages from one rank to one other.
 struct alignas(64) Channel {
   WaitableCounter sent;
   alignas(64) WaitableCounter received;
-  std::array<Call, 2> calls;  ///< what each piece belongs to
+  std::array<Call, 2> calls;  ///< the operation of each piece
 };
 
-/// Where a rank's tensor of an operation lies, for the others to read. Written by its owner alone.
+/// The location of a rank's tensor of an operation, for the others to read. Only its owner writes
+/// it.
 struct alignas(64) SharedTensor {
-  static constexpr Bytes staged = -1;   ///< not in the segment: it comes through the slots
-  static constexpr Bytes nothing = -2;  ///< the rank has nothing to show in this operation
+  static constexpr Bytes staged = -1;   ///< not in the segment: it goes through the slots
+  static constexpr Bytes nothing = -2;  ///< the others read nothing of this rank in this operation
   std::array<Bytes, 2> in_heap{};       ///< by parity of the operation's number
 };
 
-/// How much memory each of `size` ranks may allocate in the segment: what the machine has, as pages
-/// that nobody touches cost nothing; less where address space or limits of this process are tight.
+/// Returns the memory that each of `size` ranks may allocate in the segment: that of the machine,
+/// because untouched pages cost nothing; less if the address space or limits of this process are
+/// tight.
 Bytes default_heap_bytes(int size);
 
 /// The memory that the processes of one group share: blocks of the barrier, channels, slots, and a
-/// heap per rank; and a barrier and slots of their own for control values. Pages that nobody
-/// touches cost nothing. An anonymous file (memfd): /dev/shm is small in many containers, and
-/// nothing is left behind however the processes end. All of it stays mapped in every process while
-/// that process has the segment, whatever becomes of the others. Move-only.
+/// heap per rank; and a barrier and slots for control values. Untouched pages cost nothing. It is
+/// an anonymous file (memfd): /dev/shm is small in many containers, and nothing is left behind
+/// however the processes end. It stays mapped in every process that has the segment, even if the
+/// others end. Move-only.
 class Segment {
  public:
-  /// New, zeroed memory for `size` ranks; `heap_bytes`, a multiple of 2 MiB, is for each of them.
-  /// Throws Error{io}.
+  /// Creates zeroed memory for `size` ranks; `heap_bytes`, a multiple of 2 MiB, is for each of
+  /// them. Throws Error{io}.
   static Segment create(int size, Bytes heap_bytes);
-  /// The memory behind `file`, which another process made. Throws Error{comm} when it is not a
+  /// Maps the memory of `file`, which another process made. Throws Error{comm} if it is not a
   /// segment for `size` ranks of this version.
   static Segment attach(UniqueFd file, int size);
   Segment(Segment&& other) noexcept;
@@ -57,7 +59,7 @@ class Segment {
   Segment& operator=(const Segment&) = delete;
   ~Segment();
 
-  /// What to pass to the other processes; close_file() once they have it.
+  /// The descriptor to pass to the other processes; call close_file() once they have it.
   [[nodiscard]] int file() const noexcept { return file_.get(); }
   void close_file() noexcept { file_.reset(); }
 
@@ -81,7 +83,7 @@ class Segment {
   int size_;
   Bytes heap_bytes_;
   std::byte* base_ = nullptr;
-  int undumped_error_ = 0;  ///< why core files will hold the heaps
+  int undumped_error_ = 0;  ///< errno that kept the heaps in core files; 0: they are left out
 };
 
 }  // namespace dstrain::comm

@@ -23,10 +23,10 @@
 namespace dstrain::comm {
 namespace {
 
-/// How long one peer may take over its request; the others wait in the listen queue meanwhile.
+/// How long the request of one peer may take; the others wait in the listen queue meanwhile.
 constexpr double request_seconds = 2;
 
-/// What a peer sends.
+/// The message of a peer.
 struct Request {
   Digest secret{};
   std::int32_t rank = 0;
@@ -60,7 +60,7 @@ void set_blocking(int socket, bool blocking) {
   }
 }
 
-/// How long a blocking connect or send may take; 0 would be for ever.
+/// Limits how long a blocking connect or send may take; 0 would mean forever.
 void limit_sending(int socket, double seconds) {
   constexpr double seconds_min = 1e-3;
   const double limited = std::max(seconds, seconds_min);
@@ -88,7 +88,7 @@ bool send_file(int socket, int file) {
 }
 
 [[noreturn]] void fail_waiting(int rank) {
-  fail(ErrorCode::timeout, "rank {} waited in vain for rank 0's shared memory", rank);
+  fail(ErrorCode::timeout, "rank {} timed out waiting for rank 0's shared memory", rank);
 }
 
 /// Waits for a message of one byte.
@@ -101,7 +101,7 @@ Transfer receive_message(int socket, msghdr& message, Deadline& deadline) {
   return got == 1 ? Transfer::done : Transfer::closed;
 }
 
-/// The file that rank 0 sends to `rank`.
+/// Receives the file that rank 0 sends to `rank`.
 UniqueFd receive_file(int socket, int rank, Deadline deadline) {
   std::uint8_t payload = 0;
   iovec part{&payload, 1};
@@ -123,7 +123,7 @@ UniqueFd receive_file(int socket, int rank, Deadline deadline) {
   return UniqueFd(file);
 }
 
-/// The rank that asks over `socket`; nothing when it has no right to.
+/// Returns the rank that asks over `socket`; nothing if it has no right to.
 std::optional<std::int32_t> asking_rank(int socket, const Digest& secret, Deadline deadline) {
   Request request;
   if (peer_user(socket) != ::geteuid() ||
@@ -134,7 +134,7 @@ std::optional<std::int32_t> asking_rank(int socket, const Digest& secret, Deadli
   return request.rank;
 }
 
-/// The next peer; none when it has gone again.
+/// Accepts the next peer; none if it has disconnected.
 UniqueFd accept_peer(int listener) {
   UniqueFd peer(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!peer && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
@@ -143,7 +143,8 @@ UniqueFd accept_peer(int listener) {
   return peer;
 }
 
-/// 0, or why there is no connection. While the listen queue is full the system waits.
+/// Returns 0, or an errno if there is no connection. The system waits while the listen queue is
+/// full.
 int connect_socket(int socket, const Address& address, Deadline deadline) {
   set_blocking(socket, true);
   int error = EINTR;
@@ -191,7 +192,7 @@ void SegmentOffer::serve(int file, int size, Deadline deadline) {
   std::vector<int> missing(static_cast<std::size_t>(size - 1));
   std::iota(missing.begin(), missing.end(), 1);
   while (!missing.empty()) {
-    // Looked at in every turn: peers that come and go must not put off the end.
+    // Checked in every turn: peers that come and go must not postpone the timeout.
     if (deadline.passed()) {
       fail(ErrorCode::timeout, "handing out shared memory timed out: waiting for {}",
            name_ranks(missing));
@@ -210,7 +211,7 @@ UniqueFd fetch_segment(const SegmentTicket& ticket, int rank, Deadline deadline)
   const Request request{ticket.secret, rank};
   const Transfer sent = send_all(socket.get(), bytes_of(request), deadline);
   if (sent == Transfer::timed_out) fail_waiting(rank);
-  return receive_file(socket.get(), rank, deadline);  // says so when rank 0 has closed
+  return receive_file(socket.get(), rank, deadline);  // throws if rank 0 has closed
 }
 
 std::shared_ptr<const Segment> share_segment(SegmentOffer& offer,

@@ -20,7 +20,7 @@ Bytes alignment_of(Bytes bytes) {
   return bytes >= huge_page ? huge_page : cache_line;
 }
 
-/// What a block takes up.
+/// Returns the bytes that a block occupies.
 Bytes block_bytes(Bytes bytes) {
   return round_up(std::max<Bytes>(bytes, 1), alignment_of(bytes));
 }
@@ -35,7 +35,7 @@ struct SegmentMemory::Heap {
 
   void give_back(std::byte* address, Bytes bytes) {
     const Bytes block = block_bytes(bytes);
-    // Peers that failed may still look at it: they find zeros, as the range stays mapped.
+    // Peers that failed may still read it: they find zeros, because the range stays mapped.
     if (bytes >= huge_page) ::madvise(address, static_cast<std::size_t>(block), MADV_REMOVE);
     const std::lock_guard lock(mutex);
     free.give_back(address - memory.data(), block);
@@ -65,7 +65,7 @@ std::byte* SegmentMemory::allocate(Bytes bytes, StreamView /*stream*/) {
          format_bytes(heap_bytes));
   }
   std::byte* const address = heap_->memory.data() + *begin;
-  if (bytes >= huge_page) {  // a hint: may be refused
+  if (bytes >= huge_page) {  // a hint that may be refused
     ::madvise(address, static_cast<std::size_t>(block_bytes(bytes)), MADV_HUGEPAGE);
   }
   return address;

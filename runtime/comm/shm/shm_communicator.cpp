@@ -8,12 +8,12 @@
 namespace dstrain::comm {
 namespace {
 
-/// Up to this an all_reduce is one barrier: every rank adds up everything.
+/// Up to this size an all_reduce takes one barrier: every rank adds up everything.
 constexpr Bytes small_bytes = 16 * kibibyte;
 
 }  // namespace
 
-/// How an operation goes through slots: `total` of something, `per_slot` of it in a round.
+/// The rounds of an operation through slots: `total` units, `per_slot` of them in a round.
 struct ShmCommunicator::Rounds {
   std::int64_t total;
   std::int64_t per_slot;
@@ -25,7 +25,7 @@ struct ShmCommunicator::Part {
   Bytes end;
 };
 
-/// Where something lies in a tensor, and where in the slot of the round that shows it.
+/// An offset in a tensor, and the offset in the slot of the round that shows it.
 struct ShmCommunicator::Offsets {
   Bytes in_tensor;
   Bytes in_slot;
@@ -43,7 +43,7 @@ ShmCommunicator::ShmCommunicator(std::shared_ptr<const Segment> segment,
   barrier_.agree();
 }
 
-/// Where this rank reads what `rank` shows; `own` is its own tensor.
+/// The address where this rank reads the data of `rank`; `own` is its own tensor.
 const std::byte* ShmCommunicator::seen(int rank, const std::byte* own, Offsets offsets) const {
   if (rank == this->rank()) return own + offsets.in_tensor;
   const std::byte* const tensor = shown_[static_cast<std::size_t>(rank)];
@@ -57,13 +57,13 @@ ShmCommunicator::Part ShmCommunicator::part_of(int rank, Bytes bytes) const {
   return {begin(rank), begin(rank + 1)};
 }
 
-/// With the peer as messages call it.
+/// Returns the call with the peer as messages name it.
 Call ShmCommunicator::named(Call call) const {
   if (!options_.names.empty()) call.peer = options_.names[static_cast<std::size_t>(call.peer)];
   return call;
 }
 
-/// Announces the operation and where the others find `tensor`, unless they need nothing of it.
+/// Announces the operation and the location of `tensor`, unless the others read nothing of it.
 void ShmCommunicator::announce(const Call& call, const HostView& tensor, Shows shows) {
   barrier_.announce(named(call));
   const Bytes offset = memory_.offset_of(tensor.data()).value_or(SharedTensor::staged);
@@ -71,12 +71,12 @@ void ShmCommunicator::announce(const Call& call, const HostView& tensor, Shows s
       shows == Shows::tensor ? offset : SharedTensor::nothing;
 }
 
-/// Whether what this rank shows goes through its slot.
+/// Whether this rank's data goes through its slot.
 bool ShmCommunicator::stages() const {
   return segment_->shared_tensor(rank()).in_heap[operation_ % 2] == SharedTensor::staged;
 }
 
-/// The first barrier; then it is known where everybody's tensor lies.
+/// The first barrier; after it, the location of every rank's tensor is known.
 void ShmCommunicator::agree() {
   barrier_.agree();
   any_staged_ = false;
@@ -89,9 +89,9 @@ void ShmCommunicator::agree() {
   }
 }
 
-/// Runs an announced operation. In each round a rank whose tensor is not in the segment does
-/// `fill(at, count)` for its slot, then all arrive and do `take(at, count)`. Without any such rank
-/// one round does it all.
+/// Runs an announced operation. In each round, a rank whose tensor is not in the segment calls
+/// `fill(at, count)` for its slot, then all arrive and call `take(at, count)`. If there is no such
+/// rank, one round does it all.
 template <class Fill, class Take>
 void ShmCommunicator::run_rounds(Rounds rounds, const Fill& fill, const Take& take) {
   std::int64_t step = rounds.per_slot;
@@ -101,7 +101,7 @@ void ShmCommunicator::run_rounds(Rounds rounds, const Fill& fill, const Take& ta
     if (!any_staged_) step = std::max<std::int64_t>(rounds.total, 1);
     take(at, std::min(step, rounds.total - at));
   }
-  if (any_in_place_) barrier_.arrive_and_wait();  // now nobody reads them any more
+  if (any_in_place_) barrier_.arrive_and_wait();  // no rank reads the tensors after this
 }
 
 void ShmCommunicator::run_all_gather(const Call& call, HostView shard, HostView whole) {
@@ -118,12 +118,12 @@ void ShmCommunicator::run_all_gather(const Call& call, HostView shard, HostView 
       });
 }
 
-/// Bytes of each of the pieces, one for each rank, that a slot holds.
+/// Bytes of each piece of a slot, which holds one per rank.
 Bytes ShmCommunicator::piece_bytes() const {
   return slot_bytes / size() / element_bytes_max * element_bytes_max;
 }
 
-/// Puts elements `at` to `at + count` of each rank's part into this rank's slot, but for its own.
+/// Copies elements `at` to `at + count` of each rank's part into this rank's slot, except its own.
 void ShmCommunicator::fill_pieces(const HostView& parts, Bytes at, Bytes count) {
   const Bytes part = parts.bytes() / size();
   for (int r = 0; r < size(); ++r) {
@@ -178,8 +178,8 @@ void ShmCommunicator::reduce_small(const Call& call, const HostView& values) {
   ++round_;
 }
 
-/// Every rank sums one part of a round's elements and shows the sum in the place of its own term,
-/// which nobody else reads: in its tensor and, unless others read that, in its slot.
+/// Every rank sums one part of a round's elements and writes the sum over its own term, which no
+/// other rank reads: in its tensor and, unless others read that, in its slot.
 void ShmCommunicator::reduce_large(const Call& call, const HostView& values) {
   announce(call, values, Shows::tensor);
   const Writes writes = writes_for(values.bytes());
@@ -229,7 +229,7 @@ void ShmCommunicator::run_send(const Call& call, HostView values) {
   Channel& channel = segment_->channel(rank(), call.peer);
   for (Bytes at = 0; at == 0 || at < values.bytes(); at += channel_slot_bytes) {
     const std::uint32_t piece = channel.sent.count;
-    barrier_.wait_for_peer(channel.received, piece - 1, call.peer);  // one of two slots is free
+    barrier_.wait_for_peer(channel.received, piece - 1, call.peer);  // one of the two slots is free
     channel.calls[piece % 2] = named(call);
     copy_bytes(values.data() + at, segment_->channel_slot(rank(), call.peer, piece),
                std::min(channel_slot_bytes, values.bytes() - at));

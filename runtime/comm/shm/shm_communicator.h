@@ -12,12 +12,12 @@
 
 namespace dstrain::comm {
 
-/// One rank of a group of processes of one node, which share a segment of memory. A tensor that
-/// lies in memory() is read by the other ranks where it is: an operation costs two barriers (three
-/// for all_reduce) and moves no byte twice. Any other goes through the segment in rounds: the rank
-/// fills its slot, all arrive, every rank reads the slots. Two slots in turn let a rank fill one
-/// while slower ranks still read the other; a round costs one barrier (two for a large all_reduce)
-/// and one copy into the segment. Ranks of either kind mix. Ranks sleep when they wait.
+/// One rank of a group of processes of one node, which share a segment of memory. The other ranks
+/// read a tensor in memory() in place: an operation costs two barriers (three for all_reduce) and
+/// moves no byte twice. Any other tensor goes through the segment in rounds: the rank fills its
+/// slot, all arrive, every rank reads the slots. Two slots in turn let a rank fill one while slower
+/// ranks still read the other; a round costs one barrier (two for a large all_reduce) and one copy
+/// into the segment. Ranks of both kinds mix. Ranks sleep while they wait.
 ///
 /// Memory traffic of n bytes of `whole` between N ranks, over all ranks, from memory(): all_gather
 /// reads and writes (N-1)/N n per rank (when `shard` is its own part), reduce_scatter reads n and
@@ -66,12 +66,13 @@ class ShmCommunicator final : public HostCommunicator {
   GroupBarrier barrier_;
   std::uint32_t operation_ = 0;
   std::uint32_t round_ = 0;
-  std::vector<const std::byte*> shown_;  ///< by rank, its tensor in the segment; null: none there
+  std::vector<const std::byte*>
+      shown_;  ///< each rank's tensor in the segment, by rank; null: not there
   bool any_staged_ = false;
   bool any_in_place_ = false;
 };
 
-/// Of a segment that the ranks share. Waits for the others.
+/// Makes the communicator of ranks that share a segment. Waits for the others.
 std::unique_ptr<Communicator> make_shm_communicator(std::shared_ptr<const Segment> segment,
                                                     GroupBarrier::Options options);
 

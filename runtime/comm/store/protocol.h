@@ -9,10 +9,10 @@
 
 #include "runtime/os/token_proof.h"
 
-/// What TcpStore's clients and server say to each other.
+/// The protocol between TcpStore's clients and server.
 ///
-/// First the job's token is proved (token_proof.h). Then come frames: a length of 4 bytes, little
-/// endian, at most frame_bytes_max, and so many bytes.
+/// The client first proves the job's token (token_proof.h). Then come frames: a length of 4 bytes,
+/// little endian, at most frame_bytes_max, and that many bytes.
 namespace dstrain::comm {
 
 constexpr std::uint32_t frame_bytes_max = 1U << 20;
@@ -21,26 +21,26 @@ constexpr Magic store_magic{'d', 's', 't', 'r', 's', 't', 'o', '1'};
 
 enum class Verb : std::uint8_t { set = 's', get = 'g', add = 'a', gather = 'l' };
 
-/// What a client asks for. The answer is a frame with the value (of get and add), the values of all
-/// ranks (of gather, as packed_texts.h has them) or nothing (of set).
+/// A client's request. The answer is a frame with the value (for get and add), the values of all
+/// ranks (for gather, as in packed_texts.h) or nothing (for set).
 struct StoreRequest {
   Verb verb = Verb::get;
   std::string key;
-  /// Of set; for add the delta as decimal text; for gather the number of ranks as decimal text, a
-  /// blank, and the rank and its value as packed_texts.h has them.
+  /// For set, the value; for add, the delta as decimal text; for gather, the number of ranks as
+  /// decimal text, a blank, and the rank and its value as in packed_texts.h.
   std::string value;
 };
 
-/// The whole frame, length included. Throws Error{internal} when it is over frame_bytes_max.
+/// Returns the whole frame, with its length. Throws Error{internal} if it is over frame_bytes_max.
 std::vector<std::uint8_t> encode_frame(std::string_view payload);
 std::vector<std::uint8_t> encode_request(const StoreRequest& request);
-/// The request in a frame's payload; nothing when it is malformed.
+/// Returns the request in a frame's payload; nothing if it is malformed.
 std::optional<StoreRequest> decode_request(std::span<const std::uint8_t> payload);
 
 std::uint32_t decode_length(std::span<const std::uint8_t, 4> bytes);
 
-/// Counters are kept as decimal text, so that get() can read them. Adds to one and returns the sum;
-/// a value that is no number counts as 0.
+/// Adds to a counter and returns the sum. Counters are decimal text, so that get() can read them; a
+/// value that is not a number counts as 0.
 inline std::int64_t add_to_counter(std::string& value, std::int64_t delta) {
   std::int64_t sum = 0;
   std::from_chars(value.data(), value.data() + value.size(), sum);
@@ -53,8 +53,8 @@ inline std::int64_t add_to_counter(std::string& value, std::int64_t delta) {
 struct GatheredValues {
   std::string packed;
   std::int64_t given = 0;
-  /// Takes the value of a gather request. Whether all ranks have given theirs now; false also of
-  /// what is malformed.
+  /// Takes the value of a gather request. Returns whether all ranks have given theirs; false also
+  /// for a malformed value.
   bool take(std::string_view value);
 };
 

@@ -32,12 +32,14 @@ class TcpConnection {
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
   [[nodiscard]] bool has_output() const noexcept { return !output_.empty(); }
 
-  /// Takes in what has arrived, at most `frame_bytes_max` at a time. False: the peer has gone.
+  /// Reads the bytes that have arrived, at most `frame_bytes_max` at a time. False: the peer has
+  /// gone.
   bool read_available();
-  /// The next complete request; nothing when there is none yet, or when `malformed` became true.
+  /// Returns the next complete request; nothing if there is none yet, or if `malformed` became
+  /// true.
   std::optional<StoreRequest> next_request(bool& malformed);
   void answer(std::string_view payload);
-  /// Sends as much as the socket takes. False: the peer has gone.
+  /// Sends as much as the socket accepts. False: the peer has gone.
   bool write_available();
 
   /// The key that this connection waits for; empty: none.
@@ -49,7 +51,7 @@ class TcpConnection {
   std::vector<std::uint8_t> output_;
 };
 
-/// (vector::insert of a span of bytes draws a false warning from GCC 12.)
+/// (vector::insert of a span of bytes causes a false warning in GCC 12.)
 void append(std::vector<std::uint8_t>& to, std::span<const std::uint8_t> bytes) {
   const std::size_t before = to.size();
   to.resize(before + bytes.size());
@@ -57,7 +59,7 @@ void append(std::vector<std::uint8_t>& to, std::span<const std::uint8_t> bytes) 
 }
 
 bool TcpConnection::read_available() {
-  // One read a turn: a talkative peer does not keep the others waiting.
+  // One read per turn, so that a busy peer does not keep the others waiting.
   std::array<std::uint8_t, std::size_t{64} * 1024> chunk;
   const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
@@ -93,7 +95,7 @@ bool TcpConnection::write_available() {
   return true;
 }
 
-/// What the server's thread works on.
+/// The state of the server's thread.
 class ServerLoop {
  public:
   ServerLoop(TokenListener::Settings settings, int stop)
@@ -105,7 +107,7 @@ class ServerLoop {
   }
 
  private:
-  /// False when asked to stop.
+  /// Returns false when asked to stop.
   bool turn() {
     std::vector<pollfd> entries{{stop_, POLLIN, 0}};
     for (const TcpConnection& connection : connections_) {
@@ -128,7 +130,7 @@ class ServerLoop {
     return true;
   }
 
-  /// False when the connection is to be closed.
+  /// Returns false if the connection must be closed.
   bool serve(TcpConnection& connection) {
     if (!connection.write_available() || !connection.read_available()) return false;
     bool malformed = false;
@@ -183,14 +185,14 @@ class ServerLoop {
   int stop_;
   std::list<TcpConnection> connections_;
   std::map<std::string, std::string> values_;
-  std::map<std::string, GatheredValues> gathered_;  ///< while some are missing
+  std::map<std::string, GatheredValues> gathered_;  ///< groups with missing values
 };
 
 void run_server(ServerLoop& loop) {
   try {
     loop.run();
   } catch (const std::exception& error) {
-    // The connections close with the loop: the ranks see that the store is lost.
+    // The connections close with the loop, so the ranks see that the store is lost.
     log_error(fmt::format("rendezvous server: {}", error.what()));
   }
 }

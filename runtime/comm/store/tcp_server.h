@@ -7,15 +7,15 @@
 
 namespace dstrain::comm {
 
-/// The store's server: one thread that polls, and serves those who have proved the token.
+/// The store's server: one polling thread, which serves clients that have proved the token.
 class TcpStoreServer {
  public:
   struct Guard {
     std::string token;
-    bool own_user_only = false;  ///< as TokenListener has it
+    bool own_user_only = false;  ///< as in TokenListener
     double proof_seconds = 5;    ///< how long a connection may take to prove the token
   };
-  /// `listener` as listen_tcp() makes it.
+  /// `listener` is from listen_tcp().
   TcpStoreServer(UniqueFd listener, Guard guard);
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;

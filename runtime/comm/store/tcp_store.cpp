@@ -16,26 +16,26 @@
 namespace dstrain::comm {
 namespace {
 
-/// How long a server may take over one handshake, where it is at one port and where it is at one of
+/// How long one handshake with a server may take, if it is at one port, and if it is at one of
 /// several, of which others may be silent. A server that drops us is tried again.
 constexpr double handshake_seconds_max = 10;
 constexpr double port_seconds_max = 1;
 constexpr double retry_seconds_min = 0.01;
-constexpr double silent_seconds = 10;  ///< after so long a log says who is waited for
+constexpr double silent_seconds = 10;  ///< a log line then says which rank is missing
 constexpr double retry_seconds_max = 0.25;
 
 struct Search {
   Endpoint first;
   int ports = 1;
   std::string token;
-  bool own_user_only = false;  ///< the token is no secret
+  bool own_user_only = false;  ///< the token is not secret
 };
 
-/// What became of one try to reach the server.
+/// The result of one attempt to reach the server.
 struct Attempt {
-  UniqueFd socket;      ///< when the server accepted
-  std::string failure;  ///< else why not
-  bool other = false;   ///< somebody else's server is there
+  UniqueFd socket;      ///< if the server accepted
+  std::string failure;  ///< otherwise the reason
+  bool other = false;   ///< a different server is there
 };
 
 Attempt try_to_reach(const Endpoint& endpoint, const Search& search, Deadline& deadline) {
@@ -49,7 +49,7 @@ Attempt try_to_reach(const Endpoint& endpoint, const Search& search, Deadline& d
       }
       return {
           {},
-          fmt::format("what answers at {} is another user's, as far as the kernel tells: choose "
+          fmt::format("the server at {} belongs to another user, according to the kernel: choose "
                       "another port, or give all ranks the same {}",
                       to_string(endpoint), env::token),
           true};
@@ -57,7 +57,7 @@ Attempt try_to_reach(const Endpoint& endpoint, const Search& search, Deadline& d
       return {{}, "it does not answer"};
     case TokenAnswer::stranger:
       return {{},
-              fmt::format("what answers at {} is no dstrain rendezvous: choose another port",
+              fmt::format("the server at {} is not a dstrain rendezvous: choose another port",
                           to_string(endpoint)),
               true};
     case TokenAnswer::other_token:
@@ -70,20 +70,20 @@ Attempt try_to_reach(const Endpoint& endpoint, const Search& search, Deadline& d
           true};
 }
 
-/// The own end of the way there.
+/// Returns this end of the connection to `there`.
 std::string own_side(const Endpoint& there) {
   const Result<std::string> address = local_address_towards(there);
   return address.ok() ? address.value() : "this machine";
 }
 
-/// Where the server was found, and the connection to it.
+/// The port of the server, and the connection to it.
 struct Found {
   int port = 0;
   UniqueFd socket;
 };
 
 /// Tries again until the server is there or `deadline` passes, and proves the token. Throws
-/// Error{timeout}, or Error{comm} when the only port is somebody else's.
+/// Error{timeout}, or Error{comm} if another program uses the only port.
 Found find_server(const Search& search, Deadline& deadline) {
   const double seconds = std::round(deadline.remaining_seconds() * 1e3) / 1e3;  // for the message
   double wait_seconds = retry_seconds_min;
@@ -114,14 +114,14 @@ Found find_server(const Search& search, Deadline& deadline) {
       log_info(fmt::format("rendezvous at {}: waiting for rank 0 ({})", to_string(search.first),
                            failure));
     }
-    // Nothing tells when somebody begins to listen.
+    // Nothing signals when a process begins to listen.
     deadline.rest(wait_seconds);
     wait_seconds = std::min(2 * wait_seconds, retry_seconds_max);
   }
 }
 
-/// At the first port that is free. Throws Error{comm} that names the last one, or Error{remote}
-/// when the machine has no such address.
+/// Listens at the first free port. Throws Error{comm} that names the last one, or Error{remote} if
+/// the machine does not have the address.
 UniqueFd listen_at_free_port(const Endpoint& first, int ports) {
   for (int i = 0;; ++i) {
     Result<UniqueFd> listener = listen_tcp({first.host, first.port + i});
@@ -171,7 +171,7 @@ std::unique_ptr<TcpStore> TcpStore::connect(Options options) {
   return store;
 }
 
-/// A connection of an earlier call, or a new one, which is there by `deadline`.
+/// Returns a connection of an earlier call, or a new one, made by `deadline`.
 UniqueFd TcpStore::idle_connection(Deadline& deadline) {
   {
     const std::lock_guard lock(mutex_);
@@ -188,7 +188,7 @@ UniqueFd TcpStore::idle_connection(Deadline& deadline) {
   return std::move(found.socket);
 }
 
-/// A connection that fails or times out is closed, which also ends its request at the server.
+/// A connection that fails or times out is closed, which also ends its request on the server.
 std::string TcpStore::exchange(const std::vector<std::uint8_t>& frame,
                                Deadline deadline,
                                const std::string& timeout_message) {
@@ -221,7 +221,7 @@ void TcpStore::set(const std::string& key, std::string_view value) {
 
 std::string TcpStore::get(const std::string& key, double timeout_seconds) {
   return exchange(encode_request({Verb::get, key, {}}), Deadline::after(timeout_seconds),
-                  fmt::format("nobody set \"{}\" within {:g} s", key, timeout_seconds));
+                  fmt::format("no rank set \"{}\" within {:g} s", key, timeout_seconds));
 }
 
 std::vector<std::string> TcpStore::gather(const std::string& key,

@@ -10,32 +10,32 @@
 
 namespace dstrain::comm {
 
-/// Throws why rank 0 cannot listen where ranks shall meet, as listen_tcp() says it: Error{comm} for
-/// a port in use, else Error{remote}.
+/// Throws `reason`, from listen_tcp(), why rank 0 cannot listen where ranks meet: Error{comm} for a
+/// port in use, else Error{remote}.
 [[noreturn]] void fail_to_listen(const Failure& reason);
 
 /// The store of a job whose ranks are processes: rank 0 serves it over TCP, all ranks are clients.
-/// The job's token guards it. The server listens on the address given and no other; without a
-/// token, or one that is no secret, on loopback only, whatever the address, and clients look for it
-/// there too; then both ends refuse another user than their own and root.
+/// The job's token guards it. The server listens only on the given address. Without a token, or
+/// with one that is not secret, it listens only on loopback, whatever the address, and clients look
+/// for it there too; both ends then refuse users other than their own and root.
 class TcpStore final : public Store {
  public:
   struct Options {
     Endpoint endpoint;  ///< MASTER_ADDR and MASTER_PORT
-    /// The server takes the first free of so many ports from the endpoint's on; the others look at
-    /// each for one that knows the token.
+    /// The server takes the first free port of this many from the endpoint's on. The others look at
+    /// each for a server that knows the token.
     int ports = 1;
     std::string token;             ///< may be empty
-    bool loopback_only = false;    ///< also where there is a token: it is no secret
-    double timeout_seconds = 600;  ///< to reach the server, and for an answer to set and add
+    bool loopback_only = false;    ///< also set with a token that is not secret
+    double timeout_seconds = 600;  ///< for reaching the server, and for an answer to set and add
   };
 
-  /// Rank 0: serves and uses the store. Throws Error{comm} when the port is in use, Error{remote}
-  /// when it cannot listen there at all. Port 0 takes any free port. `listener`: a socket that
-  /// listens at the endpoint already.
+  /// Rank 0: serves and uses the store. Throws Error{comm} if the port is in use, Error{remote} if
+  /// it cannot listen there at all. Port 0 takes any free port. `listener`: a socket that already
+  /// listens at the endpoint.
   static std::unique_ptr<TcpStore> serve(Options options, UniqueFd listener = {});
-  /// The others: retries until the server is there. Throws Error{timeout} when it does not come,
-  /// Error{comm} when what is at the only port refuses the token or is no dstrain rendezvous.
+  /// Other ranks: retries until the server is there. Throws Error{timeout} if it does not come,
+  /// Error{comm} if the server at the only port refuses the token or is not a dstrain rendezvous.
   static std::unique_ptr<TcpStore> connect(Options options);
 
   void set(const std::string& key, std::string_view value) override;
@@ -46,7 +46,7 @@ class TcpStore final : public Store {
                                   double timeout_seconds) override;
   std::int64_t add(const std::string& key, std::int64_t delta, double timeout_seconds) override;
 
-  /// Where the server listens.
+  /// The address where the server listens.
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return options_.endpoint; }
 
  private:
@@ -59,7 +59,8 @@ class TcpStore final : public Store {
   Options options_;
   std::unique_ptr<TcpStoreServer> server_;
   std::mutex mutex_;
-  std::vector<UniqueFd> idle_;  ///< one connection per call under way: a get blocks no other call
+  std::vector<UniqueFd>
+      idle_;  ///< one connection per call under way, so that a get does not block other calls
 };
 
 }  // namespace dstrain::comm

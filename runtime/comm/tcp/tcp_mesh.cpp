@@ -21,12 +21,12 @@ namespace {
 constexpr Magic magic{'d', 's', 't', 'r', 't', 'c', 'p', '1'};
 constexpr double join_seconds_min = 5;
 constexpr double proof_seconds = 10;
-constexpr double silent_seconds = 10;  ///< after so long a warning says who is not reached
-/// How often a rank that waits for another looks whether it still has to.
+constexpr double silent_seconds = 10;  ///< a warning then names the rank that is not reached
+/// How often a rank that waits for another checks whether it still must.
 constexpr double mesh_look_seconds = 0.05;
-constexpr std::size_t strangers_max = 128;  // beside the connections that are due
+constexpr std::size_t strangers_max = 128;  // in addition to the expected connections
 
-/// Proofs of one group are of no use in another.
+/// Makes proofs of one group useless in another.
 std::string token_of(const TcpOptions& options) {
   return options.token + "/" + options.name;
 }
@@ -43,7 +43,7 @@ UniqueFd open_listener(const TcpOptions& options) {
   fail(ErrorCode::comm, "rank {}: {}", options.name_of(options.rank), listener.error());
 }
 
-/// What parse_endpoint() reads.
+/// Returns a text for parse_endpoint().
 std::string endpoint_text(const TcpOptions& options, const UniqueFd& listener) {
   return fmt::format("{} {}", options.address, bound_port(listener.get()));
 }
@@ -57,7 +57,7 @@ std::string describe_way(const TcpOptions& options, int peer, const Endpoint& en
                      to_string(endpoint));
 }
 
-/// A firewall that drops what it does not let pass says nothing; after a while a warning does.
+/// Warns after a while, because a firewall that drops packets sends no answer.
 UniqueFd connect_patiently(const TcpOptions& options,
                            int peer,
                            const Endpoint& endpoint,
@@ -77,9 +77,9 @@ UniqueFd connect_patiently(const TcpOptions& options,
   }
 }
 
-/// A connection that breaks before it is proved has made room for another: it is tried again. The
-/// network gets three quarters of the time: a rank that cannot reach another tells before those do
-/// that wait for it, which know less.
+/// Retries a connection that breaks before it is proved, which the server closed to make room for
+/// another. Reaching the network gets three quarters of the time: a rank that cannot reach another
+/// should fail before the ranks that wait for it, which know less.
 UniqueFd connect_line(const TcpOptions& options,
                       int peer,
                       const Endpoint& endpoint,
@@ -95,7 +95,7 @@ UniqueFd connect_line(const TcpOptions& options,
     const TokenAnswer answer = prove_token(socket.get(), proof, deadline);
     if (answer == TokenAnswer::accepted) return socket;
     if (answer != TokenAnswer::broken) {
-      fail(ErrorCode::comm, "{}: what answers is not a rank of this group",
+      fail(ErrorCode::comm, "{}: the process that answers is not a rank of this group",
            describe_way(options, peer, endpoint));
     }
     if (deadline.passed()) {
@@ -106,7 +106,7 @@ UniqueFd connect_line(const TcpOptions& options,
   }
 }
 
-/// The ranks whose connections are not all there.
+/// Returns the ranks that do not have all connections.
 std::vector<std::size_t> missing_ranks(const TcpMesh& mesh) {
   std::vector<std::size_t> missing;
   for (std::size_t rank = 0; rank < mesh.size(); ++rank) {
@@ -115,7 +115,7 @@ std::vector<std::size_t> missing_ranks(const TcpMesh& mesh) {
   return missing;
 }
 
-/// "rank 3 (10.0.0.3)", as far as addresses are known.
+/// Returns "rank 3 (10.0.0.3)", with the addresses that are known.
 std::string name_missing(std::span<const std::size_t> missing,
                          const std::vector<Endpoint>& endpoints,
                          const TcpOptions& options) {
@@ -126,8 +126,8 @@ std::string name_missing(std::span<const std::size_t> missing,
   return one ? fmt::format("{} ({})", text, endpoints[missing.front()].host) : text;
 }
 
-/// Takes a connection that is due; others are dropped. Its number is that of the other rank, times
-/// the lines, and its line.
+/// Takes an expected connection; others are dropped. Its number is the other rank times the lines,
+/// plus its line.
 void take(TcpMesh& mesh, std::uint32_t lines, TokenListener::Client client) {
   const std::uint32_t rank = client.number / lines;
   if (rank >= mesh.size() || mesh[rank].empty()) return;
@@ -144,14 +144,14 @@ TokenListener listen_to(UniqueFd listener, const TcpOptions& options, std::size_
                         .proof_seconds = proof_seconds});
 }
 
-/// What a rank that waits for connections knows.
+/// The state of a rank that waits for connections.
 struct Waiting {
-  Endpoint own;                  ///< where it listens
-  std::vector<Endpoint> others;  ///< by rank; empty: not known
+  Endpoint own;                  ///< this rank's address to listen at
+  std::vector<Endpoint> others;  ///< addresses by rank; empty: not known
   std::uint32_t lines = 1;
 };
 
-/// Waits for the connections that are not there.
+/// Waits for the missing connections.
 void accept_missing(TcpMesh& mesh,
                     TokenListener listener,
                     const TcpOptions& options,
@@ -180,9 +180,9 @@ void accept_missing(TcpMesh& mesh,
 
 }  // namespace
 
-/// Each rank connects to its peers below, in their order, and then accepts those above: rank 0
-/// accepts at once, so that every rank comes to accept when all below it have. Before the first
-/// connection it is done with the store, which may go with rank 0 as soon as that has them all.
+/// Each rank connects to its lower peers, in order, and then accepts those above. Rank 0 accepts at
+/// once, and every rank comes to accept when all below it have. A rank finishes with the store
+/// before its first connection, because the store may end with rank 0 once that has all of them.
 TcpMesh connect_mesh(Store& store, const TcpOptions& options, const MeshShape& shape) {
   const double seconds = std::max(options.timeout_seconds, join_seconds_min);
   const auto lines = static_cast<std::uint32_t>(shape.lines);
@@ -195,7 +195,7 @@ TcpMesh connect_mesh(Store& store, const TcpOptions& options, const MeshShape& s
                                               endpoint_text(options, listener), seconds)) {
     endpoints.push_back(parse_endpoint(text));
   }
-  Deadline end = Deadline::after(seconds);  // all have come this far
+  Deadline end = Deadline::after(seconds);  // all ranks have come this far
   for (const int peer : shape.peers) {
     if (peer > options.rank) continue;
     const Endpoint& endpoint = endpoints[static_cast<std::size_t>(peer)];
@@ -210,7 +210,7 @@ TcpMesh connect_mesh(Store& store, const TcpOptions& options, const MeshShape& s
   return mesh;
 }
 
-/// Who comes first says where it listens, so that nobody waits for an answer of the store.
+/// The first rank publishes its address, so that neither waits for an answer of the store.
 UniqueFd connect_pair(Store& store, const TcpOptions& options, int peer, FunctionRef<void()> look) {
   const double seconds = std::max(options.timeout_seconds, join_seconds_min);
   TcpOptions pair = options;

@@ -9,7 +9,7 @@
 namespace dstrain::comm {
 
 std::shared_ptr<TcpStream::Piece> TcpStream::send(const void* from, Bytes bytes) {
-  auto* const memory = static_cast<std::byte*>(const_cast<void*>(from));  // is only read
+  auto* const memory = static_cast<std::byte*>(const_cast<void*>(from));  // never written
   outgoing_.push_back(std::make_shared<Piece>(Piece{memory, static_cast<std::size_t>(bytes)}));
   std::shared_ptr<Piece> piece = outgoing_.back();
   if (outgoing_.size() == 1) move_out();

@@ -9,11 +9,11 @@
 
 namespace dstrain::comm {
 
-/// One connection to another rank: what is sent and what is received, each in the order asked for.
-/// Nothing here waits. Not thread-safe.
+/// One connection to another rank, with a queue of sends and one of receives. No function waits.
+/// Not thread-safe.
 class TcpStream {
  public:
-  /// Bytes that are sent or received; their memory stays until they are moved or given up.
+  /// Bytes to send or receive; their memory must stay valid until they are moved or cancelled.
   struct Piece {
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
@@ -26,22 +26,22 @@ class TcpStream {
 
   std::shared_ptr<Piece> send(const void* from, Bytes bytes);
   std::shared_ptr<Piece> receive(void* to, Bytes bytes);
-  /// What is behind it could no longer be told from it: the stream has ended.
+  /// Ends the stream, because the bytes after `piece` could not be told from it.
   void give_up(const Piece& piece);
 
-  /// Sends and receives once what goes without waiting.
+  /// Sends and receives once, as much as is possible without waiting.
   void move();
-  /// Whether nothing more is moved, for reason().
+  /// Whether the stream has ended; see reason().
   [[nodiscard]] bool ended() const { return !reason_.empty(); }
   [[nodiscard]] const std::string& reason() const { return reason_; }
 
   [[nodiscard]] int socket() const { return socket_.get(); }
-  /// Of poll(2): when move() moves something. 0: there is nothing to move.
+  /// The poll(2) events for which move() can do something. 0: nothing to move.
   [[nodiscard]] short events() const;
 
  private:
   using Queue = std::deque<std::shared_ptr<Piece>>;
-  /// Takes in what send(2) or recv(2) has moved of the front.
+  /// Removes the bytes that send(2) or recv(2) has moved from the front.
   void advance(Queue& queue, ssize_t moved);
   void move_out();
   void move_in();

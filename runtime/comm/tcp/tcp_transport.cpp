@@ -52,9 +52,9 @@ class TcpTransport final : public Transport {
 
   Store& store_;
   TcpOptions options_;
-  std::vector<TcpStream> streams_;  ///< by rank; those that are not connected have no socket
-  std::vector<int> connected_;      ///< those that are
-  int meshes_ = 0;                  ///< calls of connect()
+  std::vector<TcpStream> streams_;  ///< by rank; ranks that are not connected have no socket
+  std::vector<int> connected_;      ///< the connected ranks
+  int meshes_ = 0;                  ///< number of connect() calls
   std::string reason_;
   std::vector<pollfd> polls_;
 };
@@ -124,7 +124,7 @@ State TcpTransport::wait(const TcpStream::Piece& piece, TcpStream& stream, Deadl
   return State::done;
 }
 
-/// Waits until something can be moved or `deadline`, and moves it.
+/// Waits until something can be moved or until `deadline`, and moves it.
 void TcpTransport::move_all(Deadline deadline) {
   polls_.clear();
   for (const int peer : connected_) {

@@ -7,9 +7,9 @@
 
 namespace dstrain::comm {
 
-/// A group over TCP. Bytes move while a rank waits for messages, and meanwhile as far as the
-/// kernel's buffers reach. Nobody is connected yet. The ranks find each other in the store, which
-/// must outlive the group and those split from it. Only ranks that know the job's token are
+/// Makes a group over TCP. Bytes move while a rank waits for messages, and otherwise as far as the
+/// kernel's buffers reach. No ranks are connected yet. The ranks find each other in the store,
+/// which must outlive the group and those split from it. Only ranks that know the job's token are
 /// connected; the bytes are not encrypted.
 std::unique_ptr<Transport> make_tcp_transport(Store& store, const TcpOptions& options);
 /// Every rank calls it. Throws as connect_mesh().

@@ -8,11 +8,11 @@
 namespace dstrain::comm {
 namespace {
 
-/// What the threads of one group share.
+/// The shared state of the threads of one group.
 struct ThreadWorld {
   explicit ThreadWorld(int size);
 
-  /// A hand-over from one rank to another: the sender waits until the receiver has copied.
+  /// A transfer from one rank to another: the sender waits until the receiver has copied.
   struct Channel {
     WaitableCounter sent;
     WaitableCounter received;
@@ -26,7 +26,7 @@ struct ThreadWorld {
 
   GroupBlock group;
   std::vector<MemberBlock> members;
-  std::vector<std::byte*> posted;  ///< the memory each rank shows to the others in an operation
+  std::vector<std::byte*> posted;  ///< the memory that each rank shows in an operation
   std::vector<Communicator::Split> splits;
   std::vector<std::shared_ptr<ThreadWorld>> subworlds;  ///< by the parent's rank of its first rank
   std::vector<Channel> channels;                        ///< by source, then target
@@ -52,7 +52,7 @@ class ThreadCommunicator final : public HostCommunicator {
   void post(const Call& call, const HostView& view);
   void add_posted(std::int64_t offset, const HostView& sum) const;
 
-  std::shared_ptr<ThreadWorld> world_;  // shared: no rank knows that it is the last to go
+  std::shared_ptr<ThreadWorld> world_;  // shared: no rank knows whether it is the last one
   GroupBarrier::Options options_;
   GroupBarrier barrier_;
 };
@@ -77,7 +77,7 @@ void ThreadCommunicator::post(const Call& call, const HostView& view) {
   barrier_.agree();
 }
 
-/// The sum over ranks of what they posted, from element `offset` on.
+/// Adds the values that all ranks have posted, from element `offset` on.
 void ThreadCommunicator::add_posted(std::int64_t offset, const HostView& sum) const {
   if (sum.numel() == 0) return;
   std::vector<const std::byte*> terms;
@@ -103,7 +103,7 @@ void ThreadCommunicator::run_reduce_scatter(const Call& call, HostView whole, Ho
   barrier_.arrive_and_wait();
 }
 
-/// Each rank sums its part in place, which no other rank reads before the barrier.
+/// Each rank sums its part in place; no other rank reads that part before the barrier.
 void ThreadCommunicator::run_all_reduce(const Call& call, HostView values) {
   post(call, values);
   const auto begin = [&](int r) {
