@@ -10,7 +10,7 @@
 namespace dstrain {
 namespace {
 
-/// The number after `name` in a text of "NAME NUMBER" lines.
+/// Returns the number after `name` in a text of "NAME NUMBER" lines.
 std::optional<Bytes> row(std::string_view text, std::string_view name) {
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
@@ -22,17 +22,17 @@ std::optional<Bytes> row(std::string_view text, std::string_view name) {
   return std::nullopt;
 }
 
-/// A text that is one number; none of "max".
+/// Returns the number that is the whole text; none for "max".
 std::optional<Bytes> number_of(std::optional<std::string> text) {
   if (!text) return std::nullopt;
   text->erase(std::min(text->find_last_not_of(" \n") + 1, text->size()));
   return parse_number<Bytes>(*text);
 }
 
-/// What a group's processes have in memory, but for what can be dropped.
+/// Returns the memory that a group's processes use, without what the kernel can drop.
 Bytes used_memory(const std::string& directory, bool version_1, KernelText text) {
   const char* const usage = version_1 ? "/memory.usage_in_bytes" : "/memory.current";
-  const std::string prefix = version_1 ? "total_" : "";  // with those of the groups below
+  const std::string prefix = version_1 ? "total_" : "";  // includes the groups below
   const std::string stat = text(directory + "/memory.stat").value_or("");
   Bytes cache = 0;
   for (const char* const name : {"inactive_file", "active_file"}) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* mount = "/sys/fs/cgroup";
 
-/// Whether "cpu,cpuacct" has a name.
+/// Whether a list, "cpu,cpuacct", has a name.
 bool lists(const std::string& names, std::string_view name) {
   std::istringstream parts(names);
   for (std::string part; std::getline(parts, part, ',');) {
@@ -26,7 +26,7 @@ bool lists(const std::string& names, std::string_view name) {
   return false;
 }
 
-/// The n-th word of a text as a number; none when it is something else.
+/// Returns the n-th word of a text as a number; none if it is not one.
 std::optional<double> number_at(const std::optional<std::string>& text, int n) {
   if (!text) return std::nullopt;
   std::istringstream words(*text);
@@ -37,7 +37,7 @@ std::optional<double> number_at(const std::optional<std::string>& text, int n) {
   return parse_number<double>(word);
 }
 
-/// Cores in the affinity mask, which may be larger than cpu_set_t.
+/// Returns the cores in the affinity mask, which may be larger than cpu_set_t.
 int affinity_cores() {
   for (int cpus = 1024; cpus <= 1 << 16; cpus *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(

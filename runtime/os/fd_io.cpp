@@ -14,7 +14,7 @@
 namespace dstrain {
 namespace {
 
-/// How much of `bytes` a call took or gave; 0 when it was interrupted.
+/// Returns how many bytes a call transferred; 0 if it was interrupted.
 std::size_t counted(ssize_t result, const char* action, const std::string& name) {
   if (result >= 0) return static_cast<std::size_t>(result);
   if (errno != EINTR) fail_errno(errno, action + name);
@@ -90,10 +90,11 @@ void flush_directory(const std::filesystem::path& directory) {
   if (errno != EINVAL && errno != ENOTSUP) fail_errno(errno, "fsync " + name);
   static std::once_flag told;
   std::call_once(told, [&] {
-    log_warning(fmt::format(
-        "fsync {}: {}: this file system flushes no directories; after a power cut the newest files "
-        "there may be missing",
-        name, std::generic_category().message(errno)));
+    log_warning(
+        fmt::format("fsync {}: {}: this file system cannot flush directories; after a power cut "
+                    "the newest files "
+                    "there may be missing",
+                    name, std::generic_category().message(errno)));
   });
 }
 

@@ -19,13 +19,13 @@ constexpr int reading_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 [[noreturn]] void fail_open(int error, const std::string& name) {
   if (error == ENOENT) fail(ErrorCode::input, "{}: missing", name);
   if (error == ELOOP) {
-    fail(ErrorCode::input, "{}: a symbolic link, which is not followed; copy what it stands for",
+    fail(ErrorCode::input, "{}: a symbolic link, which is not followed; copy its target instead",
          name);
   }
   fail(ErrorCode::input, "{}: {}", name, std::strerror(error));
 }
 
-/// What `git clone` leaves of a large file without Git LFS.
+/// Refuses the small file that `git clone` leaves for a large one without Git LFS.
 void refuse_lfs_pointer(int fd, const std::string& name) {
   constexpr std::string_view begin = "version https://git-lfs.github.com/spec/";
   std::array<char, begin.size()> bytes{};
@@ -89,7 +89,7 @@ void write_text_file(const std::filesystem::path& path, std::string_view text) {
 
 std::vector<std::string> paths_matching(const std::string& pattern) {
   if (pattern.find("**") != pattern.npos) {
-    fail(ErrorCode::input, "{}: ** in a pattern is not known; one * stands for one name", pattern);
+    fail(ErrorCode::input, "{}: ** is not supported in a pattern; one * matches one name", pattern);
   }
   std::vector<std::string> paths = any_paths_matching(pattern);
   if (paths.empty()) fail(ErrorCode::input, "{}: no such file", pattern);

@@ -9,7 +9,7 @@
 
 namespace dstrain {
 
-// Not FUTEX_PRIVATE_FLAG: the word may be mapped at different addresses in several processes.
+// Not FUTEX_PRIVATE_FLAG: several processes may map the word at different addresses.
 void futex_wait(const FutexWord& word, std::uint32_t seen, double seconds) noexcept {
   timespec limit{};
   limit.tv_sec = static_cast<time_t>(seconds);

@@ -4,24 +4,24 @@
 
 namespace dstrain {
 
-/// A word that threads or processes sleep on. It may lie in memory shared between processes.
+/// A word that threads or processes sleep on. It may be in memory shared between processes.
 using FutexWord = std::atomic<std::uint32_t>;
 static_assert(FutexWord::is_always_lock_free && sizeof(FutexWord) == 4);
 
-/// Sleeps while `word` holds `seen`, for at most `seconds`. May also return for no reason: the
-/// caller checks its condition again.
+/// Sleeps while `word` holds `seen`, for at most `seconds`. May also wake spuriously: the caller
+/// must check its condition again.
 void futex_wait(const FutexWord& word, std::uint32_t seen, double seconds) noexcept;
 
-/// Wakes everyone who sleeps on `word`.
+/// Wakes all threads that sleep on `word`.
 void futex_wake_all(const FutexWord& word) noexcept;
 
-/// A counter that one thread or process increments and others wait for; it may lie in shared
-/// memory. All zero at the start. It may wrap around: counts are compared by their distance.
+/// A counter that one thread or process increments and others wait for; it may be in shared memory.
+/// All zero at the start. It may wrap around: counts are compared by their distance.
 struct WaitableCounter {
   FutexWord count{0};
   FutexWord sleepers{0};
 
-  /// What was written before is visible to those who see the new count.
+  /// Earlier writes are visible to threads that see the new count.
   void increment() noexcept {
     count.fetch_add(1);
     if (sleepers.load() != 0) futex_wake_all(count);
@@ -32,7 +32,7 @@ struct WaitableCounter {
   }
 
   /// Sleeps until `target` is reached, for at most `seconds`. May return early. Both sides change
-  /// one word and then read the other in one total order, so a wake-up is not lost.
+  /// one word and then read the other in one total order, so no wake-up is lost.
   void sleep_until(std::uint32_t target, double seconds) noexcept {
     sleepers.fetch_add(1);
     const std::uint32_t seen = count.load();

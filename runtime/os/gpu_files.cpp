@@ -23,7 +23,8 @@ int count_gpu_files() {
   const char* const typed = std::getenv(env::gpu_directory);
   std::error_code absent;
   const std::filesystem::directory_iterator files(typed != nullptr ? typed : "/dev", absent);
-  // Not from 0 on: a container may have some of a machine's GPUs, by their own numbers.
+  // Numbers need not start at 0: a container may have some of a machine's GPUs, with their own
+  // numbers.
   return static_cast<int>(std::count_if(begin(files), end(files), [](const auto& file) {
     return is_gpu_file(file.path().filename().string());
   }));

@@ -3,18 +3,18 @@
 
 namespace dstrain {
 
-/// Whether a file of that name in /dev is a GPU: nvidia0 and the like.
+/// Whether a file of that name in /dev is a GPU, such as nvidia0.
 bool is_gpu_file(std::string_view name);
 
-/// How many GPUs have device files, nvidia0 and the like, in /dev or where DSTRAIN_GPU_DIRECTORY
-/// says: what can be told of them without a driver.
+/// Returns the number of GPUs with device files, such as nvidia0, in /dev or DSTRAIN_GPU_DIRECTORY.
+/// This needs no driver.
 int count_gpu_files();
 
-/// Of them, those that CUDA_VISIBLE_DEVICES shows. Throws Error{usage} for a list that is wrong
+/// Returns how many of them CUDA_VISIBLE_DEVICES shows. Throws Error{usage} for a wrong list
 /// (visible_gpus.h).
 int count_visible_gpu_files();
 
-/// Throws the same, also where no GPU has a device file and CUDA may know of some.
+/// Throws the same, also if no GPU has a device file, because CUDA may know some.
 void check_visible_gpus();
 
 }  // namespace dstrain

@@ -28,7 +28,7 @@ struct Api {
   Status (*by_index)(unsigned, Handle*);
   Status (*by_bus_id)(const char*, Handle*);
   Status (*name)(Handle, char*, unsigned);
-  // Newer than the library may be.
+  // Missing in older libraries.
   Status (*energy)(Handle, unsigned long long*);
   Status (*power)(Handle, unsigned*);
   Status (*power_limit)(Handle, unsigned*);
@@ -42,7 +42,7 @@ struct Api {
   Status (*free_events)(Handle);
 };
 
-/// What stands for a function that the library lacks.
+/// Replaces a function that the library lacks.
 template <class... Arguments>
 Status lacking(Arguments... /*arguments*/) {
   return nvml::function_not_found;
@@ -85,7 +85,7 @@ Result<Api> open_api() {
   return api;
 }
 
-/// Opened for good, once per process.
+/// Loads the library once per process; it is never closed.
 const Result<Api>& api() {
   static const Result<Api> opened = open_api();
   return opened;
@@ -102,7 +102,7 @@ struct KnownXid {
   const char* meaning;
   bool gpu_is_at_fault;
 };
-/// Those of NVIDIA's catalogue that end a training.
+/// The errors in NVIDIA's catalogue that end a training.
 constexpr std::array known_xids{
     KnownXid{13, "an exception in a kernel", false},
     KnownXid{31, "a kernel used memory that is not its own", false},
@@ -182,7 +182,7 @@ GpuErrorWatch::GpuErrorWatch(const GpuSensors& gpu) {
     return;
   }
   if (calls.register_events(gpu.device_, nvml::xid_events, events_) == success) return;
-  calls.free_events(events_);  // a GPU of a virtual machine may report none
+  calls.free_events(events_);  // a GPU of a virtual machine may report no events
   events_ = nullptr;
 }
 

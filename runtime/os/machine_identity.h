@@ -5,11 +5,11 @@
 
 namespace dstrain {
 
-/// The id that the kernel gives to each boot, in its own writing; empty: not known.
+/// Returns the kernel's id of the current boot, in its own format; empty: unknown.
 std::string boot_id();
 
-/// Alike for processes that reach each other on loopback, and for no others: those of one running
-/// kernel and one network namespace. Never all zeros.
+/// Returns a digest that is equal exactly for processes that reach each other on loopback: those of
+/// one running kernel and one network namespace. Never all zeros.
 Digest machine_identity();
 
 }  // namespace dstrain

@@ -28,11 +28,11 @@ struct stat status_of(int fd, const std::string& name) {
   return info;
 }
 
-/// What the handler of SIGBUS, which may neither lock nor allocate, finds a file by.
+/// For the handler of SIGBUS, which may neither lock nor allocate, to find a file.
 struct MappingEntry {
   std::atomic<const MappedFile::Mapping*> mapping = nullptr;
 };
-/// Files beyond these are not named by it.
+/// The handler does not name files beyond these.
 std::array<MappingEntry, 256>& mapping_entries() {
   static std::array<MappingEntry, 256> all;
   return all;
@@ -100,8 +100,8 @@ struct MappedFile::Mapping {
     if (!written || warned) return;
     warned = true;
     log_warning(path +
-                ": was written to while it is read; what has been read and what is to come "
-                "may differ from what the file holds now");
+                ": was written to while it is read; the data read may differ from the file's "
+                "current contents");
   }
 
   std::string path;
@@ -126,7 +126,7 @@ void end_by_shortened_file(int signal, siginfo_t* info, void* /*context*/) {
     write_to_stderr(": was cut short while it was read\n");
     ::_exit(status::failed);
   }
-  // Something else: the access fails again, and ends the process as it would have.
+  // The signal has another cause: the access fails again, and ends the process as without us.
   ::signal(signal, SIG_DFL);
 }
 

@@ -7,10 +7,10 @@
 
 namespace dstrain {
 
-/// A read-only view of a whole file, mapped. Move-only.
+/// A read-only mapping of a whole file. Move-only.
 class MappedFile {
  public:
-  /// Throws Error{input} when the file is missing, empty or no regular file.
+  /// Throws Error{input} if the file is missing, empty or not a regular file.
   explicit MappedFile(const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -18,7 +18,7 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile();
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept;
-  /// The same bytes, for who reads text.
+  /// The same bytes as text.
   [[nodiscard]] std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(bytes().data()), bytes().size()};
   }
@@ -29,14 +29,14 @@ class MappedFile {
   std::unique_ptr<Mapping> mapping_;
 };
 
-/// Whether what this process has mapped is still what it was. Throws Error{input} for a file that
-/// has become shorter, and warns once of one that was written to, by its size and the time of its
-/// last change. Another file that took the place of one is no change: what is mapped stays. Threads
-/// may call at once.
+/// Checks that the files mapped by this process have not changed. Throws Error{input} for a file
+/// that has become shorter, and warns once for one that was written to, judging by its size and
+/// modification time. A file that was replaced by another is fine, because the mapping stays.
+/// Thread-safe.
 void check_mapped_files();
 
-/// From now on a process that reads what was cut off a mapped file says which one that is, and ends
-/// with status::failed, where SIGBUS would end it without a word. Call once from main.
+/// Makes a process that reads beyond the new end of a mapped file name the file and exit with
+/// status::failed, instead of dying of SIGBUS without a message. Call once from main.
 void name_shortened_files();
 
 }  // namespace dstrain

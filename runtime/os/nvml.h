@@ -1,7 +1,7 @@
 #pragma once
 
-/// What of the types and numbers of NVIDIA's management library is used here, as its reference says
-/// (nvml.h): the toolkit need not be installed.
+/// The types and constants of NVIDIA's management library that are used here, as in its reference
+/// (nvml.h), so that the toolkit need not be installed.
 namespace dstrain::nvml {
 
 using Status = int;
@@ -11,7 +11,7 @@ inline constexpr Status not_found = 6;
 inline constexpr Status timed_out = 10;
 inline constexpr Status function_not_found = 13;
 
-using Handle = void*;  ///< of a GPU, or of a set of events
+using Handle = void*;  ///< a GPU, or a set of events
 
 struct Utilization {
   unsigned gpu;  ///< per cent
@@ -21,7 +21,7 @@ struct Utilization {
 struct Event {
   Handle device;
   unsigned long long type;
-  unsigned long long data;  ///< of an Xid its number
+  unsigned long long data;  ///< for an Xid, its number
   unsigned gpu_instance;
   unsigned compute_instance;
 };

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Empty: there is none.
+/// Returns an empty path if there is none.
 fs::path find(const PlugIn& plug_in) {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
@@ -42,7 +42,7 @@ std::vector<std::string> plug_in_folders(const char* named, std::string program_
 
 Result<void*> open_plug_in(const PlugIn& plug_in) {
   const int flags = RTLD_NOW | (plug_in.scope == PlugInScope::global ? RTLD_GLOBAL : RTLD_LOCAL);
-  // Where there is one it is the right one, and another reason than its own would mislead.
+  // An existing plug-in is the right one, so report its own error, not that of another lookup.
   const fs::path found = find(plug_in);
   void* const opened = ::dlopen(found.empty() ? plug_in.file : found.c_str(), flags);
   if (opened == nullptr) return Failure{::dlerror()};

@@ -22,9 +22,9 @@ struct ProcessStat {
 
 enum class Existence { none, exists, not_known };
 
-/// What can be told about `pid`; `stat` is set when it exists.
+/// Reads the state of `pid`; sets `stat` if it exists.
 Existence read_stat(std::int32_t pid, ProcessStat& stat) {
-  // Only these say that there is no such process; a lack of descriptors or memory says nothing.
+  // Only these errors mean that there is no such process; a lack of descriptors or memory does not.
   const auto without_stat = [] {
     return errno == ENOENT || errno == ESRCH ? Existence::none : Existence::not_known;
   };

@@ -9,11 +9,11 @@
 
 namespace dstrain {
 
-/// A value in shared memory that one thread writes and any number of threads and processes read:
-/// a sequence lock. Neither side waits or enters the kernel; a writer that is stopped in the middle
-/// leaves the readers without a value, not with half of one. All zero bytes are the value of zeros.
-/// Each word is released, so that who reads a new one sees the odd version before it; fences in
-/// their place are unknown to the thread sanitizer.
+/// A value in shared memory that one thread writes and any number of threads and processes read: a
+/// sequence lock. Neither side waits or enters the kernel; a writer that stops in the middle leaves
+/// readers without a value, not with half of one. All zero bytes are the value of zeros. Each word
+/// is stored with release, so that a reader of a new one sees the odd version before it; the thread
+/// sanitizer does not support fences instead.
 template <class T>
 class PublishedRecord {
   static_assert(std::is_trivially_copyable_v<T> && std::has_unique_object_representations_v<T>);
@@ -33,7 +33,7 @@ class PublishedRecord {
     version_.store(version + 2, std::memory_order_release);
   }
 
-  /// None while the writer is about to write, however often one looks.
+  /// Returns none while a write is in progress, however often it is called.
   [[nodiscard]] std::optional<T> read() const {
     constexpr int tries = 1000;
     for (int i = 0; i < tries; ++i) {
@@ -49,7 +49,7 @@ class PublishedRecord {
   }
 
  private:
-  std::atomic<std::uint64_t> version_{0};  ///< odd: being written
+  std::atomic<std::uint64_t> version_{0};  ///< odd: a write is in progress
   std::array<std::atomic<std::uint64_t>, word_count> words_{};
 };
 

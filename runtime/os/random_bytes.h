@@ -17,7 +17,7 @@ std::array<std::uint8_t, count> random_bytes() {
   return bytes;
 }
 
-/// "0aff..." two lower-case digits a byte.
+/// Returns "0aff...": two lower-case digits per byte.
 std::string to_hex(std::span<const std::uint8_t> bytes);
 
 }  // namespace dstrain

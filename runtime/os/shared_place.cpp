@@ -37,20 +37,20 @@ std::string name_of_user(uid_t user) {
                                    : fmt::format("uid {}", user);
 }
 
-/// Throws unless only this user and root can have written the open file.
+/// Throws unless only this user and root can write the open file.
 void check_trust(int fd, const std::string& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) fail_errno(errno, "look at " + path);
   if (info.st_uid != ::geteuid() && info.st_uid != 0) {
     fail(ErrorCode::input,
-         "{}: belongs to {}, who could have any program run as you by it; remove it, run dstrain "
-         "in another directory, or make it yours (chown) if you know what it says",
+         "{}: belongs to {}, who could make it run any program as you; remove it, run dstrain "
+         "in another directory, or chown it to yourself if you trust its contents",
          path, name_of_user(info.st_uid));
   }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     fail(ErrorCode::input,
-         "{}: of {}, may be written by others (mode {:03o}), who could have any program run as "
-         "you by it; see what it says, then: chmod go-w {}",
+         "{}: of {}, is writable by others (mode {:03o}), who could make it run any program as "
+         "you; check its contents, then: chmod go-w {}",
          path, name_of_user(info.st_uid), info.st_mode & 0777U, path);
   }
 }
@@ -68,7 +68,7 @@ bool is_own(const std::filesystem::path& directory) {
 
 UniqueFd open_to_append(const std::filesystem::path& path, Content content) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | safe_flags, 0666));
-  const bool no_reader = !fd && errno == ENXIO;  // of a FIFO
+  const bool no_reader = !fd && errno == ENXIO;  // for a FIFO
   if (!fd && !no_reader) fail_to_open(path);
   struct stat info {};
   if (no_reader || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -119,7 +119,7 @@ std::filesystem::path own_directory(const std::filesystem::path& directory,
   if (const auto found = own_directories(directory, name); !found.empty()) return found.front();
   const std::filesystem::path other = usual.string() + "-" + to_hex(random_bytes<8>());
   if (::mkdir(other.c_str(), S_IRWXU) != 0) fail_errno(errno, "mkdir " + other.string());
-  const auto found = own_directories(directory, name);  // the first may be another process's
+  const auto found = own_directories(directory, name);  // the first may belong to another process
   return found.empty() ? other : found.front();
 }
 
@@ -164,7 +164,7 @@ void refuse_foreign_link(const std::filesystem::path& path) {
     }
     std::error_code error;
     const std::filesystem::path target = std::filesystem::read_symlink(here, error);
-    if (error || ++links > links_max) return;  // whoever opens it is told why
+    if (error || ++links > links_max) return;  // the later open reports the reason
     ahead.insert(ahead.begin(), target.begin(), target.end());
   }
 }

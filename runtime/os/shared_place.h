@@ -7,61 +7,63 @@
 #include "runtime/base/unique_handle.h"
 #include "runtime/base/units.h"
 
-/// Files in places where other users may have put something under their names.
+/// Opens and creates files in places where other users may have put something under the same names.
 namespace dstrain {
 
 enum class Content { keep, drop };
 
-/// Opens a regular file for appending, or makes it. Throws Error{io} for a symbolic link, which is
-/// not followed, and for what is no file, as a FIFO, without waiting for its reader.
+/// Opens a regular file for appending, or creates it. Throws Error{io} for a symbolic link, which
+/// is not followed, and for anything but a file; a FIFO does not make it wait for a reader.
 UniqueFd open_to_append(const std::filesystem::path& path, Content content);
 
-/// Opens one for reading, and waits for no writer. Throws Error{io} for a symbolic link, and where
-/// there is none.
+/// Opens a regular file for reading, without waiting for a writer. Throws Error{io} for a symbolic
+/// link, and if there is no file.
 UniqueFd open_to_read(const std::filesystem::path& path);
 
-/// Whether `path` names the open file: others may have removed it, or its directory, or put another
-/// in its place.
+/// Whether `path` still names the open file: others may have removed it, or its directory, or
+/// replaced it.
 bool is_file_at(int fd, const std::filesystem::path& path);
 
-/// A file that was made to be renamed to another name.
+/// A file that will be renamed to its final name.
 struct TemporaryFile {
   std::string name;
   UniqueFd fd;
 };
 
-/// Makes PATH.tmp, or PATH.tmp-RANDOM where somebody else has a file of the former name that cannot
-/// be removed. What a process of ours has left there is. Throws Error{io}.
+/// Creates PATH.tmp, or PATH.tmp-RANDOM if another user's file has the former name and cannot be
+/// removed. Removes a leftover of our own. Throws Error{io}.
 TemporaryFile make_temporary(const std::filesystem::path& path);
 
-/// Opens a directory in which nobody else could have put anything. Throws Error{io} for a symbolic
-/// link, which is not followed, and for one that is not this user's alone.
+/// Opens a directory to which no other user can have added anything. Throws Error{io} for a
+/// symbolic link, which is not followed, and for one that is not only this user's.
 UniqueFd open_own_directory(const std::filesystem::path& path);
 
-/// DIRECTORY/NAME and each DIRECTORY/NAME-ANYTHING of that kind, in order.
+/// Returns DIRECTORY/NAME and each DIRECTORY/NAME-ANYTHING that open_own_directory() accepts, in
+/// order.
 std::vector<std::filesystem::path> own_directories(const std::filesystem::path& directory,
                                                    const std::string& name);
 
-/// The first of them. Where there is none it makes NAME, or NAME-RANDOM if somebody else has that.
-/// Throws Error{io}.
+/// Returns the first of them. If there is none, creates NAME, or NAME-RANDOM if another user has
+/// NAME. Throws Error{io}.
 std::filesystem::path own_directory(const std::filesystem::path& directory,
                                     const std::string& name);
 
-/// Throws Error{input} where a component of `path`, or of what a link in it leads to, is a symbolic
-/// link that somebody else but root has made: whose parent others may write, they could have this
-/// process write wherever it may.
+/// Throws Error{input} if a component of `path`, or of the target of a link in it, is a symbolic
+/// link made by a user other than this one and root. Users who may write its parent could otherwise
+/// redirect the writes of this process.
 void refuse_foreign_link(const std::filesystem::path& path);
 
-/// Makes a directory, and those above it, to write into; one that is there will do. Returns why it
-/// cannot be made. Throws as refuse_foreign_link().
+/// Creates a directory and its parents, to write into; it may exist. Returns the error if it cannot
+/// be created. Throws as refuse_foreign_link().
 [[nodiscard]] std::error_code make_directories(const std::filesystem::path& path);
 
-/// The same whole small text as read_text_file(), of a file that decides what runs. Throws
-/// Error{input} unless it belongs to this user or to root, as does a link to it, and nobody else
-/// may write it.
+/// Returns the text as read_text_file(), for a small file that decides what is executed. Throws
+/// Error{input} unless it, and any link to it, belongs to this user or root, and no other user may
+/// write it.
 std::string read_trusted_text(const std::filesystem::path& path, Bytes bytes_max);
 
-/// "alice (uid 1000)" for what belongs to another user than this process; else empty.
+/// Returns "alice (uid 1000)" for a path that belongs to a user other than this process's; else
+/// empty.
 std::string other_owner(const std::filesystem::path& path);
 
 }  // namespace dstrain

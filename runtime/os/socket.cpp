@@ -32,12 +32,12 @@ std::string text_of(int errno_value) {
   return std::generic_category().message(errno_value);
 }
 
-/// A name server may come up late, and so may a name: Kubernetes publishes a pod's once it runs.
+/// A name server may start late, and so may a name: Kubernetes publishes a pod's once it runs.
 bool may_resolve_later(int status) {
   return status == EAI_AGAIN || status == EAI_NONAME || status == EAI_NODATA;
 }
 
-/// Not AI_ADDRCONFIG: it hides 127.0.0.1 where loopback is the only network.
+/// Not AI_ADDRCONFIG: it hides 127.0.0.1 if loopback is the only network.
 Result<std::vector<Address>> look_up(const Endpoint& endpoint) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -60,8 +60,8 @@ Result<std::vector<Address>> look_up(const Endpoint& endpoint) {
   return addresses;
 }
 
-/// localhost is the loopback by definition (RFC 6761), whatever a resolver knows, or takes its time
-/// to find out.
+/// localhost is the loopback by definition (RFC 6761), so no resolver is asked, which could take
+/// time.
 Result<std::vector<Address>> resolve(const Endpoint& endpoint) {
   if (::strcasecmp(endpoint.host.c_str(), "localhost") != 0) return look_up(endpoint);
   std::vector<Address> loopback = look_up({"127.0.0.1", endpoint.port}).value();
@@ -69,7 +69,7 @@ Result<std::vector<Address>> resolve(const Endpoint& endpoint) {
   return loopback;
 }
 
-/// What resolve() may take: a name server that does not answer is no standstill of ours.
+/// How long resolve() may take: waiting for a name server does not count as a standstill.
 double resolve_seconds_max(const std::string& host) {
   in6_addr bytes{};
   const bool in_digits = ::inet_pton(AF_INET, host.c_str(), &bytes) == 1 ||
@@ -81,8 +81,8 @@ UniqueFd open_socket(const Address& address) {
   return UniqueFd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-/// Whether the kernel joined a socket to itself: while nobody listens on a port of the ephemeral
-/// range, connect() may be given that very port as its own.
+/// Whether the kernel has connected a socket to itself: for a port of the ephemeral range without a
+/// listener, connect() may get that very port as its own.
 bool is_joined_to_itself(int socket) {
   sockaddr_storage own{};
   sockaddr_storage peer{};
@@ -93,7 +93,7 @@ bool is_joined_to_itself(int socket) {
          own_length == peer_length && std::memcmp(&own, &peer, own_length) == 0;
 }
 
-/// 0, or why there is no connection.
+/// Returns 0, or the errno of the failure.
 int connect_socket(int socket, const Address& address, Deadline& deadline) {
   if (::connect(socket, address.get(), address.length) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
@@ -116,7 +116,7 @@ bool is_loopback_address(const Address& address) {
   return std::memcmp(&v6.sin6_addr, &in6addr_loopback, sizeof(in6addr_loopback)) == 0;
 }
 
-/// In digits; empty when it is no IP address.
+/// Returns the address in digits; empty if it is not an IP address.
 std::string digits_of(const sockaddr* address, socklen_t length) {
   std::array<char, NI_MAXHOST> text{};
   if (address->sa_family != AF_INET && address->sa_family != AF_INET6) return "";
@@ -159,7 +159,7 @@ Result<UniqueFd> listen_tcp(const Endpoint& endpoint) {
       return socket;
     }
     error = errno;
-    if (error == EADDRINUSE) break;  // who looks for us would find the other
+    if (error == EADDRINUSE) break;  // peers would find the other process
   }
   if (error == EADDRINUSE) {
     return Failure{fmt::format("port {} of {} is in use, maybe by another job: choose another port",
@@ -177,7 +177,7 @@ int bound_port(int socket) {
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     fail_errno(errno, "getsockname");
   }
-  // The port lies at the same place for IPv4 and IPv6.
+  // The port is at the same offset for IPv4 and IPv6.
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
@@ -204,7 +204,7 @@ Result<std::string> local_address_towards(const Endpoint& endpoint) {
   if (!addresses.ok()) return addresses.failure();
   int error = EADDRNOTAVAIL;
   for (const Address& there : addresses.value()) {
-    // To connect a datagram socket only looks up the route.
+    // Connecting a datagram socket only looks up the route.
     const UniqueFd socket(::socket(there.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_storage own{};
     socklen_t length = sizeof(own);
@@ -263,7 +263,7 @@ bool wait_until_ready(int socket, short events, Deadline& deadline) {
   while (true) {
     const int most_ms = deadline.at_most(slice_seconds).remaining_ms();
     const int ready = ::poll(&entry, 1, most_ms);
-    deadline.skip_standstill(slice_seconds);  // also of the short work before
+    deadline.skip_standstill(slice_seconds);  // includes the short work before
     if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
     if (ready == 0 && deadline.passed()) return false;
   }

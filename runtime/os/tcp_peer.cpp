@@ -16,11 +16,11 @@
 namespace dstrain {
 namespace {
 
-/// The list is no snapshot: while others come and go an entry of it may be passed over.
+/// The list is not a snapshot: an entry may be missed while others come and go.
 constexpr int looks = 3;
 
-/// As the kernel writes it: words of the address as they lie in memory, and the port. Empty for
-/// what is no address of the network.
+/// Returns the address in the kernel's format: words of the address as in memory, and the port.
+/// Empty if it is not an internet address.
 std::string listed_address(const sockaddr_storage& address) {
   std::array<std::uint32_t, 4> words{};
   const bool v4 = address.ss_family == AF_INET;
@@ -36,8 +36,8 @@ std::string listed_address(const sockaddr_storage& address) {
   return text + fmt::format(":{:04X}", ntohs(as_v4.sin_port));
 }
 
-/// Of the socket between `own` and `peer`. One that no process holds is listed as root's, without
-/// an inode.
+/// Returns the user of the socket between `own` and `peer`. One that no process holds is listed as
+/// root's, without an inode.
 std::optional<uid_t> listed_user(const char* list,
                                  const std::string& own,
                                  const std::string& peer) {
@@ -69,7 +69,7 @@ std::optional<uid_t> tcp_peer_user(int socket) {
       ::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_length) != 0) {
     return std::nullopt;
   }
-  // Of this thread: a process may have threads in several networks.
+  // That of this thread: a process may have threads in several network namespaces.
   const bool v4 = own.ss_family == AF_INET;
   const char* const list = v4 ? "/proc/thread-self/net/tcp" : "/proc/thread-self/net/tcp6";
   std::optional<uid_t> user;

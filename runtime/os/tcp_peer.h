@@ -5,8 +5,8 @@
 
 namespace dstrain {
 
-/// The user who made the other end of a connected TCP socket, as the kernel tells it (proc(5),
-/// /proc/net/tcp). None when that cannot be told: the other end is on another machine or in another
+/// Returns the user who made the other end of a connected TCP socket, from the kernel (proc(5),
+/// /proc/net/tcp). None if that is unknown: the other end is on another machine or in another
 /// network namespace, is closed, or was not accepted yet.
 std::optional<uid_t> tcp_peer_user(int socket);
 

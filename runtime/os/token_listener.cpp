@@ -15,10 +15,10 @@
 namespace dstrain {
 namespace {
 
-/// How long nobody is accepted when no connection can be taken: it would wake the poll at once.
+/// How long to pause accepting when no connection can be accepted: it would wake the poll at once.
 constexpr double rest_seconds = 0.1;
 
-/// True when the socket takes all of it at once, as a fresh one does.
+/// Returns true if the socket takes all bytes at once, as a fresh one does.
 bool send_at_once(int socket, std::span<const std::uint8_t> bytes) {
   return ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
          static_cast<ssize_t>(bytes.size());
@@ -52,7 +52,7 @@ void TokenListener::accept_all() {
   }
 }
 
-/// Without a free descriptor or memory a stranger makes room, or nobody is accepted for a while.
+/// Without a free descriptor or memory, drops a stranger, or pauses accepting.
 void TokenListener::after_failed_accept(int error) {
   const bool none_free = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
   if (none_free && !drop_oldest()) rest_ = Deadline::after(rest_seconds);
@@ -64,7 +64,7 @@ bool TokenListener::drop_oldest() {
   return true;
 }
 
-/// No byte more than belongs to the proof: what follows is for whoever gets the socket.
+/// Reads no byte beyond the proof: the rest belongs to the later owner of the socket.
 TokenListener::Next TokenListener::read(Unproved& unproved) {
   const std::span<std::uint8_t> missing = bytes_of(unproved.hello).subspan(unproved.heard);
   const ssize_t got = ::recv(unproved.socket.get(), missing.data(), missing.size(), 0);
@@ -84,7 +84,7 @@ TokenListener::Next TokenListener::check(const Unproved& unproved) {
   return Next::drop;
 }
 
-/// A stranger must not fill the log.
+/// Warns once per kind, so that a stranger cannot fill the log.
 void TokenListener::warn_once(std::string_view kind) {
   if (std::exchange(warned_, true)) return;
   log_warning(

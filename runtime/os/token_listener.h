@@ -16,32 +16,35 @@
 
 namespace dstrain {
 
-/// Accepts connections and lets in those that prove the token (token_proof.h). Strangers keep
-/// nobody out: who has not proved it in time is dropped, of too many who have not the oldest makes
-/// room for the next, and none is read further than its proof. Never waits; not thread-safe.
+/// Accepts connections and admits those that prove the token (token_proof.h). Strangers cannot
+/// block others: a connection that has not proved it in time is dropped; if there are too many, the
+/// oldest is dropped for the next one; and none is read beyond its proof. Never waits; not
+/// thread-safe.
 class TokenListener {
  public:
   struct Settings {
-    UniqueFd listener;  ///< as listen_tcp() makes it
+    UniqueFd listener;  ///< from listen_tcp()
     Magic magic{};
     std::string token;
-    std::string name;                ///< "rendezvous": what a log calls it
-    bool own_user_only = false;      ///< and root's: the token is no secret, or empty
+    std::string name;  ///< "rendezvous": the name in logs
+    bool own_user_only =
+        false;  ///< admit only this user and root: the token is not secret, or empty
     std::size_t unproved_max = 128;  ///< connections that have not proved the token yet
-    double proof_seconds = 5;        ///< how long one may take
+    double proof_seconds = 5;        ///< for each connection
   };
   explicit TokenListener(Settings settings) : settings_(std::move(settings)) {}
 
   struct Client {
     std::uint32_t number = 0;
-    UniqueFd socket;  ///< non-blocking, without Nagle's delay; what follows the proof is unread
+    UniqueFd socket;  ///< non-blocking, without Nagle's delay; bytes after the proof are unread
   };
-  /// What poll(2) is to wait for, and for how long at most: -1 for ever.
+  /// Adds the events for poll(2). `rest_` limits its time; -1: forever.
   void add_polls(std::vector<pollfd>& fds);
   [[nodiscard]] int poll_ms() const;
-  /// Takes back what add_polls() added, polled. Returns those who have proved the token.
+  /// Removes the polled entries that add_polls() added. Returns the clients that have proved the
+  /// token.
   std::vector<Client> advance(std::span<const pollfd> fds);
-  /// Lets nobody in any more.
+  /// Stops accepting connections.
   void close();
 
  private:
@@ -54,7 +57,7 @@ class TokenListener {
   };
   enum class Next { wait, drop, let_in };
   void accept_all();
-  /// Drops the oldest connection that has proved nothing; false when there is none.
+  /// Drops the oldest connection without a proof; returns false if there is none.
   bool drop_oldest();
   void after_failed_accept(int error);
   Next read(Unproved& unproved);
@@ -63,7 +66,7 @@ class TokenListener {
 
   Settings settings_;
   std::list<Unproved> unproved_;
-  std::optional<Deadline> rest_;  ///< until when nobody is accepted
+  std::optional<Deadline> rest_;  ///< until then, no connection is accepted
   bool warned_ = false;
 };
 

@@ -6,15 +6,15 @@
 #include "runtime/base/deadline.h"
 #include "runtime/base/sha256.h"
 
-/// How two ends of a connection prove to each other that they know a job's token. The server greets
-/// with a nonce; the client answers with a nonce of its own, its number and its proof; the server
+/// Two ends of a connection prove to each other that they know a job's token. The server greets
+/// with a nonce; the client answers with its own nonce, its number and its proof; the server
 /// answers with one byte and its own proof. A proof is the HMAC, keyed with the token, of the
-/// speaker's role and of all that was said before: the token never crosses the wire, an overheard
-/// proof is of no use again or elsewhere, and a client trusts no server that lacks the token.
-/// token_listener.h is the server's side.
+/// speaker's role and of all earlier messages. The token is never sent, an overheard proof cannot
+/// be reused, and a client does not trust a server that lacks the token. token_listener.h is the
+/// server's side.
 namespace dstrain {
 
-using Magic = std::array<char, 8>;  ///< what is spoken behind the proof
+using Magic = std::array<char, 8>;  ///< names the protocol after the proof
 using Nonce = std::array<std::uint8_t, 32>;
 
 struct Greeting {
@@ -24,7 +24,7 @@ struct Greeting {
 
 struct ClientHello {
   Nonce nonce{};
-  std::uint32_t number = 0;  ///< who the client is among those that share the token
+  std::uint32_t number = 0;  ///< identifies the client among those that share the token
   Digest proof{};
 };
 
@@ -34,10 +34,10 @@ struct ServerHello {
 };
 static_assert(sizeof(Greeting) == 40 && sizeof(ClientHello) == 68 && sizeof(ServerHello) == 33);
 
-/// The client's answer to `greeting`, with a fresh nonce.
+/// Returns the client's answer to `greeting`, with a fresh nonce.
 ClientHello make_hello(const Greeting& greeting, std::string_view token, std::uint32_t number);
 
-/// The server's answer to `hello`, which it had greeted with `greeting`.
+/// Returns the server's answer to `hello`, which replied to `greeting`.
 ServerHello answer_hello(const Greeting& greeting,
                          std::string_view token,
                          const ClientHello& hello);
@@ -50,12 +50,12 @@ struct TokenProof {
 
 enum class TokenAnswer {
   accepted,
-  broken,       ///< the connection broke, or time ran out
-  stranger,     ///< it does not greet with this magic
-  other_token,  ///< it has another token, or lies about having this one
+  broken,       ///< the connection broke, or the deadline passed
+  stranger,     ///< the greeting does not have this magic
+  other_token,  ///< it has another token, or pretends to have this one
 };
 
-/// The client's side, on a connected non-blocking socket.
+/// Runs the client's side, on a connected non-blocking socket.
 TokenAnswer prove_token(int socket, const TokenProof& proof, Deadline& deadline);
 
 }  // namespace dstrain

@@ -5,17 +5,17 @@
 
 namespace dstrain {
 
-/// How long what one host has written is waited for on another: NFS and Lustre keep attributes and
+/// How long to wait until a host sees files of another one: NFS and Lustre cache attributes and
 /// names for up to a minute.
 inline constexpr double visible_seconds = 90;
 
-/// Asks `is_there` until it says so, for at most `seconds`; returns what it said last. `directory`
-/// is where the names are, which is opened in between: NFS then asks the server for them.
+/// Calls `is_there` until it returns true, for at most `seconds`; returns its last result. Opens
+/// `directory`, which holds the names, in between, so that NFS asks the server for them.
 bool await_visible(const std::filesystem::path& directory,
                    double seconds,
                    FunctionRef<bool()> is_there);
 
-/// Lets some time pass, then looks into `directory` as above.
+/// Waits a little, then opens `directory` as above.
 void look_again(const std::filesystem::path& directory);
 
 }  // namespace dstrain

@@ -28,19 +28,19 @@ std::vector<std::string> split_entries(std::string_view list) {
   }
 }
 
-/// Why an entry names no GPU; empty: it may.
+/// Returns why an entry cannot name a GPU; empty: it can.
 std::string problem_of(const std::string& entry, int present) {
   if (is_gpu_uuid(entry)) return "";
   const std::optional<int> number = number_of(entry);
   if (!number) {
-    return fmt::format("\"{}\" names no GPU; use numbers, as 0,1, or the UUIDs of nvidia-smi -L",
-                       entry);
+    return fmt::format(
+        "\"{}\" is not a GPU; use numbers, such as 0,1, or the UUIDs of nvidia-smi -L", entry);
   }
   if (present == 0 || *number < present) return "";
   const std::string there = present == 1
                                 ? "one GPU is there, 0"
                                 : fmt::format("{} GPUs are there, 0 to {}", present, present - 1);
-  return fmt::format("there is no GPU {}: {}; CUDA would hide what stands behind it, too", *number,
+  return fmt::format("there is no GPU {}: {}; CUDA would also hide the GPUs after it", *number,
                      there);
 }
 
@@ -62,8 +62,7 @@ Result<std::vector<std::string>> visible_gpus(std::string_view list, int present
     if (const auto number = number_of(*entry)) *entry = std::to_string(*number);  // "01" is 1
     if (problem.empty() && std::find(entries.begin(), entry, *entry) != entry) {
       problem = fmt::format(
-          "GPU {} stands there twice; name each once (--oversubscribe has ranks share GPUs)",
-          *entry);
+          "GPU {} is listed twice; list each once (--oversubscribe lets ranks share GPUs)", *entry);
     }
     if (!problem.empty()) return Failure{fmt::format("CUDA_VISIBLE_DEVICES={}: {}", list, problem)};
   }

@@ -7,15 +7,15 @@
 
 namespace dstrain {
 
-/// What CUDA_VISIBLE_DEVICES shows of a machine's GPUs, in its order: numbers, or UUIDs as
-/// nvidia-smi -L prints them, of GPUs or of instances (MIG), which are taken as they are. Nothing
-/// where it is empty or begins with -1. `present`: how many there are to count; 0: it is not known.
+/// Returns the GPUs that CUDA_VISIBLE_DEVICES shows, in order: numbers, or UUIDs as in nvidia-smi
+/// -L, of GPUs or instances (MIG), which are not changed. Empty if the list is empty or begins with
+/// -1. `present`: the number of GPUs; 0: unknown.
 ///
-/// CUDA ignores all from the first entry on that names no GPU, in silence, so that ranks would
-/// share the GPUs before it: such a list is a failure, and so is one that names a GPU twice.
+/// CUDA silently ignores everything from the first invalid entry on, so that ranks would share the
+/// GPUs before it. Such a list is a failure, and so is one that names a GPU twice.
 Result<std::vector<std::string>> visible_gpus(std::string_view list, int present);
 
-/// Whether it shows none.
+/// Whether the list shows no GPUs.
 bool hides_all_gpus(std::string_view list);
 
 /// Whether an entry is a UUID.

@@ -23,14 +23,14 @@ TEST_CASE("Visible GPUs: nothing and -1 hide all", "[base]") {
 TEST_CASE("Visible GPUs: what CUDA would not take is told", "[base]") {
   using Catch::Matchers::ContainsSubstring;
   CHECK(visible_gpus("0,9", 2).error() ==
-        "CUDA_VISIBLE_DEVICES=0,9: there is no GPU 9: 2 GPUs are there, 0 to 1; CUDA would hide "
-        "what stands behind it, too");
+        "CUDA_VISIBLE_DEVICES=0,9: there is no GPU 9: 2 GPUs are there, 0 to 1; CUDA would also "
+        "hide the GPUs after it");
   CHECK_THAT(visible_gpus("1", 1).error(), ContainsSubstring("one GPU is there, 0"));
-  CHECK_THAT(visible_gpus("1,01", 2).error(), ContainsSubstring("GPU 1 stands there twice"));
-  CHECK_THAT(visible_gpus("0,1,0", 2).error(), ContainsSubstring("GPU 0 stands there twice"));
+  CHECK_THAT(visible_gpus("1,01", 2).error(), ContainsSubstring("GPU 1 is listed twice"));
+  CHECK_THAT(visible_gpus("0,1,0", 2).error(), ContainsSubstring("GPU 0 is listed twice"));
   for (const char* list :
        {"0,-1", "all", "0,", ",0", "0;1", "0x1", "1.5", "99999999999", "gpu-1"}) {
     CAPTURE(list);
-    CHECK_THAT(visible_gpus(list, 2).error(), ContainsSubstring("names no GPU"));
+    CHECK_THAT(visible_gpus(list, 2).error(), ContainsSubstring("is not a GPU"));
   }
 }

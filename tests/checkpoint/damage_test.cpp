@@ -140,7 +140,7 @@ TEST_CASE("Checkpoint: extra and missing and moved files are found", "[checkpoin
 
   fs::create_symlink("config.old", directory / "config.json");
   CHECK(damage().back() ==
-        root + "config.json: a symbolic link, which is not followed; copy what it stands for");
+        root + "config.json: a symbolic link, which is not followed; copy its target instead");
   fs::remove(directory / "config.json");
   fs::create_directory(directory / "config.json");
   CHECK(damage().back() == root + "config.json: not a regular file");

@@ -103,13 +103,13 @@ TEST_CASE("GPUs: those that are shown must be there", "[e2e][gpus]") {
     const char* reason;
   };
   const Row row = GENERATE(Row{"0,2", "there is no GPU 2: 2 GPUs are there, 0 to 1"},
-                           Row{"7", "there is no GPU 7"},             //
-                           Row{"1,0,1", "GPU 1 stands there twice"},  //
-                           Row{"GPU-5f,GPU-5f", "GPU GPU-5f stands there twice"},
-                           Row{"0,gpu1", "\"gpu1\" names no GPU"},  //
-                           Row{"0,-1,1", "\"-1\" names no GPU"},    //
-                           Row{"0,,1", "\"\" names no GPU"},        //
-                           Row{"0-1", "\"0-1\" names no GPU"});
+                           Row{"7", "there is no GPU 7"},          //
+                           Row{"1,0,1", "GPU 1 is listed twice"},  //
+                           Row{"GPU-5f,GPU-5f", "GPU GPU-5f is listed twice"},
+                           Row{"0,gpu1", "\"gpu1\" is not a GPU"},  //
+                           Row{"0,-1,1", "\"-1\" is not a GPU"},    //
+                           Row{"0,,1", "\"\" is not a GPU"},        //
+                           Row{"0-1", "\"0-1\" is not a GPU"});
   Launch::Options options = two_gpus(folder.path());
   options.env.push_back({"CUDA_VISIBLE_DEVICES", row.list});
   for (const Words& words : {Words{}, Words{"--num_gpus", "1"}}) {
