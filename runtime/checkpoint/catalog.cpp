@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view prefix = "checkpoint-";
 
-/// The directories that the files of a manifest lie in.
+/// Returns the directories that hold the files of a manifest.
 std::set<std::string> directories_of(const Manifest& manifest) {
   std::set<std::string> directories;
   for (const FileRecord& file : manifest.files) {
@@ -31,9 +31,9 @@ std::set<std::string> directories_of(const Manifest& manifest) {
   return directories;
 }
 
-/// What lies in a checkpoint's directory without being in its manifest: paths within it in order, a
-/// directory with a '/' at its end and without what is in it. Throws Error{input} when the
-/// directory cannot be listed.
+/// Returns the paths in a checkpoint's directory that are not in its manifest, relative and in
+/// order. A directory has a '/' at its end and is listed without its contents. Throws Error{input}
+/// if the directory cannot be listed.
 std::vector<std::string> find_foreign(const fs::path& directory, const Manifest& manifest) {
   std::vector<std::string> foreign;
   const std::set<std::string> directories = directories_of(manifest);

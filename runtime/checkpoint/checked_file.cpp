@@ -18,10 +18,11 @@
 namespace dstrain::checkpoint {
 namespace {
 
-constexpr std::size_t piece_size = 2 * chunk_size;  ///< is still in the cache when it is hashed
-constexpr std::size_t alignment = 4096;             ///< of direct reads
+constexpr std::size_t piece_size =
+    2 * chunk_size;                      ///< fits in the cache, so that it is hashed there
+constexpr std::size_t alignment = 4096;  ///< of direct reads
 constexpr int threads_max = 4;
-constexpr std::size_t large_size = 8 * piece_size;  ///< less is not worth a thread
+constexpr std::size_t large_size = 8 * piece_size;  ///< smaller reads are not worth a thread
 
 [[noreturn]] void fail_size(const std::string& name, Bytes found, Bytes expected) {
   fail(ErrorCode::input, "{}: {}: has {} bytes, {} expected", name,
@@ -32,12 +33,13 @@ struct Free {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
 
-/// One huge page: a direct read into many small ones is cut up, and slow on a virtual disk.
+/// A buffer in one huge page: a direct read into many small pages is split, and slow on a virtual
+/// disk.
 std::unique_ptr<std::byte, Free> piece_buffer() {
   std::unique_ptr<std::byte, Free> buffer(
       static_cast<std::byte*>(std::aligned_alloc(piece_size, piece_size)));
   if (buffer == nullptr) throw std::bad_alloc();
-  ::madvise(buffer.get(), piece_size, MADV_HUGEPAGE);  // a hint: may be refused
+  ::madvise(buffer.get(), piece_size, MADV_HUGEPAGE);  // a hint that may be refused
   return buffer;
 }
 
@@ -87,7 +89,7 @@ void CheckedFile::scan_piece(const Range& range,
   check(offset, place);
 }
 
-/// Whether the page cache holds the byte, and so most likely those after it.
+/// Whether the page cache holds the byte, and so most likely the bytes after it.
 bool CheckedFile::is_cached(std::size_t offset) const {
   void* const page =
       ::mmap(nullptr, alignment, PROT_READ, MAP_SHARED, fd_.get(), static_cast<off_t>(offset));
@@ -98,7 +100,7 @@ bool CheckedFile::is_cached(std::size_t offset) const {
   return (resident & 1U) != 0;
 }
 
-/// False when it does not work for whatever reason: reading through the cache will tell.
+/// Returns false on any failure: reading through the cache then reports it.
 bool CheckedFile::read_direct(std::size_t offset, std::size_t size, std::byte* aligned) const {
   if (!direct_fd_) return false;
   const auto asked = static_cast<std::size_t>(round_up(static_cast<std::int64_t>(size), alignment));

@@ -8,26 +8,25 @@
 
 namespace dstrain::checkpoint {
 
-/// A file of a checkpoint whose every byte is checked before it is used. Damage throws
-/// Error{input} that names the first place. Safe from several threads. Large ranges are read by a
-/// few threads, past the page cache where it does not hold them: one thread that also hashes and
-/// copies keeps no fast disk busy.
+/// A file of a checkpoint. Every byte is checked before it is used. Damage throws Error{input} that
+/// names the first place. Thread-safe. A few threads read large ranges, bypassing the page cache
+/// unless it holds them: one thread that also hashes and copies cannot keep a fast disk busy.
 class CheckedFile {
  public:
-  /// Checks that a regular file of the right size is there. Keeps a reference to `record`.
+  /// Checks that there is a regular file of the right size. Keeps a reference to `record`.
   CheckedFile(int directory, const FileRecord& record, std::string name);
 
-  /// The bytes of whole chunks from number `first` on; `bytes` ends where a chunk ends.
+  /// Reads whole chunks from number `first` on; `bytes` ends at the end of a chunk.
   void read(std::size_t first, std::span<std::byte> bytes) const;
   void verify() const;
 
  private:
-  /// Whole chunks, and where they go; nowhere when `target` is null.
+  /// Whole chunks, and the memory that they are read to; none if `target` is null.
   struct Range {
     std::size_t begin;
     std::size_t end;
     std::byte* target;
-    bool large;  ///< worth threads, and keeping it out of the page cache
+    bool large;  ///< large enough for threads, and for bypassing the page cache
   };
   void scan(const Range& range) const;
   void scan_piece(const Range& range, std::size_t offset, std::span<std::byte> buffer) const;
@@ -39,7 +38,7 @@ class CheckedFile {
   const FileRecord& record_;
   std::string name_;
   UniqueFd fd_;
-  UniqueFd direct_fd_;  ///< past the page cache; null where the file system cannot
+  UniqueFd direct_fd_;  ///< bypasses the page cache; null if the file system cannot
 };
 
 }  // namespace dstrain::checkpoint

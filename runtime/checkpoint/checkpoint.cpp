@@ -17,7 +17,7 @@
 namespace dstrain::checkpoint {
 namespace {
 
-/// Widens values that fill the second half of `values`, in place.
+/// Widens, in place, the values in the second half of `values`.
 template <class Half>
 void widen_in_place(std::span<float> values) {
   const std::byte* const halves = std::as_bytes(values).data() + values.size() * sizeof(Half);
@@ -28,7 +28,7 @@ void widen_in_place(std::span<float> values) {
   }
 }
 
-/// How the tensors differ from `parameters`, a line each.
+/// Returns the differences between the tensors and `parameters`, one per line.
 std::vector<std::string> differences(const Manifest& manifest,
                                      std::span<const model::ParameterSpec> parameters) {
   std::vector<std::string> problems;
@@ -37,7 +37,7 @@ std::vector<std::string> differences(const Manifest& manifest,
   for (const TensorRecord& tensor : manifest.tensors) {
     const auto found = wanted.find(tensor.name);
     if (found == wanted.end()) {
-      problems.push_back(fmt::format("tensor '{}' is no parameter of this model", tensor.name));
+      problems.push_back(fmt::format("tensor '{}' is not a parameter of this model", tensor.name));
       continue;
     }
     if (tensor.shape != *found->second) {
@@ -58,13 +58,13 @@ std::vector<std::string> differences(const Manifest& manifest,
 }  // namespace
 
 struct Checkpoint::Impl {
-  /// Where a shard's tensors lie, by name.
+  /// The offsets of a shard's tensors, by name.
   struct Shard {
     std::unordered_map<std::string, safetensors::Entry> entries;
     std::uint64_t data_offset = 0;
   };
 
-  /// A tensor of the manifest, and where its slices lie in the tensors of the ranks' files.
+  /// A tensor of the manifest, and the offsets of its slices in the tensors of the ranks' files.
   struct Tensor {
     explicit Tensor(const TensorRecord& described) : record(described) {
       for (const Slice& slice : record.slices) {
@@ -74,7 +74,7 @@ struct Checkpoint::Impl {
       }
     }
     const TensorRecord& record;
-    std::vector<std::int64_t> before;   ///< per slice: elements of its rank's earlier ones
+    std::vector<std::int64_t> before;   ///< per slice: elements of earlier slices of its rank
     std::map<int, std::int64_t> numel;  ///< by rank
   };
 
@@ -135,7 +135,7 @@ struct Checkpoint::Impl {
     return shard;
   }
 
-  /// Elements [begin, begin + values.size()) of one slice.
+  /// Reads elements [begin, begin + values.size()) of one slice.
   void read_slice(const StateRecord& state,
                   const Tensor& tensor,
                   std::size_t index,
@@ -166,7 +166,7 @@ struct Checkpoint::Impl {
   CheckpointFiles files;
   std::unordered_map<std::string_view, Tensor> tensors;
   std::mutex shards_mutex;
-  std::map<std::string, Shard> shards;  ///< that were read from; nodes stay where they are
+  std::map<std::string, Shard> shards;  ///< shards that were read from; nodes have stable addresses
 };
 
 Checkpoint::Checkpoint(std::filesystem::path directory, Files files)

@@ -11,18 +11,18 @@
 
 namespace dstrain::checkpoint {
 
-/// A checkpoint opened for reading. Whatever is read is checked against the manifest's checksums
-/// first, chunk by chunk: damage throws Error{input} that names the file, the byte offset of the
-/// chunk, the expected and the found checksum (or size). Safe from several threads.
+/// A checkpoint opened for reading. All data that is read is first checked against the manifest's
+/// checksums, chunk by chunk: damage throws Error{input} that names the file, the byte offset of
+/// the chunk, the expected and the found checksum (or size). Thread-safe.
 class Checkpoint {
  public:
-  /// Which of the files must be in the directory.
+  /// The files that must be in the directory.
   enum class Files {
     all,
-    own  ///< of the node: what is missing is an error when it is read
+    own  ///< those of this node: reading a missing one is an error
   };
   /// Reads and checks the manifest, and the sizes of all files. Throws Error{input}, and
-  /// Error{newer_format} for one that only a newer dstrain reads.
+  /// Error{newer_format} for a checkpoint that only a newer dstrain reads.
   explicit Checkpoint(std::filesystem::path directory, Files files = Files::all);
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
@@ -34,11 +34,11 @@ class Checkpoint {
   [[nodiscard]] const Manifest& manifest() const;
   [[nodiscard]] bool has_state(std::string_view state) const;
 
-  /// The text of a small file ("trainer_state.json").
+  /// Returns the text of a small file ("trainer_state.json").
   [[nodiscard]] std::string read_text(const std::string& file) const;
 
-  /// Elements [begin, begin + values.size()) of a state of a parameter, row-major; bf16 is widened.
-  /// Reads no more than the chunks that hold them, and the headers of their files.
+  /// Reads elements [begin, begin + values.size()) of a state of a parameter, row-major; bf16 is
+  /// widened. Reads only the chunks that hold them, and the headers of their files.
   void read(std::string_view state,
             std::string_view parameter,
             std::int64_t begin,
@@ -55,7 +55,7 @@ class Checkpoint {
 /// One state of a checkpoint as a source of parameters. The checkpoint must outlive it.
 class CheckpointState final : public model::ParameterSource {
  public:
-  /// Throws Error{input} when the checkpoint has no such state, Error{config} when it does not hold
+  /// Throws Error{input} if the checkpoint has no such state, Error{config} if it does not hold
   /// exactly `parameters` in these shapes.
   CheckpointState(const Checkpoint& checkpoint,
                   std::string state,

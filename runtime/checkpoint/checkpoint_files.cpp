@@ -26,7 +26,7 @@ ChunkCache::Chunk ChunkCache::get(Key key,
       return found->second;
     }
   }
-  // Not under the lock, so that threads read at the same time; two may load the same chunk.
+  // Without the lock, so that threads read in parallel; two may load the same chunk.
   std::vector<std::byte> bytes(size);
   load(bytes);
   Chunk chunk = std::make_shared<const std::vector<std::byte>>(std::move(bytes));

@@ -17,24 +17,24 @@
 
 namespace dstrain::checkpoint {
 
-/// The last few chunks of which only a part was wanted: the end of one tensor lies in the chunk
-/// that the next one begins in. At most 16 MiB. Safe from several threads.
+/// A cache of the last chunks of which only a part was read, because one tensor ends in the chunk
+/// that the next one begins in. At most 16 MiB. Thread-safe.
 class ChunkCache {
  public:
   using Chunk = std::shared_ptr<const std::vector<std::byte>>;
-  /// A file's number and a chunk's.
+  /// The number of a file and of a chunk.
   using Key = std::pair<std::size_t, std::size_t>;
 
-  /// The chunk, of `size` bytes; `load` fills it when it is not here.
+  /// Returns the chunk, of `size` bytes; `load` fills it if it is not cached.
   Chunk get(Key key, std::size_t size, FunctionRef<void(std::span<std::byte>)> load);
 
  private:
   std::mutex mutex_;
-  std::list<std::pair<Key, Chunk>> chunks_;  ///< the last used first
+  std::list<std::pair<Key, Chunk>> chunks_;  ///< most recently used first
 };
 
-/// The files of one checkpoint by their names, and any range of their bytes, checked. Stays with
-/// its directory when that is renamed. Safe from several threads.
+/// The files of one checkpoint by name, and any range of their bytes, checked. Follows its
+/// directory if that is renamed. Thread-safe.
 class CheckpointFiles {
  public:
   /// Reads and checks the manifest. Throws as read_manifest().
@@ -42,13 +42,13 @@ class CheckpointFiles {
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
-  /// How messages name a file.
+  /// Returns the name of a file for messages.
   [[nodiscard]] std::string name_of(const std::string& file) const;
-  /// Throws Error{input} when the manifest does not list it.
+  /// Throws Error{input} if the manifest does not list the file.
   [[nodiscard]] const FileRecord& record(const std::string& file) const;
-  /// `file` is one of the manifest's. Throws Error{input} when it is not there in its size.
+  /// Opens a file of the manifest. Throws Error{input} if it is missing or has another size.
   [[nodiscard]] CheckedFile open(const FileRecord& file) const;
-  /// Bytes from `begin` on, from no more than the chunks that hold them. Throws Error{input}.
+  /// Reads bytes from `begin` on, from only the chunks that hold them. Throws Error{input}.
   void read(const FileRecord& file, std::uint64_t begin, std::span<std::byte> bytes) const;
 
  private:

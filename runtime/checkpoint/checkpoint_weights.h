@@ -9,22 +9,23 @@
 
 namespace dstrain::checkpoint {
 
-/// The state that a model is made from: the fp32 weights, or, where there are none, those that the
-/// model computed with. Throws Error{input} when there are neither.
+/// Returns the state with the weights of the model: the fp32 weights or, if there are none, those
+/// that the model computed with. Throws Error{input} if there are neither.
 const StateRecord& weights_of(const Checkpoint& checkpoint);
 
-/// What goes wherever the model goes, each file against its checksums. Throws Error{input}.
+/// Returns the companion files of the model, each checked against its checksums. Throws
+/// Error{input}.
 std::vector<model::CompanionFile> companions_of(const Checkpoint& checkpoint);
 
-/// The weights of a checkpoint, without the rest of it, as a source of parameters: any range, each
-/// chunk that is read against its checksum.
+/// The weights of a checkpoint as a source of parameters. Any range can be read; each chunk is
+/// checked against its checksum.
 class CheckpointWeights final : public model::ParameterSource {
  public:
   /// Throws Error{input} as Checkpoint and CheckpointState.
   CheckpointWeights(std::filesystem::path directory,
                     std::span<const model::ParameterSpec> parameters);
 
-  /// In which they are stored.
+  /// The dtype in which the weights are stored.
   [[nodiscard]] DType dtype() const { return weights_of(checkpoint_).dtype; }
   /// Throws Error{input} for a NaN or an infinity, with its file, parameter and index.
   void read(const model::ParameterSpec& spec,
@@ -33,7 +34,7 @@ class CheckpointWeights final : public model::ParameterSource {
 
  private:
   Checkpoint checkpoint_;
-  CheckpointState state_;  ///< of checkpoint_
+  CheckpointState state_;  ///< state of checkpoint_
 };
 
 }  // namespace dstrain::checkpoint

@@ -10,17 +10,17 @@
 
 namespace dstrain::checkpoint {
 
-/// A file is checked in pieces of this size, the last one shorter.
+/// Files are checked in chunks of this size; the last one may be shorter.
 inline constexpr Bytes chunk_bytes = mebibyte;
 inline constexpr auto chunk_size = static_cast<std::size_t>(chunk_bytes);
 
 using dstrain::Checksum;
 using dstrain::checksum_of;
 
-/// Sixteen hexadecimal digits, lower case.
+/// Returns sixteen lower-case hexadecimal digits.
 std::string to_text(Checksum checksum);
 
-/// The checksums of a file's chunks, from its bytes in order, however they are cut.
+/// Computes the checksums of a file's chunks from its bytes in order, cut in any way.
 class ChunkHasher {
  public:
   ChunkHasher();

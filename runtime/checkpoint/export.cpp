@@ -36,10 +36,10 @@ Format format_of(DType dtype) {
   return {[](float value) { return to_bfloat16(value).bits; }, 0x7F80};
 }
 
-/// One parameter's way through memory.
-class Piece {
+/// Reads a parameter piece by piece and converts it.
+class PieceConverter {
  public:
-  explicit Piece(DType dtype) : dtype_(dtype) {}
+  explicit PieceConverter(DType dtype) : dtype_(dtype) {}
 
   HostView read(const CheckpointState& source,
                 const model::ParameterSpec& spec,
@@ -88,7 +88,7 @@ Exported export_checkpoint(const Checkpoint& checkpoint,
           .prefix;
   model::HfExport target(output, config_json, parameters, options);
   Exported exported{0, target.files()};
-  Piece piece(options.dtype);
+  PieceConverter piece(options.dtype);
   for (const model::ParameterSpec& spec : parameters) {
     const std::int64_t numel = spec.shape.numel();
     for (std::int64_t begin = 0; begin < numel; begin += piece_numel) {

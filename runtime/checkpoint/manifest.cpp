@@ -20,7 +20,7 @@ bool is_plain_word(std::string_view text) {
   return std::ranges::all_of(text, is_plain);
 }
 
-/// The path is made of names that the directory holds, and nothing that leads elsewhere.
+/// Whether the path consists of names in the directory, and does not lead out of it.
 bool is_plain_path(std::string_view path) {
   if (path.size() > name_max || !is_plain_word(path)) return false;
   while (true) {
@@ -41,7 +41,7 @@ std::string check_states(const std::vector<StateRecord>& states) {
   std::unordered_set<std::string_view> names;
   for (const StateRecord& state : states) {
     if (!is_name(state.name) || state.name.find('.') != std::string::npos) {
-      return fmt::format("'{}' is no name of a state", printable(state.name));
+      return fmt::format("'{}' is not a valid state name", printable(state.name));
     }
     if (!names.insert(state.name).second) return fmt::format("two states are named {}", state.name);
     if (state.file != optimizer_file && state.file != model_file) {
@@ -52,14 +52,14 @@ std::string check_states(const std::vector<StateRecord>& states) {
   return {};
 }
 
-/// Slices must tile the tensor.
+/// Checks that slices tile the tensor.
 class TensorRules {
  public:
   explicit TensorRules(int world_size) : world_size_(world_size) {}
 
   std::string check(const TensorRecord& tensor) {
     if (!is_name(tensor.name))
-      return fmt::format("'{}' is no name of a tensor", printable(tensor.name));
+      return fmt::format("'{}' is not a valid tensor name", printable(tensor.name));
     if (!names_.insert(tensor.name).second) {
       return fmt::format("two tensors are named {}", tensor.name);
     }
@@ -81,7 +81,7 @@ class TensorRules {
                        numel);
   }
 
-  /// The ranks that have slices. However many a manifest claims, no others are kept.
+  /// The ranks that have slices. The set stays this small however many ranks a manifest claims.
   [[nodiscard]] const std::set<int>& owners() const { return owners_; }
 
  private:
@@ -104,7 +104,7 @@ class TensorRules {
 
 std::string check_file(const FileRecord& file) {
   if (!is_plain_path(file.path) || file.path == manifest_name) {
-    return fmt::format("'{}' is no path of a file within the checkpoint", printable(file.path));
+    return fmt::format("'{}' is not the path of a file in the checkpoint", printable(file.path));
   }
   const Bytes chunks = file.bytes / chunk_bytes + (file.bytes % chunk_bytes == 0 ? 0 : 1);
   if (file.bytes < 0 || file.bytes > manifest_number_max ||

@@ -21,14 +21,14 @@ constexpr std::string_view manifest_head = "{\"format\":\"dstrain checkpoint\",\
 constexpr int manifest_version = 1;
 constexpr const char* this_program = "dstrain " DSTRAIN_VERSION;
 
-/// The end of the text, whose checksum is that of all before it.
+/// Returns the end of the text, with the checksum of all text before it.
 std::string sealed(Checksum checksum) {
   return "\"checksum\":\"" + to_text(checksum) + "\"}\n";
 }
 
 using Out = std::back_insert_iterator<std::string>;
 
-/// "name":[ the items, each on a line of its own, and ],
+/// Writes "name":[ the items, each on its own line, and ],
 template <class Items, class Write>
 void write_list(std::string& text, const char* name, const Items& items, Write&& write) {
   fmt::format_to(Out(text), "\"{}\":[", name);
@@ -64,23 +64,23 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Walks over the text of a manifest, which is JSON with one way to write each thing. Every method
-/// throws Error{input} with the place at a text that is not what it asks for.
+/// Scans the text of a manifest, which is JSON with one way to write each thing. Every method
+/// throws Error{input} with the place if the text is not what the method expects.
 class ManifestScanner {
  public:
   /// `file` is for messages. Keeps views of both.
   ManifestScanner(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
   void expect(std::string_view literal);
-  /// Whether `literal` comes next, which is then passed.
+  /// Returns whether `literal` comes next, and passes it.
   bool pass(std::string_view literal);
-  /// A number in [0, manifest_number_max], without leading zeros.
+  /// Reads a number in [0, manifest_number_max], without leading zeros.
   std::int64_t number();
-  /// What stands between double quotes: printable ASCII without escapes.
+  /// Reads a string in double quotes: printable ASCII without escapes.
   std::string_view word();
   void expect_end();
 
-  /// `open`, items that `separator` precedes and commas part, and "]".
+  /// Reads `open`, comma-separated items, each after `separator`, and "]".
   template <class Item>
   void list(std::string_view open, std::string_view separator, Item&& item) {
     expect(open);
@@ -153,7 +153,7 @@ void ManifestScanner::unexpected(std::string_view expected) const {
   refuse(fmt::format("expected {}, found {}", wanted, found.empty() ? "the end" : found));
 }
 
-/// A text whose checksum is right, as a manifest of this version has it.
+/// Whether the text has the right checksum, in the format of this version.
 bool is_sealed(std::string_view text) {
   const std::size_t seal_bytes = sealed(0).size();
   if (text.size() < seal_bytes) return false;
@@ -161,9 +161,9 @@ bool is_sealed(std::string_view text) {
   return text.ends_with(sealed(checksum_of(std::as_bytes(std::span(body)))));
 }
 
-/// Throws Error{newer_format} for a manifest of a newer version. All versions begin alike, up to
-/// the program's name; a checksum may be another one there. A changed digit of this version is not
-/// one: with the digit as it was, the checksum fits.
+/// Throws Error{newer_format} for a manifest of a newer version. All versions begin the same way,
+/// up to the program's name; newer ones may use another checksum. If the checksum fits once the
+/// version is replaced by this one, a digit was damaged and the manifest is not newer.
 void refuse_newer(std::string_view text, const std::string& path) {
   if (!text.starts_with(manifest_head)) return;
   std::string_view rest = text.substr(manifest_head.size());
@@ -184,7 +184,7 @@ void refuse_newer(std::string_view text, const std::string& path) {
        path, printable(program), version, this_program, manifest_version);
 }
 
-/// The text before its checksum, which must be right.
+/// Returns the text before its checksum, which must be right.
 std::string_view unsealed(std::string_view text, const std::string& path) {
   const std::size_t seal_bytes = sealed(0).size();
   if (text.size() < seal_bytes) {

@@ -7,11 +7,12 @@
 
 namespace dstrain::checkpoint {
 
-/// manifest.json: JSON whose last member is the checksum of all the text before it, so that any
-/// changed byte shows. There is one text for each manifest. It must break no rule.
+/// Returns manifest.json: JSON whose last member is the checksum of all the text before it, so that
+/// any changed byte is detected. There is one text for each manifest. `manifest` must break no
+/// rule.
 std::string to_text(const Manifest& manifest);
-/// Checks everything: the checksum, that the text is the one that to_text gives, and broken_rule().
-/// Uses no more memory than a small multiple of the text. `path` is for messages. Throws
+/// Parses a manifest and checks everything: the checksum, that the text is the one from to_text,
+/// and broken_rule(). Uses a small multiple of the text's memory. `path` is for messages. Throws
 /// Error{input}, or Error{newer_format} that names the program for one of a newer version.
 Manifest parse_manifest(std::string_view text, const std::string& path);
 

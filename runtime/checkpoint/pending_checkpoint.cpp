@@ -33,7 +33,7 @@ void make_directory(const fs::path& path) {
   if (::mkdir(path.c_str(), 0755) != 0) fail_errno(errno, "create directory " + path.string());
 }
 
-/// A new directory under a temporary name of this process.
+/// Makes a new directory under a temporary name of this process.
 fs::path make_temporary(const fs::path& output, std::int64_t step) {
   constexpr int attempts_max = 1000;
   const std::error_code error = make_directories(output);
@@ -42,7 +42,7 @@ fs::path make_temporary(const fs::path& output, std::int64_t step) {
   for (int attempt = 0;; ++attempt) {
     fs::path path = output / temporary_name(step, owner, attempt);
     if (::mkdir(path.c_str(), 0755) == 0) return path;
-    // An earlier attempt of this process may have failed and could not be removed.
+    // An earlier attempt of this process may have failed and left one that could not be removed.
     if (errno != EEXIST || attempt == attempts_max) {
       fail_errno(errno, "create directory " + path.string());
     }
@@ -126,18 +126,19 @@ void PendingCheckpoint::commit(const Manifest& manifest,
   if (!replaced.empty()) remove_quietly(replaced);
 }
 
-/// Puts the directory in the place of what is there; returns where that is now.
+/// Renames the directory to `target`, and returns the new path of what was there; empty: it was
+/// removed.
 fs::path PendingCheckpoint::replace(const fs::path& target) const {
   const std::string newer = verify(target, Depth::names).newer;
   if (!newer.empty()) fail(ErrorCode::io, "{}; it is not overwritten", newer);
-  // In one step, so that there is a checkpoint at every moment.
+  // In one step, so that a checkpoint exists at every moment.
   if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
     return path_;
   }
   if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) {
     fail_errno(errno, "exchange with " + target.string());
   }
-  // A file system that cannot (NFS): the old one is out of sight for a moment.
+  // A file system without that call (NFS): the old checkpoint is missing for a moment.
   const std::optional<fs::path> moved = move_aside(output_, target, step_);
   if (!moved) {
     remove_in_place(target);

@@ -19,11 +19,11 @@ namespace {
 constexpr Bytes writeback_bytes = 8 * mebibyte;
 constexpr Bytes flush_bytes = mebibyte;
 
-/// Writes a file that was not there, from its first byte to its last, hashing on the way. Without
-/// finish() it is gone at the end of the scope. Every failure throws Error{io}.
+/// Writes a new file from its first byte to its last, hashing on the way. Without finish() the file
+/// is removed at the end of the scope. Every failure throws Error{io}.
 class NewFile {
  public:
-  /// Creates `root` / `path` and takes the space for all of it.
+  /// Creates `root` / `path` and reserves space for all of it.
   NewFile(const std::filesystem::path& root, const std::string& path, Bytes bytes);
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -33,7 +33,7 @@ class NewFile {
 
   void append(
       std::span<const std::byte> bytes, FunctionRef<void()> on_piece = [] {});
-  /// Call once, last: flushes. The directory that holds the file is left to be flushed.
+  /// Call once, last: flushes the file, but not its directory.
   FileRecord finish(FunctionRef<void()> on_piece);
 
  private:
@@ -45,7 +45,7 @@ class NewFile {
   UniqueFd fd_;  ///< until finish()
   ChunkHasher hasher_;
   Bytes written_ = 0;
-  Bytes submitted_ = 0;  ///< the disk has been given these
+  Bytes submitted_ = 0;  ///< bytes whose writeback has been started
 };
 
 NewFile::NewFile(const std::filesystem::path& root, const std::string& path, Bytes bytes)
@@ -80,15 +80,16 @@ void NewFile::append(std::span<const std::byte> bytes, FunctionRef<void()> on_pi
   }
 }
 
-/// The disk works while the next pieces are hashed. Only a hint: finish() flushes, and learns of
-/// what failed.
+/// Starts writeback, so that the disk works while the next pieces are hashed. Only a hint: finish()
+/// flushes, and reports failures.
 void NewFile::start_writeback() {
   ::sync_file_range(fd_.get(), submitted_, written_ - submitted_, SYNC_FILE_RANGE_WRITE);
   submitted_ = written_;
 }
 
-/// On a slow disk a flush takes minutes, and whoever waits for the save must see it move. A failure
-/// that is reported here is not reported again; where there is no such call, the flush is all.
+/// Flushes in pieces, because a flush takes minutes on a slow disk and the save must show progress
+/// meanwhile. A failure that is reported here is not reported again. Without this system call, the
+/// final flush does it all.
 void NewFile::flush_pieces(FunctionRef<void()> on_piece) {
   constexpr unsigned wait =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;

@@ -9,28 +9,28 @@
 
 namespace dstrain::checkpoint {
 
-/// A tensor of a shard and where its values lie now.
+/// A tensor of a shard and its current values.
 struct ShardTensor {
   std::string name;
   HostView values;  ///< dense, f32, bf16 or f16
 };
 
 /// Writes a new safetensors file `root` / `path` of these tensors: reserves the space first, hashes
-/// on the way, flushes at the end. On any error the file is removed and Error{io} thrown: what a
-/// failed flush left is never tried again. Throws too when the file is there already. Calls
-/// `on_piece` after each piece of some 8 MiB that the kernel has taken, for whoever watches.
+/// on the way, flushes at the end. On any error it removes the file and throws Error{io}; a failed
+/// flush is never retried. Throws also if the file exists. Calls `on_piece` after each piece of
+/// about 8 MiB that the kernel has accepted, to show progress.
 FileRecord write_shard(
     const std::filesystem::path& root,
     const std::string& path,
     std::span<const ShardTensor> tensors,
     FunctionRef<void()> on_piece = [] {});
 
-/// Likewise a small text file.
+/// Writes a small text file in the same way.
 FileRecord write_text(const std::filesystem::path& root,
                       const std::string& path,
                       std::string_view text);
 
-/// The record of a file that is there. Throws Error{io}.
+/// Returns the record of an existing file. Throws Error{io}.
 FileRecord record_file(const std::filesystem::path& root, const std::string& path);
 
 }  // namespace dstrain::checkpoint

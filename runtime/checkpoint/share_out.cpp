@@ -40,7 +40,7 @@ class Shared {
   std::atomic<std::size_t> next_{0};
   std::mutex mutex_;
   std::exception_ptr failure_;
-  std::size_t failed_ = 0;  ///< the number that failure_ is of
+  std::size_t failed_ = 0;  ///< the number that failure_ belongs to
 };
 
 }  // namespace
@@ -51,7 +51,8 @@ void share_out(std::size_t count, int threads, FunctionRef<void(Next)> work) {
     std::vector<std::jthread> helpers;
     try {
       for (int i = 1; i < threads; ++i) helpers.emplace_back([&] { shared.run(work); });
-    } catch (const std::system_error&) {  // no more threads to be had: those that run do it all
+    } catch (
+        const std::system_error&) {  // no more threads are available: the running ones do all of it
     }
     shared.run(work);
   }

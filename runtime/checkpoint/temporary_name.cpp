@@ -41,7 +41,7 @@ std::string half_of_boot_id() {
   return id.substr(0, digits);
 }
 
-/// Takes "-" and what follows it off the end.
+/// Removes the last "-" and the text after it from `text`, and returns that text.
 std::optional<std::string_view> take_last(std::string_view& text) {
   const std::size_t dash = text.rfind('-');
   if (dash == std::string_view::npos) return std::nullopt;

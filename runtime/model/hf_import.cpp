@@ -78,7 +78,7 @@ void HfWeights::find_tensors(const std::unordered_set<std::string_view>& wanted,
       const std::string_view name = without_prefix(entries[i].name);
       const bool known = wanted.count(name) > 0;
       if (!known && !is_buffer(name)) {
-        problems.push_back(fmt::format("{}: tensor '{}' is no parameter of this model",
+        problems.push_back(fmt::format("{}: tensor '{}' is not a parameter of this model",
                                        files_[file].name(), printable(entries[i].name)));
       }
       if (known && !tensors_.emplace(name, TensorIndex{file, i}).second) {

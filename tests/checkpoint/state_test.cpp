@@ -86,7 +86,7 @@ TEST_CASE("CheckpointState: another model is refused by name", "[checkpoint]") {
   CHECK_THAT(other_model.text,
              Catch::Matchers::EndsWith("is of another model:\n"
                                        "tensor 'h.0.weight' has shape (10), expected (2, 5)\n"
-                                       "tensor 'h.1.weight' is no parameter of this model\n"
+                                       "tensor 'h.1.weight' is not a parameter of this model\n"
                                        "tensor 'wte.weight' of shape (2000) is missing"));
 }
 

@@ -122,9 +122,9 @@ TEST_CASE("HfWeights: a model may have neither prefix nor buffers nor a tied hea
   };
   CHECK(read({wte, bias}, {}) == "");
   CHECK(read({wte, bias, renamed(wte, "lm_head.weight")}, {}) ==
-        path.string() + ": tensor 'lm_head.weight' is no parameter of this model");
+        path.string() + ": tensor 'lm_head.weight' is not a parameter of this model");
   CHECK(read({wte, bias, renamed(bias, "h.0.attn.bias")}, {}) ==
-        path.string() + ": tensor 'h.0.attn.bias' is no parameter of this model");
+        path.string() + ": tensor 'h.0.attn.bias' is not a parameter of this model");
   CHECK_THAT(read({renamed(wte, "transformer.wte.weight"), bias}, {}),
              Catch::Matchers::ContainsSubstring("'wte.weight' of shape (3, 2) is missing"));
 }
@@ -177,7 +177,7 @@ TEST_CASE("HfWeights: files that do not hold the model are refused", "[model][hf
   CHECK(with({{"wte.weight", "[3,2,1]", wte.values}, bias}) ==
         file + "tensor 'wte.weight' has shape (3, 2, 1), expected (3, 2)");
   CHECK(with({wte, bias, {"h.1.attn.c_attn.bias", "[2]", {1, 2}}}) ==
-        file + "tensor 'h.1.attn.c_attn.bias' is no parameter of this model");
+        file + "tensor 'h.1.attn.c_attn.bias' is not a parameter of this model");
   CHECK(with({wte, bias, renamed(wte, "transformer.wte.weight")}) ==
         file + "tensor 'wte.weight' is there twice, with and without 'transformer.'");
   std::vector<Tensor> many{wte, bias};
