@@ -37,7 +37,7 @@ std::string range_problem(const ModelConfig& config, const ConfigField& field) {
     return fmt::format("{} must be {}..{}, got {}", field.name, field.min, field.max, *size);
   }
   if (const auto* const rate = std::get_if<float>(&value)) {
-    if (*rate >= 0 && *rate < static_cast<float>(field.max)) return {};  // NaN is not
+    if (*rate >= 0 && *rate < static_cast<float>(field.max)) return {};  // false for NaN
     return fmt::format("{} must be in [0, {}), got {}", field.name, field.max, *rate);
   }
   return {};

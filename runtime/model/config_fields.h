@@ -11,49 +11,50 @@
 
 namespace dstrain::model {
 
-/// Of a size, a rate, a flag, and of what is only compared, by its text. A choice is the size of
-/// its enumerator.
+/// The value of a size, a rate or a flag, or the text of a field that is only compared. A choice is
+/// the number of its enumerator.
 using ConfigValue = std::variant<std::int64_t, float, bool, std::string>;
 
-/// How the value of a field is read and written, of configurations of one class.
+/// Reads and writes a field of configurations of one class.
 struct ConfigAccess {
   enum class Kind : std::int8_t { size, rate, flag, choice, text };
   Kind kind = Kind::size;
   ConfigValue (*get)(const ModelConfig&) = nullptr;
-  void (*set)(ModelConfig&, const ConfigValue&) = nullptr;  ///< null of a text
+  void (*set)(ModelConfig&, const ConfigValue&) = nullptr;  ///< null for texts
 };
 
-/// A name that config.json has for an enumerator; several may mean the same, of which the first is
-/// the one that is written.
+/// A name of an enumerator in config.json. If several names mean the same, the first one is
+/// written.
 struct ChoiceName {
   std::string_view name;
   std::int64_t value = 0;
 };
 
-/// A key of config.json and the member that holds its value: parsing, overriding, checking,
-/// comparing and writing all go by the table of these that a family has.
+/// A key of config.json and the member with its value. Each family has a table of these, which
+/// parsing, overriding, checking, comparing and writing use.
 struct ConfigField {
   std::string_view name;
   ConfigAccess access;
-  std::int64_t max = 0;  ///< sizes are min ... max, rates in [0, max); far above any model, low
-                         ///< enough that no product overflows
+  std::int64_t max = 0;  ///< range of sizes: min ... max, of rates: [0, max); above any model, but
+                         ///< low enough that no product overflows
   std::int64_t min = 1;
-  std::string_view alias{};               ///< another name that Hugging Face accepts too
-  std::string_view mirror{};              ///< a key that says the same, and is never read
-  std::span<const ChoiceName> choices{};  ///< of a choice
-  /// What the value is where null stands for it, or where it is absent; a size that is not 0 by
-  /// default keeps that. While a value is what is derived, it follows when overrides change others.
+  std::string_view alias{};               ///< another name that Hugging Face accepts
+  std::string_view mirror{};              ///< a key with the same value that is never read
+  std::span<const ChoiceName> choices{};  ///< names of a choice
+  /// Returns the value if null stands for it or the key is absent; a size whose default is not 0
+  /// keeps that. While a value equals the derived one, it follows overrides of other fields.
   ConfigValue (*derived)(const ModelConfig&) = nullptr;
-  bool null_when_derived = false;  ///< and is written so
+  bool null_when_derived = false;  ///< null is written for a derived value
   bool null_is_zero = false;
-  bool trains_only = false;  ///< the model computes the same function with any other value
+  bool trains_only = false;  ///< the value does not change the function of the model
 };
 
-/// What a key must say for the numbers to be those that are built; absent means `built`. As JSON.
+/// A key that must have the value `built`, or be absent, because the code supports no other. As
+/// JSON.
 struct FixedOption {
   std::string_view key;
   std::string_view built;
-  std::string_view same{};  ///< another value that means the same
+  std::string_view same{};  ///< another value with the same meaning
 };
 
 namespace detail {
@@ -92,37 +93,37 @@ struct PointerToMember<Value Config::*> {
 
 }  // namespace detail
 
-/// Of a member: access_to<&Gpt2Config::n_layer>.
+/// Accesses a member: access_to<&Gpt2Config::n_layer>.
 template <auto member>
 inline constexpr ConfigAccess access_to =
     detail::access_of(typename detail::PointerToMember<decltype(member)>::template Type<member>());
 
-/// "vocab_size, n_positions, ...": what overrides can name.
+/// Returns "vocab_size, n_positions, ...": the names for overrides.
 std::string field_names(std::span<const ConfigField> fields);
 
-/// A value as overrides and messages have it.
+/// Returns a value as in overrides and messages.
 std::string text_of(const ConfigField& field, const ConfigValue& value);
 
-/// "silu", "gelu" and "relu".
+/// Returns "silu", "gelu" and "relu".
 std::string quoted_list(std::span<const std::string_view> names);
 std::string choice_list(const ConfigField& field);
 
-/// Of one of the names of a choice, or -1.
+/// Returns the enumerator of a name of a choice, or -1.
 std::int64_t choice_named(const ConfigField& field, std::string_view name);
 
-/// Sets the value that an override has. Throws Error{usage}, which begins with `item`.
+/// Sets the value from an override. Throws Error{usage}, which begins with `item`.
 void set_from_text(ModelConfig& config,
                    const ConfigField& field,
                    std::string_view value,
                    std::string_view item);
 
-/// Whether a value is what follows from others.
+/// Whether the value of a field is the one derived from others.
 bool is_derived(const ModelConfig& config, const ConfigField& field);
 
-/// The shortest decimal that reads back as the same float, so that 1e-5F is written 1e-05.
+/// Returns the shortest decimal that reads back as the same float, so that 1e-5F is written 1e-05.
 double shortest_decimal(float value);
 
-/// One line per size or rate that is out of its range.
+/// Returns one line for each size or rate that is out of its range.
 std::vector<std::string> range_problems(const ModelConfig& config);
 
 }  // namespace dstrain::model

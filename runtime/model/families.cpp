@@ -33,7 +33,7 @@ std::string preset_list() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// With every key in its source, so that what is written of it does not rest on defaults.
+/// Makes a preset whose source has every key, so that config.json does not depend on defaults.
 std::unique_ptr<ModelConfig> make_preset(const ModelFamily& family, const ModelPreset& preset) {
   std::unique_ptr<ModelConfig> config = family.defaults();
   config->read(std::string(preset.config_json), std::string(preset.name));
@@ -87,7 +87,7 @@ std::unique_ptr<ModelConfig> load_model_config(const std::string& name_or_path) 
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) path /= "config.json";
   if (!std::filesystem::exists(path, ignored) && path == name_or_path) {
-    return model_preset(name_or_path);  // refuses
+    return model_preset(name_or_path);  // throws
   }
   return parse_model_config(read_text_file(path, mebibyte), path.string());
 }

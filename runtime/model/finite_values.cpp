@@ -19,7 +19,7 @@ bool is_not_finite(float value) {
 }  // namespace
 
 std::int64_t find_not_finite(std::int64_t begin, std::span<const float> values) {
-  unsigned found = 0;  // without a way out of the loop, so that it becomes vector instructions
+  unsigned found = 0;  // no early exit, so that the loop is vectorized
   for (const float value : values) found |= static_cast<unsigned>(is_not_finite(value));
   if (found == 0) return -1;
   return begin + (std::ranges::find_if(values, is_not_finite) - values.begin());

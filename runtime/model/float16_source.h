@@ -8,8 +8,8 @@
 
 namespace dstrain::model {
 
-/// The values of another source for a model in fp16: read() throws Error{input} for one that fp16
-/// would round to infinity.
+/// The values of another source for a model in fp16. read() throws Error{input} for a value that
+/// fp16 would round to infinity.
 class Float16Source final : public ParameterSource {
  public:
   explicit Float16Source(std::unique_ptr<const ParameterSource> source)

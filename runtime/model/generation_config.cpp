@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A setting that generation does not have, and the value with which it changes nothing.
+/// A setting that generation does not support, and its neutral value.
 struct Unsupported {
   const char* key;
   const char* neutral;

@@ -15,7 +15,7 @@ ParameterInit normal(float stddev) {
   return {ParameterInit::Kind::normal, stddev};
 }
 
-/// Token plus position embedding.
+/// Makes the sum of token and position embedding.
 std::unique_ptr<Unit> embedding(const Gpt2Config& c, const UnitOptions& options) {
   UnitBuilder u("embedding", "", options);
   const ParameterInit init = normal(c.initializer_range);
@@ -31,7 +31,7 @@ float score_divisor(const Gpt2Config& c, std::int64_t layer) {
   return c.scale_attn_by_inverse_layer_idx ? by_size * static_cast<float>(layer + 1) : by_size;
 }
 
-/// One pre-norm transformer block.
+/// Makes one pre-norm transformer block.
 std::unique_ptr<Unit> block(const Gpt2Config& c, std::int64_t layer, const UnitOptions& options) {
   const std::string name = fmt::format("h.{}", layer);
   UnitBuilder u(name, name + ".", options);
@@ -56,7 +56,7 @@ std::unique_ptr<Unit> block(const Gpt2Config& c, std::int64_t layer, const UnitO
   return u.finish(y, hidden(layer + 1));
 }
 
-/// Final norm, and logits by wte.weight or, untied, by a weight of its own.
+/// Makes the final norm, and the logits by wte.weight or, untied, by its own weight.
 std::unique_ptr<Unit> head(const Gpt2Config& c, const UnitOptions& options) {
   UnitBuilder u("head", "", options);
   const Value x = u.read(hidden(c.n_layer), c.n_embd);

@@ -61,10 +61,10 @@ constexpr std::array fields{
                 .access = access_to<&G::scale_attn_by_inverse_layer_idx>},
 };
 
-// reorder_and_upcast_attn asks for scores in f32, which they are anyway.
+// reorder_and_upcast_attn asks for scores in f32, which they are in any case.
 constexpr std::array<FixedOption, 1> fixed_options{{{"add_cross_attention", "false"}}};
 
-/// Without dropout, as they were trained.
+/// Without dropout, as in their training.
 constexpr std::array<ModelPreset, 4> presets{
     {{"gpt2", R"({"n_embd": 768, "n_layer": 12, "n_head": 12,
         "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0})"},
@@ -85,7 +85,7 @@ std::unique_ptr<ModelConfig> defaults() {
   return config;
 }
 
-/// Causal masks, in files of old versions.
+/// Buffers with causal masks, in files of old versions.
 constexpr std::array<std::string_view, 2> masks{".attn.bias", ".attn.masked_bias"};
 
 constexpr std::array<HfNames::Tied, 1> tied_names{{{hf_head, "wte.weight"}}};
@@ -125,7 +125,7 @@ ModelConfig::Parts Gpt2Config::parts() const {
 
 void Gpt2Config::check_more(std::vector<std::string>& problems) const {
   if (n_embd % n_head != 0) {
-    problems.push_back(fmt::format("n_embd {} is no multiple of n_head {}", n_embd, n_head));
+    problems.push_back(fmt::format("n_embd {} is not a multiple of n_head {}", n_embd, n_head));
   }
 }
 

@@ -9,7 +9,7 @@ namespace dstrain::model {
 
 const ModelFamily& gpt2_family();
 
-/// The sizes and rates of a GPT-2 (Radford et al. 2019), under the names of Hugging Face's
+/// The sizes and rates of a GPT-2 (Radford et al. 2019), with the names of Hugging Face's
 /// config.json.
 struct Gpt2Config final : ModelConfig {
   Gpt2Config() : ModelConfig(gpt2_family()) {}
@@ -27,15 +27,15 @@ struct Gpt2Config final : ModelConfig {
   std::int64_t n_embd = 768;
   std::int64_t n_layer = 12;
   std::int64_t n_head = 12;
-  std::int64_t n_inner = 3072;  ///< 4 n_embd unless given
+  std::int64_t n_inner = 3072;  ///< default: 4 n_embd
   float layer_norm_epsilon = 1e-5F;
   float initializer_range = 0.02F;
-  float embd_pdrop = 0;   ///< dropout rates: of the embedding sum,
+  float embd_pdrop = 0;   ///< dropout rate of the embedding sum,
   float attn_pdrop = 0;   ///< of the attention probabilities
-  float resid_pdrop = 0;  ///< and of each branch before it joins the residual stream
+  float resid_pdrop = 0;  ///< and of each branch before it is added to the residual stream
   ops::Activation activation_function = ops::Activation::gelu_tanh;
   bool tie_word_embeddings = true;
-  bool scale_attn_weights = true;                ///< scores are divided by sqrt(D)
+  bool scale_attn_weights = true;                ///< divide scores by sqrt(D)
   bool scale_attn_by_inverse_layer_idx = false;  ///< and by the number of the layer, from 1
 
  protected:

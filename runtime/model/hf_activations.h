@@ -6,7 +6,7 @@
 
 namespace dstrain::model {
 
-/// What config.json calls the activations that are built.
+/// The names in config.json of the supported activations.
 inline constexpr std::array<ChoiceName, 9> hf_activations = [] {
   using ops::Activation;
   const auto named = [](std::string_view name, Activation kind) {

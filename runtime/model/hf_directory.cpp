@@ -20,7 +20,7 @@ safetensors::File open_file(const std::string& path) {
   return {open_regular(path), path};
 }
 
-/// Every tensor of the shard is where the index has it, and none that it has there is missing.
+/// Checks that the shard holds exactly the tensors that the index lists for it.
 void check_shard(const safetensors::File& file,
                  const std::string& shard,
                  const ShardMap& shard_of) {

@@ -29,8 +29,8 @@ std::filesystem::path created(const std::filesystem::path& directory) {
   return directory;
 }
 
-/// Held while one export writes, and let go when its process ends, however. Where a file system
-/// knows no such lock there is none.
+/// Returns a lock that one export holds while it writes; it is released when the process ends in
+/// any way. None if the file system does not support such locks.
 UniqueFd locked(const std::filesystem::path& directory) {
   UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) fail_errno(errno, "open " + directory.string());
@@ -40,7 +40,7 @@ UniqueFd locked(const std::filesystem::path& directory) {
   return fd;
 }
 
-/// In the order of their names, as Hugging Face's own files.
+/// Returns the tensors ordered by name, as in Hugging Face's own files.
 std::vector<TensorInfo> tensors_of(std::span<const ParameterSpec> parameters,
                                    const HfExportOptions& options) {
   std::vector<TensorInfo> tensors;
@@ -55,7 +55,7 @@ Bytes bytes_of(const TensorInfo& tensor) {
   return tensor.shape.numel() * size_of(tensor.dtype);
 }
 
-/// Consecutive runs, each as long as it fits.
+/// Cuts the tensors into consecutive runs, each as long as fits.
 std::vector<std::span<const TensorInfo>> cut(std::span<const TensorInfo> tensors, Bytes bytes_max) {
   std::vector<std::span<const TensorInfo>> shards;
   std::size_t begin = 0;
@@ -72,7 +72,7 @@ std::vector<std::span<const TensorInfo>> cut(std::span<const TensorInfo> tensors
   return shards;
 }
 
-/// Names that no file there has yet, unless it is the one file that is renamed over.
+/// Returns names that no file there has yet, except for the one file that is renamed over.
 std::vector<std::string> file_names(const std::filesystem::path& directory, std::size_t shards) {
   if (shards == 1) return {single_file};
   const auto named = [shards](int digits) {
@@ -100,7 +100,7 @@ void remove_file(const std::filesystem::path& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_errno(errno, "remove " + path.string());
 }
 
-/// With it, weights of the same shapes would be taken for a model that nobody has trained.
+/// Otherwise weights of the same shapes would be read as a model that was never trained.
 void remove_other_config(const std::filesystem::path& path, std::string_view text) {
   std::error_code ignored;
   const bool same = std::filesystem::file_size(path, ignored) == text.size() &&

@@ -15,20 +15,21 @@
 namespace dstrain::model {
 
 /// Parameters from a Hugging Face directory (see hf_directory.h), read range by range: no tensor is
-/// ever whole in memory. Names may lack the prefix of the class with a head; buffers are ignored. A
-/// tied tensor must be the parameter that it is tied to.
+/// ever completely in memory. Names may lack the prefix of the class with a head; buffers are
+/// ignored. A tied tensor must equal the parameter that it is tied to.
 class HfWeights final : public ParameterSource {
  public:
   /// Checks that the files hold exactly `parameters`, in the right shapes and in a float dtype.
-  /// Throws Error{input} that lists what is missing, unknown or different.
+  /// Throws Error{input} that lists the missing, unknown and different ones.
   HfWeights(const std::string& directory,
             std::span<const ParameterSpec> parameters,
             const HfNames& names);
 
-  /// bf16 or f16 when all parameters are stored so, else f32: the smaller type that loses nothing.
+  /// Returns bf16 or f16 if all parameters have that dtype, else f32: the smaller type that loses
+  /// nothing.
   [[nodiscard]] DType dtype() const;
-  /// Reads no more than the range, also of tensors that are tied to the parameter, and throws
-  /// Error{input} when they differ, or for a NaN or an infinity, with its file, tensor and index.
+  /// Reads only the range, also of tensors that are tied to the parameter. Throws Error{input} if
+  /// they differ, or for a NaN or an infinity, with its file, tensor and index.
   void read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const override;
 
  private:
@@ -47,7 +48,7 @@ class HfWeights final : public ParameterSource {
                     const Shape& shape,
                     std::vector<std::string>& problems) const;
   [[nodiscard]] std::string_view without_prefix(std::string_view name) const;
-  /// The names of those tensors of the files that are tied to the parameter.
+  /// Returns the names of the tensors in the files that are tied to the parameter.
   [[nodiscard]] std::vector<std::string> tied_to(const ParameterSpec& spec) const;
   void check_tied(const HfNames::Tied& tied,
                   std::int64_t begin,

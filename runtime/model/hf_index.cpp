@@ -14,14 +14,14 @@ bool is_plain_name(std::string_view name) {
          name.find('\0') == std::string_view::npos;
 }
 
-/// Removes `expected` from the start of `text`; whether it was there.
+/// Removes `expected` from the start of `text`; returns whether it was there.
 bool take(std::string_view& text, std::string_view expected) {
   if (!text.starts_with(expected)) return false;
   text.remove_prefix(expected.size());
   return true;
 }
 
-/// Likewise one digit or more.
+/// Removes one digit or more in the same way.
 bool take_digits(std::string_view& text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   text.remove_prefix(digits);

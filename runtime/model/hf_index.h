@@ -9,20 +9,21 @@ namespace dstrain::model {
 
 inline constexpr std::string_view hf_index_file = "model.safetensors.index.json";
 
-/// The name of a tensor -> the file that holds it, a plain name.
+/// Maps the name of a tensor to the file that holds it, a name without a directory.
 using ShardMap = std::map<std::string, std::string>;
 
-/// Reads the text of an index (`path` is for messages). Throws Error{input} naming the entry that
-/// is no plain name of a file beside the index.
+/// Parses an index (`path` is for messages). Throws Error{input} naming an entry that is not a
+/// plain name of a file beside the index.
 ShardMap parse_hf_index(std::string_view text, const std::string& path);
 
-/// The text of an index. `data_bytes`: of all tensors.
+/// Returns the text of an index. `data_bytes`: of all tensors.
 std::string hf_index_text(const ShardMap& shard_of, Bytes data_bytes);
 
-/// "model-00001-of-00003.safetensors" for the first (0) of 3; `digits` is Hugging Face's 5 or more.
+/// Returns "model-00001-of-00003.safetensors" for the first (0) of 3; `digits` is Hugging Face's 5
+/// or more.
 std::string hf_shard_name(std::size_t shard, std::size_t shards, int digits = 5);
 
-/// Whether it is such a name.
+/// Whether the name has this form.
 bool is_hf_shard_name(std::string_view name);
 
 }  // namespace dstrain::model

@@ -16,7 +16,7 @@ std::string hf_name(std::string_view prefix, std::string_view parameter) {
 std::string with_torch_dtype(std::string_view config_json, DType dtype) {
   parse_json_object(config_json, "config.json");
   auto document = nlohmann::ordered_json::parse(config_json);
-  // The newer name, where the file has it; both are one setting.
+  // Uses the newer name if the file has it; both are one setting.
   const bool newer = document.contains("dtype");
   if (newer) document.erase("torch_dtype");
   document[newer ? "dtype" : "torch_dtype"] = torch_dtype_name(dtype);

@@ -10,17 +10,18 @@
 
 namespace dstrain::model {
 
-/// The weight of a head that is no token embedding.
+/// The weight of a head that is not the token embedding.
 inline constexpr std::string_view hf_head = "lm_head.weight";
 
-/// How the files of Hugging Face name the parameters of a model. All views are of constants.
+/// The names of a model's parameters in Hugging Face's files. All views are of constants.
 struct HfNames {
-  /// What the class with a head puts before the names of all parameters but hf_head, and the one
-  /// without does not.
+  /// The prefix of all parameters but hf_head in the class with a head; the class without one does
+  /// not have it.
   std::string_view prefix{};
-  /// How the names of tensors end that some files have and that are no parameters.
+  /// Name endings of tensors in some files that are not parameters.
   std::span<const std::string_view> buffers{};
-  /// A tensor that some files have beside the parameter that it is tied to, such as a head.
+  /// A tensor that some files store in addition to the parameter that it is tied to, such as a
+  /// head.
   struct Tied {
     std::string_view name{};
     std::string_view parameter{};
@@ -28,10 +29,10 @@ struct HfNames {
   std::span<const Tied> tied{};
 };
 
-/// "transformer.h.0.ln_1.weight" of "h.0.ln_1.weight".
+/// Returns "transformer.h.0.ln_1.weight" for "h.0.ln_1.weight".
 std::string hf_name(std::string_view prefix, std::string_view parameter);
 
-/// The value of config.json's torch_dtype.
+/// Returns the value of config.json's torch_dtype.
 constexpr std::string_view torch_dtype_name(DType dtype) {
   switch (dtype) {
     case DType::f32:
@@ -45,19 +46,18 @@ constexpr std::string_view torch_dtype_name(DType dtype) {
   }
 }
 
-/// The text of a config.json with the dtype of its weights: torch_dtype, and dtype, which newer
-/// ones have, where it is there. Throws Error{input}.
+/// Sets the dtype of the weights in a config.json: torch_dtype, and, if present, dtype, the newer
+/// key. Throws Error{input}.
 std::string with_torch_dtype(std::string_view config_json, DType dtype);
 
-/// The ids of the tokens that begin and end texts, as a tokenizer names them.
+/// The ids of a tokenizer's tokens for the begin and end of texts.
 struct TextTokens {
   std::optional<std::int32_t> begin;
   std::optional<std::int32_t> end;
 };
 
-/// The text of a config.json or generation_config.json with these as bos_token_id and eos_token_id;
-/// null for none. A list that holds the id already stays, as do the other tokens that end a text.
-/// Throws Error{input}.
+/// Sets bos_token_id and eos_token_id in a config.json or generation_config.json; null for none. A
+/// list that holds the id already stays, as do other tokens that end a text. Throws Error{input}.
 std::string with_text_tokens(std::string_view config_json, const TextTokens& tokens);
 
 }  // namespace dstrain::model

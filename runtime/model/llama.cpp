@@ -36,7 +36,7 @@ class Block {
                       .bias = bias});
   }
 
-  /// Projections of `count` heads, each normalised where the model does that.
+  /// Projections of `count` heads, with head norms if the model has them.
   struct Heads {
     std::string_view projection;
     std::string_view norm;

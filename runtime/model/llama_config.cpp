@@ -27,7 +27,7 @@ ConfigValue head_dim_of(const ModelConfig& config) {
   return llama(config).hidden_size / llama(config).num_attention_heads;
 }
 
-/// One key for both: of a family that has biases at none or at all of these projections.
+/// One key for both, for a family that has biases at all of these projections or at none.
 constexpr ConfigAccess attention_biases{
     .kind = ConfigAccess::Kind::flag,
     .get = [](const ModelConfig& config) -> ConfigValue { return llama(config).qkv_bias; },
@@ -38,7 +38,7 @@ constexpr ConfigAccess attention_biases{
           target.output_bias = target.qkv_bias;
         }};
 
-/// Of a family whose rotations may be scaled by longrope alone.
+/// For a family whose rotations can only be scaled by longrope.
 constexpr ConfigAccess original_length_access{
     .kind = ConfigAccess::Kind::size,
     .get = [](const ModelConfig& config) -> ConfigValue {
@@ -204,7 +204,7 @@ std::unique_ptr<ModelConfig> phi3_defaults() {
   return config;
 }
 
-/// In files of old versions.
+/// Buffers in files of old versions.
 constexpr std::array<std::string_view, 1> frequencies{".rotary_emb.inv_freq"};
 
 constexpr std::string_view full = "full_attention";
@@ -214,7 +214,7 @@ bool has_key(const ModelFamily& family, const ConfigField& key) {
   return std::ranges::find(family.fields, key.name, &ConfigField::name) != family.fields.end();
 }
 
-/// Whether config.json may say which layers have a window.
+/// Whether config.json can list the layers that have a window.
 bool has_layer_types(const ModelFamily& family) {
   return has_key(family, max_window_layers);
 }
@@ -231,8 +231,8 @@ float number_in(const RopeSection& section, std::string_view key, const std::str
        number.dump());
 }
 
-/// What the sections say in place of `value`, which the document says, or which is the default. All
-/// must agree: transformers reads one of the sections, which one depends on its version.
+/// Replaces `value`, from the document or the default, by that in the sections. All sections must
+/// agree, because the version of transformers decides which one it reads.
 void read_from_sections(float& value,
                         std::string_view key,
                         const nlohmann::json& document,
@@ -242,25 +242,24 @@ void read_from_sections(float& value,
   for (const RopeSection& section : rope_sections(document, path)) {
     const bool stated = states(*section.values, key);
     const float inside = stated ? number_in(section, key, path) : outside;
-    // A 1 is what transformers 5 adds outside of rope_parameters, whatever these say.
+    // transformers 5 adds a 1 outside of rope_parameters, whatever these say.
     const bool added = key == partial_rotary.name && outside == 1;
     if (stated && states(document, key) && inside != outside && !added) {
       fail(ErrorCode::input, "{}: {} is {}, but {}.{} is {}; keep one", path, key, outside,
            section.key, key, inside);
     }
     if (!first && inside != value) {
-      fail(
-          ErrorCode::input,
-          "{}: {} is {} by rope_parameters and {} by rope_scaling, which transformers reads in its "
-          "place; put all of it into one of them and remove the other",
-          path, key, value, inside);
+      fail(ErrorCode::input,
+           "{}: {} is {} in rope_parameters but {} in rope_scaling, which transformers reads "
+           "instead; put all settings into one of them and remove the other",
+           path, key, value, inside);
     }
     value = inside;
     first = false;
   }
 }
 
-/// Where a section says something else than `value`, it becomes what the document says.
+/// Sets a section's value to that of the document if it differs from `value`.
 void write_to_sections(nlohmann::ordered_json& document, const std::string& key, float value) {
   for (const char* const section : {"rope_parameters", "rope_scaling"}) {
     if (!document.contains(section) || !document[section].is_object()) continue;
@@ -279,7 +278,7 @@ nlohmann::json layer_types_of(const L& config) {
   return types;
 }
 
-/// Newer files list the layers that have a window.
+/// Reads the list, in newer files, of the layers that have a window.
 void read_layer_types(L& config, const nlohmann::json& types, const std::string& path) {
   const bool complete =
       types.is_array() && static_cast<std::int64_t>(types.size()) == config.num_hidden_layers;
@@ -374,7 +373,7 @@ std::int64_t LlamaConfig::window(std::int64_t layer) const {
 }
 
 std::int64_t LlamaConfig::rotary_dims() const {
-  // As transformers: in double, of the number as the file has it.
+  // As in transformers: in double, from the number in the file.
   return static_cast<std::int64_t>(static_cast<double>(head_dim) *
                                    shortest_decimal(partial_rotary_factor));
 }
@@ -401,7 +400,8 @@ void LlamaConfig::write_more(nlohmann::ordered_json& document) const {
     write_to_sections(document, std::string(partial_rotary.name), partial_rotary_factor);
   }
   if (rope_sections(nlohmann::json(document), "config.json").size() > 1) {
-    // One is enough: this one is read by transformers 4 and 5, with what stands outside of it.
+    // transformers 4 and 5 read this section, together with the keys outside of it, so one is
+    // enough.
     document.erase("rope_parameters");
     document["rope_theta"] = shortest_decimal(rope_theta);
     if (partial) document[partial_rotary.name] = shortest_decimal(partial_rotary_factor);
@@ -410,7 +410,7 @@ void LlamaConfig::write_more(nlohmann::ordered_json& document) const {
     write_to_sections(document, std::string(original_length.name),
                       static_cast<float>(rope_scaling.original_positions));
   }
-  // Where there is no list, transformers makes one of max_window_layers.
+  // Without a list, transformers makes one from max_window_layers.
   const bool other_layers = has_layer_types(family()) && document.contains("layer_types") &&
                             nlohmann::json(document["layer_types"]) != layer_types_of(*this);
   if (!other_layers) return;
@@ -421,11 +421,11 @@ void LlamaConfig::write_more(nlohmann::ordered_json& document) const {
 void LlamaConfig::check_more(std::vector<std::string>& problems) const {
   if (num_attention_heads % num_key_value_heads != 0) {
     problems.push_back(
-        fmt::format("num_attention_heads {} is no multiple of num_key_value_heads {}",
+        fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}",
                     num_attention_heads, num_key_value_heads));
   }
   if (ConfigValue(head_dim) == head_dim_of(*this) && hidden_size % num_attention_heads != 0) {
-    problems.push_back(fmt::format("hidden_size {} is no multiple of num_attention_heads {}",
+    problems.push_back(fmt::format("hidden_size {} is not a multiple of num_attention_heads {}",
                                    hidden_size, num_attention_heads));
   }
   if (!(rope_theta > 0)) problems.emplace_back("rope_theta must be above 0");
@@ -436,20 +436,21 @@ void LlamaConfig::check_rotation(std::vector<std::string>& problems) const {
   const std::int64_t dims = rotary_dims();
   if (dims > ops::Rotary::dims_max) {
     problems.push_back(
-        fmt::format("head_dim {}: positions turn {} features of a head, and at most {} "
-                    "are built",
+        fmt::format("head_dim {}: positions rotate {} features of a head; at most {} are supported",
                     head_dim, dims, ops::Rotary::dims_max));
   } else if (partial_rotary_factor == 1 && head_dim % 2 != 0) {
-    problems.push_back(fmt::format("head_dim {} is odd: positions turn pairs", head_dim));
+    problems.push_back(
+        fmt::format("head_dim {} is odd: positions rotate pairs of features", head_dim));
   } else if (dims < 2 || dims > head_dim || dims % 2 != 0) {
-    problems.push_back(fmt::format("partial_rotary_factor {}: positions turn pairs, not {} of {}",
-                                   partial_rotary_factor, dims, head_dim));
+    problems.push_back(
+        fmt::format("partial_rotary_factor {}: positions rotate pairs of features, not {} of {}",
+                    partial_rotary_factor, dims, head_dim));
   }
   if (rope_scaling.kind != RopeScaling::Kind::longrope) return;
   for (const auto& [name, factors] : {std::pair("short_factor", &rope_scaling.short_factors),
                                       std::pair("long_factor", &rope_scaling.long_factors)}) {
     if (static_cast<std::int64_t>(factors->size()) == dims / 2) continue;
-    problems.push_back(fmt::format("rope_scaling.{} has {} numbers for {} pairs that turn", name,
+    problems.push_back(fmt::format("rope_scaling.{} has {} numbers for {} rotated pairs", name,
                                    factors->size(), dims / 2));
   }
   if (rope_scaling.original_positions < 2) {

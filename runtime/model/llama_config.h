@@ -8,16 +8,16 @@
 
 namespace dstrain::model {
 
-// Families whose models are LlamaConfigs, and differ by their keys and defaults alone.
+// Families whose models are LlamaConfigs and differ only by their keys and defaults.
 const ModelFamily& llama_family();
 const ModelFamily& mistral_family();
 const ModelFamily& qwen2_family();
 const ModelFamily& qwen3_family();
-const ModelFamily& phi3_family();  ///< also of Phi-4 and Phi-4-mini
+const ModelFamily& phi3_family();  ///< also for Phi-4 and Phi-4-mini
 
-/// The sizes and rates of a Llama (Touvron et al. 2023) and of the models that vary it, under the
-/// names of Hugging Face's config.json where these have one: RMS norms before attention and MLP,
-/// rotary positions, groups of heads that share keys and values, an MLP with a gate.
+/// The sizes and rates of a Llama (Touvron et al. 2023) and its variants, with the names of Hugging
+/// Face's config.json if it has them: RMS norms before attention and MLP, rotary positions, groups
+/// of heads that share keys and values, a gated MLP.
 struct LlamaConfig final : ModelConfig {
   explicit LlamaConfig(const ModelFamily& family = llama_family()) : ModelConfig(family) {}
 
@@ -28,9 +28,9 @@ struct LlamaConfig final : ModelConfig {
   [[nodiscard]] HeadSize head_size() const override { return {"head_dim", head_dim}; }
   [[nodiscard]] HfNames hf_names() const override;
   [[nodiscard]] Parts parts() const override;
-  /// How many tokens back, itself included, a token of this layer sees; 0: all.
+  /// The number of latest tokens, including itself, that a token of this layer attends to; 0: all.
   [[nodiscard]] std::int64_t window(std::int64_t layer) const;
-  /// Features of a head that positions turn: the first ones.
+  /// The number of features of a head, from the first on, that are rotated.
   [[nodiscard]] std::int64_t rotary_dims() const;
 
   std::int64_t vocab_size = 32000;
@@ -38,8 +38,8 @@ struct LlamaConfig final : ModelConfig {
   std::int64_t intermediate_size = 11008;
   std::int64_t num_hidden_layers = 32;
   std::int64_t num_attention_heads = 32;
-  std::int64_t num_key_value_heads = 32;  ///< as many as heads unless given
-  std::int64_t head_dim = 128;            ///< hidden_size / num_attention_heads unless given
+  std::int64_t num_key_value_heads = 32;  ///< default: num_attention_heads
+  std::int64_t head_dim = 128;            ///< default: hidden_size / num_attention_heads
   ops::Activation hidden_act = ops::Activation::silu;  ///< of the gate of the MLP
   std::int64_t max_position_embeddings = 2048;
   float initializer_range = 0.02F;
@@ -47,15 +47,15 @@ struct LlamaConfig final : ModelConfig {
   bool tie_word_embeddings = false;
   float rope_theta = 10000;
   RopeScaling rope_scaling{};
-  float partial_rotary_factor = 1;  ///< how much of a head positions turn
+  float partial_rotary_factor = 1;  ///< fraction of a head that is rotated
   float attention_dropout = 0;      ///< of the attention probabilities
-  float embd_pdrop = 0;   ///< Phi-3's, which transformers reads and never applies; nor is it here
-  float resid_pdrop = 0;  ///< of each branch before it joins the residual stream
-  /// Queries, keys and values are one projection, the gate and what it lets through another.
+  float embd_pdrop = 0;   ///< Phi-3 has it; transformers reads and never applies it, as we do
+  float resid_pdrop = 0;  ///< of each branch before it is added to the residual stream
+  /// Queries, keys and values are one projection; gate and up projection are another.
   bool packed_projections = false;
   bool qkv_bias = false;               ///< of the projections to queries, keys and values
-  bool output_bias = false;            ///< of the one back from attention
-  bool mlp_bias = false;               ///< of all three of the MLP
+  bool output_bias = false;            ///< of the attention's output projection
+  bool mlp_bias = false;               ///< of all three projections of the MLP
   bool head_norms = false;             ///< RMS norms of queries and keys, over each head
   std::int64_t sliding_window = 0;     ///< 0: none
   bool use_sliding_window = true;      ///< false: none, whatever sliding_window says

@@ -5,7 +5,7 @@
 
 namespace dstrain::model {
 
-// As their authors have published them.
+// As published by their authors.
 
 inline constexpr std::array<ModelPreset, 8> llama_presets{
     {{"llama-2-7b", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t chunk_rows_max = 1024;
 
-/// Rows [begin, begin + count) of a dense (B, T, C) activation, as one sequence.
+/// Returns rows [begin, begin + count) of a dense (B, T, C) activation, as one sequence.
 TensorView rows_from(const TensorView& view, std::int64_t begin, std::int64_t count) {
   if (view.empty()) return {};
   const std::int64_t features = view.shape()[2];
@@ -29,7 +29,7 @@ std::int64_t loss_chunk_rows(std::int64_t rows) {
 class LossUnit::Chunk {
  public:
   Chunk(const LossUnit& unit, const UnitCall& whole, std::int64_t rows)
-      : unit_(unit), call_(whole), placement_(place_slots(unit.record_, unit.plan_, {1, rows})) {
+      : unit_(unit), call_(whole), placement_(place_buffers(unit.record_, unit.plan_, {1, rows})) {
     call_.shape = {1, rows};
   }
 
@@ -40,7 +40,7 @@ class LossUnit::Chunk {
     call_.labels = whole.labels.part(begin, {1, rows});
     call_.inputs = inputs_;
   }
-  /// Gradients of rows; those of parameters are added up behind the first chunk.
+  /// Sets the gradients of rows; those of parameters accumulate after the first chunk.
   void take_gradients(const UnitCall& whole, std::int64_t begin) {
     const std::int64_t rows = call_.shape.tokens;
     input_gradients_.clear();
@@ -54,7 +54,7 @@ class LossUnit::Chunk {
     call_.input_gradients = input_gradients_;
     call_.parameter_gradients = parameter_gradients_;
   }
-  /// The last rows of the sequences from `begin` on, copied to `arena`.
+  /// Copies the last rows of the sequences from `begin` on to `arena`.
   void take_last_rows(const UnitCall& whole, std::int64_t begin, Arena& arena, StreamView stream) {
     const std::int64_t rows = call_.shape.tokens;
     inputs_.clear();
@@ -72,9 +72,9 @@ class LossUnit::Chunk {
     call_.workspace = arena.rest();
   }
 
-  /// The loss or the logits alone.
+  /// Computes only the loss or the logits.
   void forward(StreamView stream) const { run(0, unit_.plan_.forward_steps, stream); }
-  /// The classifier does its forward in its backward.
+  /// Computes both: the classifier runs its forward in its backward.
   void forward_and_backward(StreamView stream) const {
     run(0, unit_.plan_.forward_steps - 1, stream);
     run(unit_.plan_.forward_steps, static_cast<int>(unit_.plan_.steps.size()), stream);
@@ -108,7 +108,7 @@ UnitMemory LossUnit::memory(BatchShape shape) const {
   for (const std::int64_t rows : {shape.rows(), shape.sequences}) {
     for (const std::int64_t chunk : {std::min(most, rows), (rows - 1) % most + 1}) {
       const Bytes copies = rows == shape.sequences ? copied_bytes(chunk) : 0;
-      const UnitMemory memory = place_slots(record_, plan_, {1, chunk}).memory;
+      const UnitMemory memory = place_buffers(record_, plan_, {1, chunk}).memory;
       bytes = std::max(bytes, copies + memory.backward_workspace);
     }
   }

@@ -23,7 +23,7 @@ struct Source {
   const Json& document;
   const std::string& path;
 
-  /// The value of a key; null counts as absent.
+  /// Returns the value of a key; null counts as absent.
   [[nodiscard]] const Json* find(std::string_view key) const {
     const auto found = document.find(key);
     return found == document.end() || found->is_null() ? nullptr : &*found;
@@ -85,7 +85,7 @@ ConfigValue value_of(const Source& source,
   DSTRAIN_CHECK(false, "{} is not read by the table", key);
 }
 
-/// The value under the field's own name or its alias; both must agree.
+/// Returns the value under the field's own name or its alias; both must agree.
 std::optional<ConfigValue> stated_value(const Source& source, const ConfigField& field) {
   std::optional<ConfigValue> stated;
   for (const std::string_view key : {field.name, field.alias}) {
@@ -101,7 +101,8 @@ std::optional<ConfigValue> stated_value(const Source& source, const ConfigField&
   return stated;
 }
 
-/// Sets what is stated. Whether the value follows from others instead: then a size is 1 so far.
+/// Sets a field if the document has it. Returns whether it is derived instead: then a size is 1 so
+/// far.
 bool read_field(ModelConfig& config, const ConfigField& field, const Source& source) {
   if (field.access.kind == Access::text) return false;
   if (const auto stated = stated_value(source, field)) {
@@ -134,7 +135,7 @@ std::pair<const char*, std::optional<std::int32_t>> default_id(const ModelFamily
   return {"eos_token_id", family.text_tokens.end};
 }
 
-/// Drops ids of special tokens that the vocabulary no longer holds; of a list those alone.
+/// Removes ids of special tokens beyond the vocabulary; from a list only those.
 void drop_lost_ids(Document& document, const ModelConfig& config) {
   const auto lost = [&](const Document& one) {
     return one.is_number() && one.get<double>() >= static_cast<double>(config.vocabulary());
@@ -155,7 +156,7 @@ void drop_lost_ids(Document& document, const ModelConfig& config) {
   drop("pad_token_id", padding ? Document(*padding) : Document());
 }
 
-/// Whether the source says what `config` holds of a field.
+/// Whether the source has the value in `config` of a field.
 bool is_kept(const Document& source,
              const ConfigField& field,
              const ModelConfig& before,
@@ -168,15 +169,15 @@ bool is_kept(const Document& source,
          is_derived(config, field) == is_derived(before, field);
 }
 
-/// "torch.bfloat16" is "bfloat16".
+/// Returns "bfloat16" for "torch.bfloat16".
 std::string dtype_word(const Json& value) {
   std::string word = value.is_string() ? value.get<std::string>() : value.dump();
   if (word.starts_with("torch.")) word.erase(0, 6);
   return word;
 }
 
-/// transformers 5 writes dtype, 4 wrote torch_dtype. Training has a dtype of its own, but the file
-/// must not say two things.
+/// transformers 5 writes dtype, 4 wrote torch_dtype. Training uses its own dtype, but the file must
+/// not contradict itself.
 void check_dtypes(const Source& from) {
   const Json* const newer = from.find("dtype");
   const Json* const older = from.find("torch_dtype");
@@ -213,7 +214,7 @@ void ModelConfig::read(const std::string& text, const std::string& path) {
   }
 }
 
-/// Of a model without a source.
+/// Makes the document of a model without a source.
 Document ModelConfig::new_document() const {
   Document document{{"architectures", Document::array({family().architecture})},
                     {"model_type", family().model_type}};
@@ -237,7 +238,7 @@ Document ModelConfig::new_document() const {
   return document;
 }
 
-/// The source with what is another here.
+/// Returns the source with the changes.
 Document ModelConfig::changed_document() const {
   auto document = Document::parse(source);
   const std::unique_ptr<ModelConfig> before = family().defaults();
@@ -246,7 +247,7 @@ Document ModelConfig::changed_document() const {
   for (const ConfigField& field : family().fields) {
     if (field.access.kind == Access::text) continue;
     if (!field.alias.empty() && document.contains(field.name)) {
-      document.erase(std::string(field.alias));  // they agree, and one is enough
+      document.erase(std::string(field.alias));  // they agree, so one is enough
     }
     if (is_kept(document, field, *before, *this)) continue;
     document[field.name] = written_value(*this, field);

@@ -18,7 +18,7 @@ namespace {
 
 using Names = std::span<const std::string_view>;
 
-/// Rates that an option sets, under the names that families have for them.
+/// Rates that an option sets, by the names that families have for them.
 struct Rate {
   std::string_view option;
   std::array<std::string_view, 3> keys;
@@ -35,7 +35,7 @@ constexpr std::array rates{
     Rate{"init_method_std", {"initializer_range"}, "initializer_range"},
 };
 
-/// Numbers that an option must name.
+/// Numbers that an option must match.
 struct Number {
   std::string_view option;
   std::array<std::string_view, 3> keys;
@@ -51,7 +51,7 @@ constexpr std::array numbers{
     Number{"rotary_percent", {"partial_rotary_factor"}},
 };
 
-/// Those that the family has.
+/// Returns the fields of `keys` that the family has.
 std::vector<const ConfigField*> fields_of(const ModelConfig& config, Names keys) {
   std::vector<const ConfigField*> fields;
   for (const ConfigField& field : config.family().fields) {
@@ -62,7 +62,7 @@ std::vector<const ConfigField*> fields_of(const ModelConfig& config, Names keys)
   return fields;
 }
 
-/// Compares what is said of a model with what it is.
+/// Compares statements about a model with the model.
 class Statements {
  public:
   Statements(ModelConfig& config, WeightOrigin weights)
@@ -75,7 +75,7 @@ class Statements {
 
  private:
   void refuse(const ModelStatement& statement, const std::string& why);
-  /// What to do where another kind of model is meant.
+  /// Returns the remedy if another kind of model is meant.
   [[nodiscard]] std::string_view other_model() const {
     return weights_ == WeightOrigin::stored
                ? "; leave it out"
@@ -84,7 +84,7 @@ class Statements {
   void set(const ModelStatement& statement, const Rate& rate);
   void compare(const ModelStatement& statement, const Number& number);
   void compare(const ModelStatement& statement, std::string_view actual, std::string_view what);
-  /// `is`: what the model has if the option is true of it; `is_not`: if not.
+  /// `is`: the model's value if the option is true of it; `is_not`: otherwise.
   void compare(const ModelStatement& statement,
                bool actual,
                std::string_view is,

@@ -7,19 +7,19 @@
 
 namespace dstrain::model {
 
-/// What an option of another program says about a model: "--ffn_hidden_size 3072".
+/// A statement about a model by an option of another program: "--ffn_hidden_size 3072".
 struct ModelStatement {
   std::string_view option;    ///< "ffn_hidden_size"
   std::string_view typed_as;  ///< "--ffn_hidden_size"
   std::string_view value;
 };
 
-/// Where the weights come from, of which only random ones have a spread and sizes to choose.
+/// The source of the weights. Only random ones allow to choose sizes and spread.
 enum class WeightOrigin { random, stored };
 
-/// Makes `config` what the statements set, which only training reads: dropout, and the spread of
-/// random weights. What the others say must be so already. Throws Error{usage} with a line for each
-/// that is not, and what to do about it.
+/// Sets the statements in `config` that only training reads: dropout, and the spread of random
+/// weights. All others must hold already. Throws Error{usage} with a line for each that does not,
+/// and its remedy.
 void apply_statements(ModelConfig& config,
                       std::span<const ModelStatement> statements,
                       WeightOrigin weights);

@@ -36,7 +36,7 @@ bool has_safetensors(const fs::path& directory) {
          fs::exists(directory / hf_index_file, ignored);
 }
 
-/// What DeepSpeed has saved: "mp_rank_00_model_states.pt", and the shards of ZeRO.
+/// Files saved by DeepSpeed: "mp_rank_00_model_states.pt", and the shards of ZeRO.
 struct DeepSpeedFiles {
   fs::path model;  ///< of the first rank; empty: none
   fs::path zero;   ///< any shard; empty: none
@@ -64,7 +64,8 @@ std::string from_weights(const fs::path& directory, std::string_view option) {
   return fmt::format("to start from its weights, give {} {}", option, directory.string());
 }
 
-/// What makes a directory `to` that is read, and how it is given. `code` takes both as arguments.
+/// Returns the command that makes a readable directory `to`, and the option for it. `code` takes
+/// both as arguments.
 std::string conversion(const fs::path& from,
                        const std::string& to,
                        const std::string& code,
@@ -73,7 +74,7 @@ std::string conversion(const fs::path& from,
                      shell_path(from.string()), shell_path(to), option, shell_path(to));
 }
 
-/// The tokenizer goes along: it is read from beside the model.
+/// Whether the directory has a tokenizer, which is copied because it is read from beside the model.
 bool has_tokenizer(const fs::path& directory) {
   constexpr std::array names{"tokenizer.json", "vocab.json", "tokenizer.model", "spiece.model",
                              "tekken.json"};
@@ -84,7 +85,7 @@ std::string save_tokenizer(const fs::path& directory) {
   return has_tokenizer(directory) ? "; T.from_pretrained(a).save_pretrained(b)" : "";
 }
 
-/// transformers' class for the model in a directory.
+/// Returns transformers' class for the model in a directory.
 std::string_view auto_class(const fs::path& directory) {
   constexpr Bytes config_bytes_max = 16 * mebibyte;
   const fs::path path = directory / "config.json";
@@ -132,7 +133,7 @@ std::string explain_deepspeed(const fs::path& directory,
       what, from, conversion(from, from + "-safetensors", code, option));
 }
 
-/// A path that ends with the directory's name: "ds/", "." and ".." do not.
+/// Returns a path that ends with the directory's name, which "ds/", "." and ".." do not.
 fs::path named(const fs::path& path) {
   fs::path plain = path.has_filename() ? path : path.parent_path();
   if (plain.filename() != "." && plain.filename() != "..") return plain;
@@ -153,7 +154,7 @@ std::string explain_pickled(const fs::path& directory,
       file.string(), conversion(directory, directory.string() + "-safetensors", code, option));
 }
 
-/// An adapter without a tokenizer has that of its model.
+/// An adapter without a tokenizer uses that of its model.
 std::string explain_adapter(const fs::path& directory, std::string_view option) {
   const std::string code = fmt::format(
       "from peft import AutoPeftModelForCausalLM as M; from transformers import AutoTokenizer as "
@@ -165,8 +166,7 @@ std::string explain_adapter(const fs::path& directory, std::string_view option) 
                      conversion(directory, directory.string() + "-merged", code, option));
 }
 
-/// The cache of the hub keeps each revision of a model in a directory of its own, whose name is in
-/// refs/main.
+/// The hub cache keeps each revision of a model in its own directory, whose name is in refs/main.
 std::string explain_hub_cache(const fs::path& directory, std::string_view option) {
   const bool inner = directory.filename() == "snapshots";
   const fs::path snapshots = inner ? directory : directory / "snapshots";

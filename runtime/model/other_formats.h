@@ -5,15 +5,15 @@
 
 namespace dstrain::model {
 
-/// What a directory is that holds no model in safetensors and no checkpoint of dstrain, and what to
-/// do about it: a checkpoint of DeepSpeed or of Hugging Face's Trainer, or a model in pickled
-/// files, none of which is ever read, as a pickle can run code. Empty when it is none of these.
-/// `option` takes the model that can be made of it.
+/// Explains a directory that holds neither a model in safetensors nor a checkpoint of dstrain, with
+/// a remedy: a checkpoint of DeepSpeed or of Hugging Face's Trainer, or a model in pickle files.
+/// These are never read, because a pickle can run code. Empty for other directories. `option` takes
+/// the model that can be made from it.
 std::string explain_other_format(const std::filesystem::path& directory,
                                  std::string_view option = "--model_name_or_path");
 
-/// What to know of a directory with weights that are read, and an adapter of PEFT beside them that
-/// is not; empty: there is none. `directory` may be empty, for a model without one.
+/// Warns that a PEFT adapter beside the weights in a directory is not read; empty if there is none.
+/// `directory` may be empty, for a model without one.
 std::string explain_idle_adapter(const std::filesystem::path& directory);
 
 }  // namespace dstrain::model

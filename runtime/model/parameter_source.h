@@ -6,8 +6,8 @@
 
 namespace dstrain::model {
 
-/// Where the first values of parameters come from: drawn at random or read from a file. Any range
-/// can be asked for on its own, so no rank needs more than its slices. Safe from several threads.
+/// Source of the initial values of parameters: drawn at random or read from a file. Any range can
+/// be read, so that a rank needs only its slices. Thread-safe.
 class ParameterSource {
  public:
   virtual ~ParameterSource() = default;

@@ -8,11 +8,11 @@
 
 namespace dstrain::model {
 
-/// Parameters as their ParameterInit says. Element i of the p-th parameter is a function of (seed,
-/// p, i) alone, so any rank draws its own slice and all ranks agree.
+/// Draws parameters by their ParameterInit. Element i of the p-th parameter depends only on (seed,
+/// p, i), so any rank draws its own slice and all ranks agree.
 class RandomSource final : public ParameterSource {
  public:
-  /// `parameters`: all of the model's, in its order.
+  /// `parameters`: all of the model, in order.
   RandomSource(std::uint64_t seed, std::span<const ParameterSpec> parameters);
 
   void read(const ParameterSpec& spec, std::int64_t begin, std::span<float> values) const override;

@@ -3,14 +3,14 @@
 
 namespace dstrain::model {
 
-/// A unit that runs what UnitBuilder has recorded, by a plan that is made once.
+/// A unit that runs the layers recorded by UnitBuilder, with a plan that is made once.
 class RecordedUnit final : public Unit {
  public:
   explicit RecordedUnit(UnitRecord record)
       : record_(std::move(record)), plan_(plan_unit(record_)) {}
   [[nodiscard]] const UnitSpec& spec() const override { return record_.spec; }
   [[nodiscard]] UnitMemory memory(BatchShape shape) const override {
-    return place_slots(record_, plan_, shape).memory;
+    return place_buffers(record_, plan_, shape).memory;
   }
   void forward(const UnitCall& call, StreamView stream) const override;
   void backward(const UnitCall& call, StreamView stream) const override;

@@ -29,7 +29,7 @@ constexpr std::array<RopeName, 5> rope_kinds{{{"default", Rope::none},
 constexpr std::array<RopeName, 3> longrope_kinds{
     {{"default", Rope::none}, {"longrope", Rope::longrope}, {"su", Rope::longrope}}};
 
-/// The section of a config.json that says how positions are rotated.
+/// The section of a config.json that describes the rotation of positions.
 class Section {
  public:
   Section(const Json& values, std::string key, const std::string& path)
@@ -56,10 +56,10 @@ class Section {
     if (!value) miss(name);
     return *value;
   }
-  /// One above 0 for each of a rotary embedding's frequencies.
+  /// Reads a list with one number above 0 for each frequency of a rotary embedding.
   [[nodiscard]] std::vector<float> needed_numbers(std::string_view name) const;
   [[nodiscard]] Rope kind(std::span<const RopeName> kinds) const;
-  /// Of all layers alike.
+  /// Checks that the section is the same for all layers.
   void check_plain() const;
 
  private:
@@ -108,13 +108,13 @@ Rope Section::kind(std::span<const RopeName> kinds) const {
 void Section::check_plain() const {
   for (const auto& [name, value] : values_.items()) {
     if (value.is_object()) {
-      fail(ErrorCode::input, "{}: {}.{}: only rotations that all layers have alike are built",
+      fail(ErrorCode::input, "{}: {}.{}: only the same rotations for all layers are supported",
            path_, key_, name);
     }
   }
 }
 
-/// Some families turn some of the dimensions of a head alone.
+/// Rejects a config.json that rotates only some of the dimensions of a head.
 void check_whole_heads(const Json& values, const std::string& path) {
   const auto part = values.find("partial_rotary_factor");
   if (part == values.end() || part->is_null() || *part == 1) return;
@@ -139,7 +139,7 @@ std::int64_t original_positions(const Json& document, const Section& section) {
   return value->get<std::int64_t>();
 }
 
-/// A section that repeats what the family's own key says must say the same.
+/// A value that the section repeats from the family's own key must be the same.
 void check_original_positions(const Section& section, std::int64_t original_positions) {
   constexpr std::string_view name = "original_max_position_embeddings";
   const Json* const value = section.find(name);
@@ -154,7 +154,7 @@ void read_longrope(RopeScaling& scaling, const Section& section) {
   scaling.long_factors = section.needed_numbers("long_factor");
 }
 
-/// As transformers has it: one for sequences of all lengths.
+/// As in transformers: one value for sequences of all lengths.
 float longrope_magnitude(const RopeScaling& scaling, std::int64_t positions) {
   if (scaling.attention_factor > 0) return scaling.attention_factor;
   const auto original = static_cast<double>(scaling.original_positions);
@@ -164,7 +164,7 @@ float longrope_magnitude(const RopeScaling& scaling, std::int64_t positions) {
   return static_cast<float>(std::sqrt(1 + std::log(factor) / std::log(original)));
 }
 
-/// As the paper has it (Peng et al. 2023), and with DeepSeek's two scales of it.
+/// As in the paper (Peng et al. 2023), and with DeepSeek's two scales.
 float yarn_attention_factor(const Section& section, float factor) {
   if (const auto given = section.number("attention_factor")) return *given;
   const auto scale = [factor](float by) {
@@ -198,10 +198,11 @@ double scale_llama3(double frequency, const RopeScaling& s) {
   return (1 - smooth) * slow + smooth * frequency;
 }
 
-/// Which frequencies yarn leaves, and which it divides: those before and behind a range.
+/// The range of frequencies in which yarn blends: it leaves those before it and divides those after
+/// it.
 struct YarnRange {
   YarnRange(std::int64_t dims, double theta, const RopeScaling& s) {
-    // Where one makes so many turns within the original positions.
+    // The index of the frequency that makes that many turns within the original positions.
     const auto index = [&](float turns) {
       const double length =
           static_cast<double>(s.original_positions) / (static_cast<double>(turns) * whole_turn);
@@ -225,7 +226,7 @@ struct YarnRange {
   double end;
 };
 
-/// theta^(2 i / dims).
+/// Returns theta^(2 i / dims).
 float wavelength(float theta, std::int64_t i, std::int64_t dims) {
   return std::pow(theta, static_cast<float>(2 * i) / static_cast<float>(dims));
 }

@@ -7,34 +7,35 @@
 namespace dstrain::model {
 TensorView StepRunner::view(int index) const {
   if (index == LayerUse::none) return {};
-  const Slot& slot = unit_.plan.slots[static_cast<std::size_t>(index)];
-  const auto position = static_cast<std::size_t>(slot.index);
-  switch (slot.place) {
-    case Slot::Place::input:
+  const UnitBuffer& buffer = unit_.plan.buffers[static_cast<std::size_t>(index)];
+  const auto position = static_cast<std::size_t>(buffer.index);
+  switch (buffer.kind) {
+    case UnitBuffer::Kind::input:
       return call_.inputs[position];
-    case Slot::Place::output:
+    case UnitBuffer::Kind::output:
       return call_.outputs[position];
-    case Slot::Place::input_gradient:
+    case UnitBuffer::Kind::input_gradient:
       return call_.input_gradients[position].values;
-    case Slot::Place::output_gradient:
+    case UnitBuffer::Kind::output_gradient:
       return call_.output_gradients[position];
-    case Slot::Place::saved:
-    case Slot::Place::workspace:
+    case UnitBuffer::Kind::saved:
+    case UnitBuffer::Kind::workspace:
       break;
   }
-  const TensorView& block = slot.place == Slot::Place::saved ? call_.saved : call_.workspace;
-  const Shape shape = shape_of(unit_.record, slot, call_.shape);
+  const TensorView& block = buffer.kind == UnitBuffer::Kind::saved ? call_.saved : call_.workspace;
+  const Shape shape = shape_of(unit_.record, buffer, call_.shape);
   if (shape.numel() == 0) return {};
-  const DType dtype = slot.content == Slot::Content::value  ? unit_.record.value(slot.owner).dtype
-                      : slot.content == Slot::Content::kept ? DType::f32
-                                                            : DType::u8;
+  const DType dtype = buffer.content == UnitBuffer::Content::value
+                          ? unit_.record.value(buffer.owner).dtype
+                      : buffer.content == UnitBuffer::Content::kept ? DType::f32
+                                                                    : DType::u8;
   return block.cut(unit_.placement.offsets[static_cast<std::size_t>(index)], dtype, shape);
 }
 
 bool StepRunner::accumulates(int index) const {
-  const Slot& slot = unit_.plan.slots[static_cast<std::size_t>(index)];
-  return slot.place == Slot::Place::input_gradient &&
-         call_.input_gradients[static_cast<std::size_t>(slot.index)].accumulate;
+  const UnitBuffer& buffer = unit_.plan.buffers[static_cast<std::size_t>(index)];
+  return buffer.kind == UnitBuffer::Kind::input_gradient &&
+         call_.input_gradients[static_cast<std::size_t>(buffer.index)].accumulate;
 }
 
 InputGradient StepRunner::gradient_of(const LayerUse::Gradient& gradient) const {

@@ -3,7 +3,7 @@
 
 namespace dstrain::model {
 
-/// Runs the steps of a plan for one call of a unit, of which everything must outlive it.
+/// Runs the steps of a plan for one call of a unit. All arguments must outlive it.
 class StepRunner {
  public:
   struct Unit {
@@ -11,17 +11,17 @@ class StepRunner {
     const UnitPlan& plan;
     const Placement& placement;
   };
-  /// Values and what is kept lie in call.saved and call.workspace, as the placement says.
+  /// Values and kept tensors are in call.saved and call.workspace, at the offsets of the placement.
   StepRunner(Unit unit, const UnitCall& call, StreamView stream)
       : unit_(unit), call_(call), stream_(stream) {}
   void run(const Step& step) const;
 
  private:
-  [[nodiscard]] TensorView view(int slot) const;
+  [[nodiscard]] TensorView view(int buffer) const;
   [[nodiscard]] LayerCall call_of(const LayerUse& use) const;
   [[nodiscard]] InputGradient gradient_of(const LayerUse::Gradient& gradient) const;
-  /// Whether the engine wants a gradient added to what there is.
-  [[nodiscard]] bool accumulates(int slot) const;
+  /// Whether the engine wants a gradient added to the existing one.
+  [[nodiscard]] bool accumulates(int buffer) const;
   void run_layers(const Step& step) const;
   void add(const Step& step) const;
 

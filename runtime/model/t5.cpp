@@ -17,13 +17,13 @@ struct Stack {
   Axis axis;
   std::int64_t layers;
   [[nodiscard]] bool decodes() const { return axis == Axis::target; }
-  /// What flows into layer `layer`, and behind the last one into the norm.
+  /// Returns the input of layer `layer`; after the last layer, the input of the norm.
   [[nodiscard]] std::string hidden(std::int64_t layer) const {
     return fmt::format("{}{}", name, layer);
   }
 };
 
-/// normal(0, factor / sqrt(size)).
+/// Returns normal(0, factor / sqrt(size)).
 ParameterInit normal(const T5Config& c, std::int64_t size = 1) {
   return {ParameterInit::Kind::normal, c.initializer_factor / std::sqrt(static_cast<float>(size))};
 }
@@ -53,7 +53,7 @@ class T5Block {
   struct Sublayer {
     std::string_view layer;
     std::string_view attention;
-    std::optional<Value> source{};  ///< that it attends to; none: to itself
+    std::optional<Value> source{};  ///< attends to this value; none: to itself
   };
 
   Value linear(Value input, const std::string& name, std::int64_t outputs, ParameterInit init) {
@@ -81,7 +81,7 @@ class T5Block {
     return u_.add(x, linear(a, name + ".o", c_.d_model, normal(c_, width)), c_.dropout_rate);
   }
 
-  /// The bias by distance, of which each stack has one.
+  /// Sets the bias by distance; each stack has one.
   void bias(const std::string& name, UnitBuilder::Attention& attention) {
     const std::string table = name + ".relative_attention_bias.weight";
     const std::int64_t rows = c_.relative_attention_num_buckets;
@@ -111,7 +111,7 @@ class T5Block {
   UnitBuilder u_;
 };
 
-/// The encoder's owns the table of tokens.
+/// The encoder's owns the token table.
 std::unique_ptr<Unit> embedding(const T5Config& c, const Stack& stack, const UnitOptions& options) {
   UnitBuilder u(stack.name, "", options);
   const ParameterRef table = stack.decodes()
@@ -121,7 +121,7 @@ std::unique_ptr<Unit> embedding(const T5Config& c, const Stack& stack, const Uni
   return u.finish(u.dropout(x, c.dropout_rate), stack.hidden(0));
 }
 
-/// Behind the blocks of a stack.
+/// Makes the norm after the blocks of a stack.
 std::unique_ptr<Unit> norm(const T5Config& c, const Stack& stack, const UnitOptions& options) {
   UnitBuilder u(fmt::format("{}.norm", stack.name), fmt::format("{}.", stack.name), options);
   const Value x = u.read(stack.hidden(stack.layers), c.d_model, stack.axis);
@@ -129,7 +129,7 @@ std::unique_ptr<Unit> norm(const T5Config& c, const Stack& stack, const UnitOpti
   return u.finish(u.dropout(n, c.dropout_rate), stack.decodes() ? decoded : encoded);
 }
 
-/// Logits by the table of tokens, which may read what comes in scaled, or by a weight of its own.
+/// Makes the logits by the token table, possibly with scaled inputs, or by the head's own weight.
 std::unique_ptr<Unit> head(const T5Config& c, const UnitOptions& options) {
   UnitBuilder u("head", "", options);
   const Value x = u.read(decoded, c.d_model);

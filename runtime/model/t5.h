@@ -4,11 +4,11 @@
 
 namespace dstrain::model {
 
-/// A T5 (Raffel et al. 2020) as units "encoder", "encoder.block.0" ... and "encoder.norm" on the
-/// axis of the source, then "decoder", "decoder.block.0" ..., "decoder.norm" and "head". Each block
-/// of the decoder reads what the encoder's norm writes; those behind the first of each stack borrow
-/// its biases by distance, the decoder and, where it is tied, the head the table of tokens.
-/// `config` must have passed check(). First values as Hugging Face draws them.
+/// Makes a T5 (Raffel et al. 2020) with units "encoder", "encoder.block.0" ... and "encoder.norm"
+/// on the axis of the source, then "decoder", "decoder.block.0" ..., "decoder.norm" and "head".
+/// Each block of the decoder reads the output of the encoder's norm. Blocks after the first of each
+/// stack borrow its biases by distance; the decoder and, if tied, the head borrow the token table.
+/// `config` must have passed check(). Initial values are Hugging Face's.
 /// With W the heads' width and F = d_ff (twice that where the MLP is gated, and d_ff more with
 /// dropout) a block of the encoder saves per token 4 W + C + F values of the model's dtype, and
 /// log-sum-exps H and two statistics in f32; one of the decoder 6 W + 2 C + F, 2 H and three, and

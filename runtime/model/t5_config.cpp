@@ -88,7 +88,7 @@ constexpr std::array fields{
 
 constexpr std::array<FixedOption, 1> fixed_options{{{"is_encoder_decoder", "true"}}};
 
-/// As their authors have published them, but without dropout.
+/// As published by their authors, but without dropout.
 constexpr std::array<ModelPreset, 5> presets{
     {{"t5-small", R"({"d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8,
         "dropout_rate": 0.0})"},
@@ -108,7 +108,7 @@ std::unique_ptr<ModelConfig> defaults() {
   return config;
 }
 
-// What transformers writes beside feed_forward_proj, and goes by when it reads the file.
+// transformers writes this key beside feed_forward_proj, and prefers it when it reads the file.
 constexpr const char* activation_key = "dense_act_fn";
 constexpr const char* gate_key = "is_gated_act";
 
@@ -124,7 +124,7 @@ bool is_named(const Document& name, ops::Activation activation) {
   });
 }
 
-/// Of attention to the source, which has no bias; in files of old versions.
+/// The bias of attention to the source, in files of old versions; it is not used.
 constexpr std::array<std::string_view, 1> unused{".EncDecAttention.relative_attention_bias.weight"};
 
 constexpr std::array<HfNames::Tied, 3> tied{{{"encoder.embed_tokens.weight", "shared.weight"},
@@ -203,13 +203,15 @@ void T5Config::write_more(nlohmann::ordered_json& document) const {
           ->name;
 }
 
-/// transformers 5 writes that every T5 is tied; one whose head does not scale may have its own.
+/// transformers 5 writes that every T5 is tied; one without scaled head inputs may have its own
+/// head.
 void T5Config::settle(const StoredTensor& stored) {
   if (!scale_decoder_outputs) tie_word_embeddings = !stored(hf_head);
 }
 
 void T5Config::check_more(std::vector<std::string>& problems) const {
-  const std::int64_t exact = relative_attention_num_buckets / 2;  // of the decoder, which has more
+  const std::int64_t exact =
+      relative_attention_num_buckets / 2;  // of the decoder, which has more exact buckets
   if (relative_attention_max_distance <= exact) {
     problems.push_back(
         fmt::format("relative_attention_max_distance {} is not above {}, half of the "
@@ -218,8 +220,7 @@ void T5Config::check_more(std::vector<std::string>& problems) const {
   }
   if (scale_decoder_outputs && !tie_word_embeddings) {
     problems.emplace_back(
-        "scale_decoder_outputs is true and tie_word_embeddings false; only a "
-        "head that is tied scales");
+        "scale_decoder_outputs is true and tie_word_embeddings false; only a tied head scales");
   }
   for (const auto& [key, id] : {std::pair("pad_token_id", pad_token_id),
                                 std::pair("decoder_start_token_id", decoder_start_token_id)}) {

@@ -9,14 +9,14 @@ namespace dstrain::model {
 
 const ModelFamily& t5_family();
 
-/// What is between the linear layers of an MLP: the values of feed_forward_proj.
+/// The activation between the linear layers of an MLP: the values of feed_forward_proj.
 enum class T5FeedForward : std::int8_t {
   relu,
   gelu,
   gelu_new,
   silu,
   gated_relu,
-  gated_gelu,  ///< with GPT-2's gelu_new, as T5 1.1 was trained
+  gated_gelu,  ///< with GPT-2's gelu_new, as in the training of T5 1.1
   gated_silu,
 };
 
@@ -26,7 +26,7 @@ struct T5Mlp {
 };
 T5Mlp mlp_of(T5FeedForward kind);
 
-/// The sizes and rates of a T5, version 1.1 and T0 included, under the names of Hugging Face's
+/// The sizes and rates of a T5, including version 1.1 and T0, with the names of Hugging Face's
 /// config.json.
 struct T5Config final : ModelConfig {
   T5Config() : ModelConfig(t5_family()) {}
@@ -42,10 +42,10 @@ struct T5Config final : ModelConfig {
 
   std::int64_t vocab_size = 32128;
   std::int64_t d_model = 512;
-  std::int64_t d_kv = 64;  ///< of a head
+  std::int64_t d_kv = 64;  ///< per head
   std::int64_t d_ff = 2048;
   std::int64_t num_layers = 6;
-  std::int64_t num_decoder_layers = 6;  ///< as many as num_layers unless given
+  std::int64_t num_decoder_layers = 6;  ///< default: num_layers
   std::int64_t num_heads = 8;
   std::int64_t relative_attention_num_buckets = 32;
   std::int64_t relative_attention_max_distance = 128;
@@ -54,7 +54,7 @@ struct T5Config final : ModelConfig {
   float initializer_factor = 1;
   T5FeedForward feed_forward_proj = T5FeedForward::relu;
   bool tie_word_embeddings = true;
-  bool scale_decoder_outputs = true;  ///< a tied head reads them divided by sqrt(d_model)
+  bool scale_decoder_outputs = true;  ///< a tied head divides its inputs by sqrt(d_model)
   std::int64_t pad_token_id = 0;
   std::int64_t decoder_start_token_id = 0;
 

@@ -11,26 +11,26 @@
 
 namespace dstrain::model {
 
-/// How the units of a model compute.
+/// Options for the units of a model.
 struct UnitOptions {
   DType dtype = DType::f32;             ///< f32, bf16 or f16, of parameters and activations
   std::int64_t in_splits = 1;           ///< tiles of each weight of a block, see LinearWeight
-  DeviceKind device = DeviceKind::cpu;  ///< whose ops they call: what Unit::memory() reckons with
+  DeviceKind device = DeviceKind::cpu;  ///< whose ops the units call, for Unit::memory()
 };
 
-/// The positions of an activation: those of the target, whose tokens are predicted one by one, or,
-/// in an encoder-decoder, of the source that they are predicted from.
+/// The positions of an activation: those of the target, whose tokens are predicted one by one, or
+/// of the source of an encoder-decoder, from which they are predicted.
 enum class Axis : std::int8_t { target, source };
 
-/// B sequences of T tokens and, of an encoder-decoder, as many sources of S.
+/// B sequences of T tokens and, for an encoder-decoder, B sources of S tokens.
 struct BatchShape {
   std::int64_t sequences = 0;  ///< B
   std::int64_t tokens = 0;     ///< T, per sequence
-  std::int64_t source = 0;     ///< S; 0: there are no sources
+  std::int64_t source = 0;     ///< S; 0: no sources
   [[nodiscard]] std::int64_t rows() const { return sequences * tokens; }
-  /// Of both axes.
+  /// The positions of both axes.
   [[nodiscard]] std::int64_t positions() const { return sequences * (tokens + source); }
-  /// That of the tensors that have their positions on `axis`: their T is S on that of the source.
+  /// Returns the shape of tensors with positions on `axis`: on that of the source, T is S.
   [[nodiscard]] BatchShape on(Axis axis) const {
     return {sequences, axis == Axis::source ? source : tokens, source};
   }
@@ -45,21 +45,21 @@ struct ActivationSpec {
   Axis axis = Axis::target;
 };
 
-/// Rows of a parameter (R, C) that a unit takes by themselves.
+/// Rows of a parameter (R, C) that a unit uses separately.
 struct ParameterTile {
   std::size_t parameter = 0;  ///< index into UnitSpec::parameters
   std::int64_t first_row = 0;
   std::int64_t rows = 0;
 };
 
-/// What a unit owns, borrows, reads and writes. The order of the names is the order of the views
-/// in UnitCall.
+/// The parameters and activations of a unit. The order of the names is the order of the views in
+/// UnitCall.
 struct UnitSpec {
   std::string name;
   std::vector<ParameterSpec> parameters;  ///< owned
   std::vector<std::string> borrowed;      ///< parameters that other units own
-  /// Of owned parameters that are too large to be whole at any time, from the first row of each to
-  /// its last, in the order in which forward takes them; backward takes them in the reverse order.
+  /// Tiles of owned parameters that are too large to be whole at any time, from the first row of
+  /// each to its last, in the order in which forward uses them; backward uses the reverse order.
   std::vector<ParameterTile> tiles;
   std::vector<std::string> reads;
   std::vector<ActivationSpec> writes;
@@ -73,27 +73,27 @@ struct UnitMemory {
   Bytes backward_workspace = 0;
 };
 
-/// Where a gradient goes: the callee overwrites `values`, or adds to them; empty: nobody wants it.
-/// Gradients of parameters are f32 whatever the parameters are.
+/// The target of a gradient: the callee overwrites `values`, or adds to them; empty: it is not
+/// needed. Gradients of parameters are f32, whatever the dtype of the parameters.
 struct GradientTarget {
   TensorView values;
   bool accumulate = false;
 };
 
-/// Lends a unit the tiles of its parameters one at a time; see UnitSpec::tiles.
+/// Gives a unit the tiles of its parameters one at a time; see UnitSpec::tiles.
 class TileLender {
  public:
   virtual ~TileLender() = default;
-  /// The values (rows, C) of a tile, until release().
+  /// Returns the values (rows, C) of a tile, valid until release().
   virtual TensorView acquire(std::size_t tile) = 0;
   virtual void release(std::size_t tile) = 0;
-  /// Where backward puts the gradients (rows, C) of a tile, until reduce(): then the tile may get
-  /// new values, and is not used again in that call. Empty of a frozen one.
+  /// Returns the target for the gradients (rows, C) of a tile, valid until reduce(). After that the
+  /// tile may be updated, and is not used again in that call. Empty for a frozen one.
   virtual GradientTarget gradients(std::size_t tile) = 0;
   virtual void reduce(std::size_t tile) = 0;
 };
 
-/// Where the random numbers of a call come from; equal for a sample on any number of ranks.
+/// The source of the random numbers of a call; equal for a sample on any number of ranks.
 struct DropoutSource {
   std::uint64_t seed = 0;
   TensorView counter{};    ///< (2) i64: the step, and the index of sequence 0 in its global batch
@@ -101,21 +101,21 @@ struct DropoutSource {
   bool training = false;   ///< false: dropout is the identity
 };
 
-/// Everything a unit gets for one forward or backward over one micro-batch. Views lie on the
+/// The arguments of a unit for one forward or backward over one micro-batch. Views are on the
 /// stream's device.
 struct UnitCall {
   BatchShape shape;
   TensorView tokens;  ///< (B, T) i32: token ids
   TensorView labels;  ///< (B, T) i32: already shifted; -100 does not count
-  /// (B, T) i32: the position where the document of each token begins, from which positions count
-  /// and before which causal attention sees nothing; empty: there is one document.
+  /// (B, T) i32: the first position of the document of each token. Positions count from it, and
+  /// causal attention does not see earlier tokens. Empty: there is one document.
   TensorView document_start;
   TensorView source;        ///< (B, S) i32: token ids of the sources
-  TensorView source_count;  ///< (B) i32 in [1, S]: so many of them count, the others are padding
+  TensorView source_count;  ///< (B) i32 in [1, S]: number of source tokens; the rest is padding
   TensorView label_weight;  ///< (1) f32: 1 / counted labels of the global batch, which scales the
                             ///< gradient of the loss; backward only
-  std::span<const TensorView> parameters;  ///< owned, then borrowed; of those in tiles empty ones
-  TileLender* tiles = nullptr;             ///< not null when the unit has tiles
+  std::span<const TensorView> parameters;  ///< owned, then borrowed; empty for those in tiles
+  TileLender* tiles = nullptr;             ///< not null if the unit has tiles
   std::span<const TensorView> inputs;      ///< activations read
   std::span<const TensorView> outputs;     ///< activations written; values of forward
   TensorView saved;                        ///< u8: UnitMemory::saved bytes, 64-byte aligned
@@ -123,19 +123,19 @@ struct UnitCall {
   DropoutSource dropout;
 
   // Backward only.
-  /// In the order of `parameters`; of frozen ones empty.
+  /// In the order of `parameters`; empty for frozen ones.
   std::span<const GradientTarget> parameter_gradients;
   std::span<const TensorView> output_gradients;
   std::span<const GradientTarget> input_gradients;
 
-  // The unit with computes_loss only.
+  // Only for the unit with computes_loss.
   TensorView loss;    ///< (1) f64: the losses (natural log) of the counted labels are added to it
-  TensorView logits;  ///< forward, when not empty: (B, V) f32 logits of the last position are
-                      ///< written here, and no loss is computed
+  TensorView logits;  ///< forward: if not empty, (B, V) f32 logits of the last position are written
+                      ///< here, and no loss is computed
 };
 
-/// The smallest thing recomputed or assigned to a pipeline stage, and, but for its tiles, gathered
-/// and released: the embedding, one transformer block, the head. Knows nothing of ranks, stages or
+/// The unit of recomputation, of pipeline stages and, except for its tiles, of gathers and
+/// releases: the embedding, one transformer block, the head. Independent of ranks, stages and
 /// tiers, and keeps nothing between calls, so one unit may serve several micro-batches at once. All
 /// work goes to `stream`.
 class Unit {
@@ -145,9 +145,9 @@ class Unit {
   [[nodiscard]] virtual UnitMemory memory(BatchShape shape) const = 0;
   /// Writes `outputs` and `saved`. A unit that computes_loss adds to `loss` and saves nothing.
   virtual void forward(const UnitCall& call, StreamView stream) const = 0;
-  /// From `output_gradients`, `inputs` and `saved` to the gradients of the inputs and parameters.
-  /// A unit that computes_loss is called without a forward: it adds to `loss` and produces the
-  /// gradients in one go, so that logits need not be kept.
+  /// Computes the gradients of the inputs and parameters from `output_gradients`, `inputs` and
+  /// `saved`. A unit that computes_loss is called without a forward: it adds to `loss` and computes
+  /// the gradients together with it, so that logits need not be kept.
   virtual void backward(const UnitCall& call, StreamView stream) const = 0;
 };
 

@@ -17,27 +17,27 @@ struct Value {
   int index = RecordedValue::none;
 };
 
-/// Records a unit layer by layer; its memory, its backward and its tiles follow (unit_plan.h).
-/// Layers run in the order in which they are recorded, and own their parameters in that order; a
-/// name is that of the unit's parameter without the unit's prefix.
+/// Records a unit layer by layer; its memory, its backward and its tiles are derived (unit_plan.h).
+/// Layers run in the order in which they are recorded, and own their parameters in that order. A
+/// `name` is a parameter's name without the unit's prefix.
 class UnitBuilder {
  public:
-  /// `prefix` stands before the names of all parameters that the unit owns.
+  /// `prefix` precedes the names of all parameters that the unit owns.
   UnitBuilder(std::string name, std::string_view prefix, const UnitOptions& options);
 
-  /// An activation that the unit reads; what is made of it has its positions.
+  /// An activation that the unit reads; values computed from it have its positions.
   Value read(const std::string& activation, std::int64_t features, Axis axis = Axis::target);
 
-  /// A parameter of the unit, and one that another unit owns, whose whole name is given.
+  /// Add a parameter that the unit owns, and one that another unit owns, by its whole name.
   ParameterRef own(std::string_view name, Shape shape, ParameterInit init);
   ParameterRef borrow(const std::string& name);
 
-  /// Rows of tables with so many `features` by the tokens of an axis, and by their positions.
+  /// Rows of tables with `features` features, by the tokens of an axis and by their positions.
   Value embedding(const EmbeddingLayer::Tables& tables, std::int64_t features);
 
   /// Layer normalisation: NAME.weight and NAME.bias.
   Value layer_norm(Value input, std::string_view name, float eps);
-  /// Root-mean-square normalisation: NAME.weight. With `groups` of each such part of the features.
+  /// Root-mean-square normalisation: NAME.weight. With `groups`, of each such part of the features.
   Value rms_norm(Value input, std::string_view name, float eps, std::int64_t groups = 1);
 
   struct Linear {
@@ -46,12 +46,12 @@ class UnitBuilder {
     WeightLayout layout = WeightLayout::outputs_first;
     bool bias = false;
   };
-  /// NAME.weight, which may be in tiles, and NAME.bias.
+  /// Uses NAME.weight, which may be in tiles, and NAME.bias.
   Value linear(Value input, std::string_view name, const Linear& linear);
 
   struct Attention {
     std::int64_t heads = 0;
-    std::int64_t kv_heads = 0;  ///< as many of keys and values
+    std::int64_t kv_heads = 0;  ///< number of heads of keys and values
     std::int64_t head_size = 0;
     ops::AttentionRule rule{};
     float dropout = 0;                   ///< of the probabilities
@@ -64,34 +64,34 @@ class UnitBuilder {
   };
   /// Queries on one axis, keys and values on the same or another.
   Value attention(const Projections& projections, const Attention& attention);
-  /// Over queries, keys and values that are packed, in this order.
+  /// The same for queries, keys and values that are packed, in this order.
   Value attention(Value packed, const Attention& attention);
 
   Value activation(Value input, ops::Activation kind);
   /// activation(gate) factor.
   Value gated(Value gate, Value factor, ops::Activation kind);
-  /// Of a gate and a factor that are packed, in this order.
+  /// The same for a gate and a factor that are packed, in this order.
   Value gated(Value packed, ops::Activation kind);
   Value dropout(Value input, float rate);
   Value scale(Value input, float factor);
-  /// residual + branch, of which some is dropped.
+  /// residual + branch, with dropout of the branch.
   Value add(Value residual, Value branch, float dropout = 0);
 
-  /// The unit, which writes `output` as `activation`.
+  /// Returns the unit, which writes `output` as `activation`.
   std::unique_ptr<Unit> finish(Value output, const std::string& activation);
-  /// The unit, which computes the loss of logits by a weight (classes, C). Its layers see some rows
-  /// of a batch at a time: throws Error{internal} where one attends, drops or looks at tokens.
+  /// Returns the unit, which computes the loss of logits by a weight (classes, C). Its layers see
+  /// some rows of a batch at a time: throws Error{internal} if one attends, drops or reads tokens.
   std::unique_ptr<Unit> finish_loss(Value input, ParameterRef weight, std::int64_t classes);
 
  private:
   [[nodiscard]] std::int64_t features(Value value) const;
-  /// Places are numbered from 1 on; 0 is that of an embedding.
+  /// Places are numbered from 1 on; 0 belongs to the embedding.
   DropoutPlace place(float rate) {
     by_rows_ = by_rows_ && rate == 0;
     return {rate, next_place_++};
   }
   Value add_attention(const std::vector<Value>& inputs, const Attention& attention);
-  /// The output has the positions of the first input, or those of `axis` where there is none.
+  /// The output has the positions of the first input, or those of `axis` if there is none.
   Value add_layer(std::unique_ptr<const Layer> layer,
                   const std::vector<Value>& inputs,
                   std::int64_t features,
@@ -101,7 +101,8 @@ class UnitBuilder {
   UnitOptions options_;
   UnitRecord record_;
   std::uint32_t next_place_ = 1;
-  bool by_rows_ = true;  ///< what is made of a row depends on no other row, nor on its place
+  bool by_rows_ = true;  ///< each row of a value depends only on the same row of its inputs, and
+                         ///< not on its position
 };
 
 }  // namespace dstrain::model

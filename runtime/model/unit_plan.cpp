@@ -10,14 +10,14 @@ namespace {
 
 constexpr int none = LayerUse::none;
 
-/// What is known of a value while its unit is planned.
+/// The state of a value while its unit is planned.
 struct ValueState {
-  int slot = none;             ///< where it lies
-  int reads_left = 0;          ///< of backward, rebuilds included
-  int gradient = none;         ///< slot of the gradient so far
-  int contributions_left = 0;  ///< readers whose backward is still to come
+  int buffer = none;           ///< that holds it
+  int reads_left = 0;          ///< by backward, rebuilds included
+  int gradient = none;         ///< buffer of the gradient so far
+  int contributions_left = 0;  ///< readers whose backward has not run yet
   bool needed = false;         ///< by backward
-  bool rebuilt = false;        ///< for that
+  bool rebuilt = false;        ///< for backward
 };
 
 class Planner {
@@ -27,7 +27,7 @@ class Planner {
 
   UnitPlan run() {
     find_needs();
-    find_places();
+    choose_buffers();
     plan_forward();
     plan_.forward_steps = now();
     if (!in_one_go()) forget_rebuilt();
@@ -36,28 +36,30 @@ class Planner {
   }
 
  private:
-  using Place = Slot::Place;
+  using Kind = UnitBuffer::Kind;
 
   [[nodiscard]] bool in_one_go() const { return record_.spec.computes_loss; }
   [[nodiscard]] int layers() const { return static_cast<int>(record_.layers.size()); }
   [[nodiscard]] int now() const { return static_cast<int>(plan_.steps.size()); }
   [[nodiscard]] const Layer& layer(int index) const { return *record_.at(index).layer; }
   ValueState& state(int value) { return states_[static_cast<std::size_t>(value)]; }
-  Slot& slot(int index) { return plan_.slots[static_cast<std::size_t>(index)]; }
+  UnitBuffer& buffer(int index) { return plan_.buffers[static_cast<std::size_t>(index)]; }
 
-  int add_slot(Place place, Slot::Content content, int owner, int index = 0) {
-    plan_.slots.push_back({place, content, owner, index, now(), now()});
+  int add_buffer(Kind kind, UnitBuffer::Content content, int owner, int index = 0) {
+    plan_.buffers.push_back({kind, content, owner, index, now(), now()});
     shared_.push_back(false);
-    return static_cast<int>(plan_.slots.size()) - 1;
+    return static_cast<int>(plan_.buffers.size()) - 1;
   }
-  int add_value_slot(int value) { return add_slot(Place::workspace, Slot::Content::value, value); }
-  /// Marks a slot as needed by the step that is being made.
+  int add_value_buffer(int value) {
+    return add_buffer(Kind::workspace, UnitBuffer::Content::value, value);
+  }
+  /// Marks a buffer as needed by the current step.
   int touch(int index) {
-    if (index != none) slot(index).last = now();
+    if (index != none) buffer(index).last = now();
     return index;
   }
 
-  /// Which values backward reads, and how often.
+  /// Finds the values that backward reads, and how often.
   void find_needs() {
     for (int at = layers() - 1; at >= 0; --at) {
       const RecordedLayer& recorded = record_.at(at);
@@ -74,7 +76,7 @@ class Planner {
     }
   }
 
-  /// Called in reverse order: all readers of the output are known.
+  /// Call in reverse order, so that all readers of the output are known.
   bool rebuilds_output(const RecordedLayer& recorded) {
     if (recorded.output == none) return false;
     ValueState& output = state(recorded.output);
@@ -86,33 +88,34 @@ class Planner {
     return output.rebuilt;
   }
 
-  /// Where each value lies in forward. Values come after those that they are made of, so one that
-  /// has a place already has that of its reader's output.
-  void find_places() {
+  /// Chooses the buffer of each value in forward. Values come after those that they are made from,
+  /// so one that already has a buffer shares that of its reader's output.
+  void choose_buffers() {
     for (int value = static_cast<int>(states_.size()) - 1; value >= 0; --value) {
-      if (state(value).slot == none) state(value).slot = place_of(value);
-      share_place(value);
+      if (state(value).buffer == none) state(value).buffer = buffer_of(value);
+      share_buffer(value);
     }
   }
 
-  int place_of(int value) {
+  int buffer_of(int value) {
     const RecordedValue& recorded = record_.value(value);
     if (recorded.input != none) {
-      return add_slot(Place::input, Slot::Content::value, value, recorded.input);
+      return add_buffer(Kind::input, UnitBuffer::Content::value, value, recorded.input);
     }
     if (recorded.output != none) {
       DSTRAIN_CHECK(!state(value).needed || state(value).rebuilt,
                     "backward needs an output of unit {}", record_.spec.name);
-      return add_slot(Place::output, Slot::Content::value, value, recorded.output);
+      return add_buffer(Kind::output, UnitBuffer::Content::value, value, recorded.output);
     }
     const bool saved = state(value).needed && !state(value).rebuilt && !in_one_go();
-    const int made = add_slot(saved ? Place::saved : Place::workspace, Slot::Content::value, value);
-    slot(made).first = none;  // until its layer comes
+    const int made =
+        add_buffer(saved ? Kind::saved : Kind::workspace, UnitBuffer::Content::value, value);
+    buffer(made).first = none;  // until its layer runs
     return made;
   }
 
-  /// Gives the place of a value to an input of its layer that it may replace.
-  void share_place(int value) {
+  /// Shares the buffer of a value with an input of its layer that it may replace.
+  void share_buffer(int value) {
     const int producer = record_.value(value).producer;
     if (producer == none) return;
     const std::vector<InputUse> uses = layer(producer).inputs();
@@ -123,12 +126,12 @@ class Planner {
           recorded.output != none || state(input).contributions_left != 1) {
         continue;
       }
-      state(input).slot = state(value).slot;
+      state(input).buffer = state(value).buffer;
       return;
     }
   }
 
-  /// Whether the layers at `at` and behind it are adjacent in the flow of values.
+  /// Returns the fusion of the layers at `at` and `at` + 1 if one reads the other's output.
   [[nodiscard]] FusedPair pair_at(int at) const {
     if (at < 0 || at + 1 >= layers()) return {};
     const std::vector<int>& inputs = record_.at(at + 1).inputs;
@@ -149,28 +152,28 @@ class Planner {
   LayerUse use_forward(int at) {
     const RecordedLayer& recorded = record_.at(at);
     LayerUse use{.layer = at};
-    for (const int input : recorded.inputs) use.inputs.push_back(touch(state(input).slot));
+    for (const int input : recorded.inputs) use.inputs.push_back(touch(state(input).buffer));
     if (recorded.output != none) {
-      use.output = state(recorded.output).slot;
-      Slot& output = slot(use.output);
+      use.output = state(recorded.output).buffer;
+      UnitBuffer& output = buffer(use.output);
       if (output.first == none) output.first = now();
       touch(use.output);
     }
     const std::size_t kept = recorded.layer->kept({1, 1}).size();
     for (std::size_t i = 0; i < kept; ++i) {
-      use.kept.push_back(add_slot(in_one_go() ? Place::workspace : Place::saved,
-                                  Slot::Content::kept, at, static_cast<int>(i)));
+      use.kept.push_back(add_buffer(in_one_go() ? Kind::workspace : Kind::saved,
+                                    UnitBuffer::Content::kept, at, static_cast<int>(i)));
     }
     kept_[static_cast<std::size_t>(at)] = use.kept;
-    use.workspace = add_slot(Place::workspace, Slot::Content::forward_workspace, at);
+    use.workspace = add_buffer(Kind::workspace, UnitBuffer::Content::forward_workspace, at);
     return use;
   }
 
-  /// What forward had in its workspace is gone.
+  /// Forgets the values that were in forward's workspace.
   void forget_rebuilt() {
     for (ValueState& value : states_) {
-      if (value.slot != none && slot(value.slot).place == Place::workspace) value.slot = none;
-      if (value.slot != none && slot(value.slot).place == Place::output) value.slot = none;
+      if (value.buffer != none && buffer(value.buffer).kind == Kind::workspace) value.buffer = none;
+      if (value.buffer != none && buffer(value.buffer).kind == Kind::output) value.buffer = none;
     }
   }
 
@@ -178,7 +181,8 @@ class Planner {
     for (int value = 0; value < static_cast<int>(states_.size()); ++value) {
       const int output = record_.value(value).output;
       if (output == none) continue;
-      state(value).gradient = add_slot(Place::output_gradient, Slot::Content::value, value, output);
+      state(value).gradient =
+          add_buffer(Kind::output_gradient, UnitBuffer::Content::value, value, output);
       shared_[static_cast<std::size_t>(state(value).gradient)] = true;
     }
     for (int at = layers() - 1; at >= 0;) {
@@ -191,7 +195,7 @@ class Planner {
     store_input_gradients();
   }
 
-  /// A pair hands over the gradient of the value between its layers at once: where others read
+  /// A pair passes on the gradient of the value between its layers at once: if other layers read
   /// that value too, the second layer must be able to add theirs.
   FusedPair::Run backward_pair(int at) {
     const FusedPair pair = pair_at(at);
@@ -202,9 +206,9 @@ class Planner {
 
   void plan_backward_step(int begin, int end, FusedPair::Run pair) {
     for (int at = end; at >= begin; --at) rebuild_inputs(at);
-    if (between_ != none && state(between_).rebuilt && state(between_).slot == none) {
+    if (between_ != none && state(between_).rebuilt && state(between_).buffer == none) {
       for (const int input : record_.at(begin).inputs) --state(input).reads_left;
-      state(between_).slot = add_value_slot(between_);
+      state(between_).buffer = add_value_buffer(between_);
     }
     Step step{.kind = Step::Kind::backward, .pair = pair};
     std::vector<Step> behind;
@@ -219,7 +223,8 @@ class Planner {
     }
   }
 
-  /// Rebuilds what the backward of a layer reads and is not there, but for what its pair rebuilds.
+  /// Rebuilds the missing values that the backward of a layer reads, except the one that its pair
+  /// rebuilds.
   void rebuild_inputs(int at) {
     const std::vector<InputUse> uses = layer(at).inputs();
     for (std::size_t i = 0; i < uses.size(); ++i) {
@@ -229,21 +234,21 @@ class Planner {
   }
 
   void rebuild(int value) {
-    if (state(value).slot != none) return;
+    if (state(value).buffer != none) return;
     const int producer = record_.value(value).producer;
     DSTRAIN_CHECK(state(value).rebuilt, "value {} is lost", value);
     for (const int input : record_.at(producer).inputs) rebuild(input);
     LayerUse use{.layer = producer, .kept = kept_[static_cast<std::size_t>(producer)]};
     for (const int input : record_.at(producer).inputs) use.inputs.push_back(read(input));
     for (const int kept : use.kept) touch(kept);
-    state(value).slot = use.output = add_value_slot(value);
+    state(value).buffer = use.output = add_value_buffer(value);
     plan_.steps.push_back({.kind = Step::Kind::rebuild, .layers = {std::move(use)}});
   }
 
-  /// One of the reads of backward.
+  /// Counts one read by backward.
   int read(int value) {
     --state(value).reads_left;
-    return touch(state(value).slot);
+    return touch(state(value).buffer);
   }
 
   LayerUse use_backward(int at, std::vector<Step>& behind) {
@@ -253,7 +258,7 @@ class Planner {
     for (const int kept : use.kept) touch(kept);
     const bool rebuilds = recorded.output == between_ && between_ != none;
     if (recorded.layer->backward_reads_output() || rebuilds) {
-      use.output = touch(state(recorded.output).slot);
+      use.output = touch(state(recorded.output).buffer);
     }
     for (std::size_t i = 0; i < uses.size(); ++i) {
       use.inputs.push_back(uses[i].read_by_backward ? read(recorded.inputs[i]) : none);
@@ -262,14 +267,14 @@ class Planner {
       use.output_gradient = touch(state(recorded.output).gradient);
       DSTRAIN_CHECK(use.output_gradient != none, "no gradient of value {}", recorded.output);
     }
-    use.workspace = add_slot(Place::workspace, Slot::Content::backward_workspace, at);
+    use.workspace = add_buffer(Kind::workspace, UnitBuffer::Content::backward_workspace, at);
     for (std::size_t i = 0; i < uses.size(); ++i) {
       use.input_gradients.push_back(contribute(at, i, use, behind));
     }
     return use;
   }
 
-  /// Plans where the gradient goes that layer `at` has for its input `i`.
+  /// Plans the target of the gradient of layer `at` for its input `i`.
   LayerUse::Gradient contribute(int at,
                                 std::size_t i,
                                 const LayerUse& use,
@@ -284,37 +289,37 @@ class Planner {
     }
     if (traits.gradient_adds) {
       const int residual = touch(input.gradient);
-      input.gradient = touch(place_of_sum(value));
+      input.gradient = touch(sum_buffer(value));
       return {input.gradient, residual};
     }
-    const int written = touch(place_of_gradient(value, traits, use));
+    const int written = touch(gradient_buffer(value, traits, use));
     join(value, written, behind);
     return {written, none};
   }
 
   [[nodiscard]] bool is_own(int index) {
-    return index != none && slot(index).place == Place::workspace &&
+    return index != none && buffer(index).kind == Kind::workspace &&
            !shared_[static_cast<std::size_t>(index)];
   }
 
-  /// Of a gradient to which all that came before is added.
-  int place_of_sum(int value) {
+  /// Returns the buffer for a gradient to which all earlier ones are added.
+  int sum_buffer(int value) {
     const int input = record_.value(value).input;
     if (state(value).contributions_left == 0 && input != none) {
-      return add_slot(Place::input_gradient, Slot::Content::value, value, input);
+      return add_buffer(Kind::input_gradient, UnitBuffer::Content::value, value, input);
     }
-    return is_own(state(value).gradient) ? state(value).gradient : add_value_slot(value);
+    return is_own(state(value).gradient) ? state(value).gradient : add_value_buffer(value);
   }
 
-  int place_of_gradient(int value, const InputUse& traits, const LayerUse& use) {
+  int gradient_buffer(int value, const InputUse& traits, const LayerUse& use) {
     const bool unread =
-        value != between_ && is_own(state(value).slot) && state(value).reads_left == 0;
-    if (traits.gradient_over_input && unread) return std::exchange(state(value).slot, none);
+        value != between_ && is_own(state(value).buffer) && state(value).reads_left == 0;
+    if (traits.gradient_over_input && unread) return std::exchange(state(value).buffer, none);
     if (traits.gradient_over_output && is_own(use.output_gradient)) return use.output_gradient;
-    return add_value_slot(value);
+    return add_value_buffer(value);
   }
 
-  /// The gradient of a value is also that of `gradient`'s.
+  /// Makes `gradient`, of another value, also the gradient of `value`.
   void pass(int value, int gradient, std::vector<Step>& behind) {
     shared_[static_cast<std::size_t>(gradient)] = true;
     if (state(value).gradient == none) {
@@ -324,7 +329,7 @@ class Planner {
     }
   }
 
-  /// A gradient in memory of its own comes to what there is.
+  /// Adds the earlier gradient of a value to the one in `written`.
   void join(int value, int written, std::vector<Step>& behind) {
     const int before = std::exchange(state(value).gradient, written);
     if (before != none) add(value, before, behind);
@@ -333,24 +338,24 @@ class Planner {
   void add(int value, int addend, std::vector<Step>& behind) {
     int& sum = state(value).gradient;
     if (!is_own(sum)) {
-      const int own = add_value_slot(value);
+      const int own = add_value_buffer(value);
       behind.push_back({.kind = Step::Kind::store, .source = sum, .target = own});
       sum = own;
     }
     behind.push_back({.kind = Step::Kind::add, .source = addend, .target = sum});
   }
 
-  /// Of inputs whose gradients did not come to their places by themselves.
+  /// Stores gradients of inputs that were not written directly to their targets.
   void store_input_gradients() {
     for (int value = 0; value < static_cast<int>(states_.size()); ++value) {
       const int input = record_.value(value).input;
       const int gradient = state(value).gradient;
-      if (input == none || (gradient != none && slot(gradient).place == Place::input_gradient)) {
+      if (input == none || (gradient != none && buffer(gradient).kind == Kind::input_gradient)) {
         continue;
       }
       DSTRAIN_CHECK(gradient != none, "nothing comes of {}",
                     record_.spec.reads[static_cast<std::size_t>(input)]);
-      const int target = add_slot(Place::input_gradient, Slot::Content::value, value, input);
+      const int target = add_buffer(Kind::input_gradient, UnitBuffer::Content::value, value, input);
       touch(gradient);
       plan_.steps.push_back({.kind = Step::Kind::store, .source = gradient, .target = target});
     }
@@ -359,21 +364,22 @@ class Planner {
   const UnitRecord& record_;
   UnitPlan plan_;
   std::vector<ValueState> states_;
-  std::vector<bool> shared_;            ///< by slot: it is the gradient of several values
-  std::vector<std::vector<int>> kept_;  ///< by layer: slots
+  std::vector<bool> shared_;            ///< by buffer: whether it is the gradient of several values
+  std::vector<std::vector<int>> kept_;  ///< by layer: buffers
   int between_ = none;  ///< the value between the layers of the pair that is planned
 };
 
-Bytes bytes_of(const UnitRecord& record, const Slot& slot, BatchShape shape) {
-  switch (slot.content) {
-    case Slot::Content::forward_workspace:
-      return record.at(slot.owner).layer->forward_workspace(record.shape_at(slot.owner, shape));
-    case Slot::Content::backward_workspace:
-      return record.at(slot.owner).layer->backward_workspace(record.shape_at(slot.owner, shape));
-    case Slot::Content::kept:
-      return shape_of(record, slot, shape).numel() * size_of(DType::f32);
-    case Slot::Content::value:
-      return shape_of(record, slot, shape).numel() * size_of(record.value(slot.owner).dtype);
+Bytes bytes_of(const UnitRecord& record, const UnitBuffer& buffer, BatchShape shape) {
+  switch (buffer.content) {
+    case UnitBuffer::Content::forward_workspace:
+      return record.at(buffer.owner).layer->forward_workspace(record.shape_at(buffer.owner, shape));
+    case UnitBuffer::Content::backward_workspace:
+      return record.at(buffer.owner)
+          .layer->backward_workspace(record.shape_at(buffer.owner, shape));
+    case UnitBuffer::Content::kept:
+      return shape_of(record, buffer, shape).numel() * size_of(DType::f32);
+    case UnitBuffer::Content::value:
+      return shape_of(record, buffer, shape).numel() * size_of(record.value(buffer.owner).dtype);
   }
   fail(ErrorCode::internal, "no such content");
 }
@@ -384,29 +390,31 @@ UnitPlan plan_unit(const UnitRecord& record) {
   return Planner(record).run();
 }
 
-Shape shape_of(const UnitRecord& record, const Slot& slot, BatchShape shape) {
-  switch (slot.content) {
-    case Slot::Content::value: {
-      const RecordedValue& value = record.value(slot.owner);
+Shape shape_of(const UnitRecord& record, const UnitBuffer& buffer, BatchShape shape) {
+  switch (buffer.content) {
+    case UnitBuffer::Content::value: {
+      const RecordedValue& value = record.value(buffer.owner);
       return {shape.sequences, shape.on(value.axis).tokens, value.features};
     }
-    case Slot::Content::kept:
-      return record.at(slot.owner)
-          .layer->kept(record.shape_at(slot.owner, shape))[static_cast<std::size_t>(slot.index)];
+    case UnitBuffer::Content::kept:
+      return record.at(buffer.owner)
+          .layer->kept(
+              record.shape_at(buffer.owner, shape))[static_cast<std::size_t>(buffer.index)];
     default:
-      return {bytes_of(record, slot, shape)};
+      return {bytes_of(record, buffer, shape)};
   }
 }
 
-Placement place_slots(const UnitRecord& record, const UnitPlan& plan, BatchShape shape) {
-  Placement placement{.offsets = std::vector<Bytes>(plan.slots.size()), .memory = {}};
+Placement place_buffers(const UnitRecord& record, const UnitPlan& plan, BatchShape shape) {
+  Placement placement{.offsets = std::vector<Bytes>(plan.buffers.size()), .memory = {}};
   const auto place_steps = [&](int first, int last) {
-    std::vector<Interval> intervals(plan.slots.size());
+    std::vector<Interval> intervals(plan.buffers.size());
     for (std::size_t i = 0; i < intervals.size(); ++i) {
-      const Slot& slot = plan.slots[i];
-      if (slot.place != Slot::Place::workspace || slot.first < first || slot.first >= last)
+      const UnitBuffer& buffer = plan.buffers[i];
+      if (buffer.kind != UnitBuffer::Kind::workspace || buffer.first < first ||
+          buffer.first >= last)
         continue;
-      intervals[i] = {bytes_of(record, slot, shape), slot.first, slot.last};
+      intervals[i] = {bytes_of(record, buffer, shape), buffer.first, buffer.last};
     }
     const Bytes bytes = place_intervals(intervals);
     for (std::size_t i = 0; i < intervals.size(); ++i) {
@@ -414,10 +422,10 @@ Placement place_slots(const UnitRecord& record, const UnitPlan& plan, BatchShape
     }
     return bytes;
   };
-  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
-    if (plan.slots[i].place != Slot::Place::saved) continue;
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    if (plan.buffers[i].kind != UnitBuffer::Kind::saved) continue;
     placement.offsets[i] = placement.memory.saved;
-    placement.memory.saved += round_up(bytes_of(record, plan.slots[i], shape), 64);
+    placement.memory.saved += round_up(bytes_of(record, plan.buffers[i], shape), 64);
   }
   const int steps = static_cast<int>(plan.steps.size());
   const int forward = record.spec.computes_loss ? steps : plan.forward_steps;

@@ -6,9 +6,10 @@
 
 namespace dstrain::model {
 
-/// Memory that steps of a unit use: a value or its gradient, what a layer keeps, or workspace.
-struct Slot {
-  enum class Place : std::int8_t {
+/// Memory that steps of a unit use: a value or its gradient, a tensor that a layer keeps, or
+/// workspace.
+struct UnitBuffer {
+  enum class Kind : std::int8_t {
     input,
     output,
     input_gradient,
@@ -17,15 +18,15 @@ struct Slot {
     workspace,
   };
   enum class Content : std::int8_t { value, kept, forward_workspace, backward_workspace };
-  Place place = Place::workspace;
+  Kind kind = Kind::workspace;
   Content content = Content::value;
-  int owner = 0;  ///< value that it has room for, else the layer
-  int index = 0;  ///< of inputs and outputs, which one of the unit's; of what is kept, which one
-  int first = 0;  ///< of workspace: the steps from which and to which it is needed, inclusive
+  int owner = 0;  ///< the value that it has room for, or the layer
+  int index = 0;  ///< the index of the unit's input or output, or of the kept tensor
+  int first = 0;  ///< for workspace: the first and the last step that needs it
   int last = 0;
 };
 
-/// What one layer of a step uses: indices of slots, or none.
+/// The buffers that one layer of a step uses, as indices, or none.
 struct LayerUse {
   static constexpr int none = -1;
   struct Gradient {
@@ -41,7 +42,7 @@ struct LayerUse {
   std::vector<Gradient> input_gradients{};
 };
 
-/// What is done at once.
+/// One operation of a unit: run a layer or a fused pair, or move a gradient.
 struct Step {
   enum class Kind : std::int8_t {
     forward,
@@ -52,36 +53,36 @@ struct Step {
   };
   Kind kind = Kind::forward;
   std::vector<LayerUse> layers{};  ///< one, or the two of a fused pair
-  FusedPair::Run pair = nullptr;   ///< of two
+  FusedPair::Run pair = nullptr;   ///< set for two
   int source = LayerUse::none;
   int target = LayerUse::none;
 };
 
-/// The steps of a unit, and the memory that each of them uses, for any shape of a batch. Follows
-/// from what the layers say of themselves:
-///  - A value is saved when backward reads it, unless its layer rebuilds it then; others live in
-///    the workspace for as long as they are read.
-///  - A gradient takes the place of a value or of another gradient that nobody reads any more,
-///    where its layer allows that. The gradients of the readers of a value are added up.
-///  - Neighbours that are a fused pair (fused_pairs.h) are one step.
-/// A unit that computes the loss does forward and backward in one go: it saves and rebuilds
-/// nothing.
+/// The steps of a unit, and the memory that each of them uses, for any batch shape. Derived from
+/// the properties of the layers:
+///  - A value is saved if backward reads it, unless its layer rebuilds it then. Others are in the
+///    workspace while they are read.
+///  - A gradient is written over a value or another gradient that is not read any more, if its
+///    layer allows it. The gradients of the readers of a value are added up.
+///  - Adjacent layers that are a fused pair (fused_pairs.h) are one step.
+/// A unit that computes the loss does forward and backward together: it saves and rebuilds nothing.
 struct UnitPlan {
-  std::vector<Slot> slots;
+  std::vector<UnitBuffer> buffers;
   std::vector<Step> steps;
-  int forward_steps = 0;  ///< the first ones; the others are those of backward
+  int forward_steps = 0;  ///< the first steps; the others are those of backward
 };
-/// Throws Error{internal} where values do not flow, or where backward needs an output of the unit.
+/// Throws Error{internal} if values do not flow, or if backward needs an output of the unit.
 UnitPlan plan_unit(const UnitRecord& record);
 
-/// Where the slots lie in the unit's saved memory and workspace, in bytes, for a shape of a batch.
+/// The byte offsets of the buffers in the unit's saved memory and workspace, for a batch shape.
 struct Placement {
-  std::vector<Bytes> offsets;  ///< of slots that are saved or workspace
+  std::vector<Bytes> offsets;  ///< of saved and workspace buffers
   UnitMemory memory;
 };
-Placement place_slots(const UnitRecord& record, const UnitPlan& plan, BatchShape shape);
+Placement place_buffers(const UnitRecord& record, const UnitPlan& plan, BatchShape shape);
 
-/// Dense (B, T, features) for a value, T that of its axis, else as the layer says.
-Shape shape_of(const UnitRecord& record, const Slot& slot, BatchShape shape);
+/// Returns dense (B, T, features) for a value, with the T of its axis, else the shape from the
+/// layer.
+Shape shape_of(const UnitRecord& record, const UnitBuffer& buffer, BatchShape shape);
 
 }  // namespace dstrain::model

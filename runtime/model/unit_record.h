@@ -23,8 +23,8 @@ struct RecordedLayer {
   int output = RecordedValue::none;
 };
 
-/// A unit as UnitBuilder has recorded it: layers in the order in which forward runs them. With
-/// UnitSpec::computes_loss the last of them has no output.
+/// The layers of a unit as UnitBuilder has recorded them, in the order in which forward runs them.
+/// With UnitSpec::computes_loss the last one has no output.
 struct UnitRecord {
   UnitSpec spec;
   std::vector<RecordedLayer> layers;
@@ -36,7 +36,7 @@ struct UnitRecord {
   [[nodiscard]] const RecordedValue& value(int value) const {
     return values[static_cast<std::size_t>(value)];
   }
-  /// What a layer sees of the shape of a batch.
+  /// Returns the batch shape for a layer.
   [[nodiscard]] BatchShape shape_at(int layer, BatchShape shape) const {
     const RecordedLayer& recorded = at(layer);
     const bool writes = recorded.output != RecordedValue::none;

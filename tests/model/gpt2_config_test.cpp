@@ -109,7 +109,7 @@ TEST_CASE("Gpt2Config: bad values are refused with their key", "[model][config]"
   CHECK(parse_error(R"("n_embd":1000000000000)") ==
         "model sizes: n_embd must be 1..262144, got 1000000000000");
   CHECK(parse_error(R"("n_head":5,"n_embd":64)") ==
-        "model sizes: n_embd 64 is no multiple of n_head 5");
+        "model sizes: n_embd 64 is not a multiple of n_head 5");
   CHECK(parse_error(R"("attn_pdrop":1)") == "model sizes: attn_pdrop must be in [0, 1), got 1");
   CHECK(parse_error(R"("attn_pdrop":"0")") == "attn_pdrop must be a number, got \"0\"");
   CHECK(parse_error(R"("n_embd":64,"hidden_size":32)") == "n_embd is 64, but hidden_size is 32");
@@ -167,7 +167,7 @@ TEST_CASE("Gpt2Config: bad overrides are refused", "[model][config]") {
         "n_head must be 1..16384, got 0");
   CHECK(override_error("n_layer=2,num_hidden_layers=3") ==
         "config overrides 'n_layer=2,num_hidden_layers=3': n_layer is set twice; keep one of them");
-  CHECK(override_error("n_head=7") == "model sizes: n_embd 768 is no multiple of n_head 7");
+  CHECK(override_error("n_head=7") == "model sizes: n_embd 768 is not a multiple of n_head 7");
 }
 
 TEST_CASE("Gpt2Config: what is written is read back", "[model][config]") {

@@ -251,7 +251,7 @@ TEST_CASE("LlamaConfig: rotations that Phi-3 has not are refused", "[model][conf
   CHECK(refusal(R"("rope_scaling":{"type":"su","short_factor":[1,0]})") ==
         "rope_scaling.short_factor must be up to 128 numbers above 0, got [1,0]");
   CHECK(refusal(R"("rope_scaling":{"type":"su","short_factor":[1,2],"long_factor":[]})") ==
-        "model sizes: rope_scaling.long_factor has 0 numbers for 2 pairs that turn");
+        "model sizes: rope_scaling.long_factor has 0 numbers for 2 rotated pairs");
   CHECK(refusal(R"("rope_parameters":{"original_max_position_embeddings":8})") ==
         "rope_parameters.original_max_position_embeddings must be 4096, as "
         "original_max_position_embeddings is, got 8");
@@ -259,9 +259,9 @@ TEST_CASE("LlamaConfig: rotations that Phi-3 has not are refused", "[model][conf
                 R"("short_factor":[1,2],"long_factor":[1,2]})") ==
         "model sizes: original_max_position_embeddings must be above 1 for longrope");
   CHECK(refusal(R"("partial_rotary_factor":0.75)") ==
-        "model sizes: partial_rotary_factor 0.75: positions turn pairs, not 3 of 4");
+        "model sizes: partial_rotary_factor 0.75: positions rotate pairs of features, not 3 of 4");
   CHECK(refusal(R"("partial_rotary_factor":1.5)") ==
-        "model sizes: partial_rotary_factor 1.5: positions turn pairs, not 6 of 4");
+        "model sizes: partial_rotary_factor 1.5: positions rotate pairs of features, not 6 of 4");
   CHECK(refusal(R"("attention_bias":true)") == "attention_bias is true; only false is built");
 }
 
@@ -308,10 +308,10 @@ TEST_CASE("LlamaConfig: what would change the numbers is refused by name", "[mod
 
 TEST_CASE("LlamaConfig: heads that are too large to turn are refused", "[model][config]") {
   CHECK(llama_error(R"("head_dim":512)") ==
-        "model sizes: head_dim 512: positions turn 512 features of a head, and at most 256 are "
-        "built");
+        "model sizes: head_dim 512: positions rotate 512 features of a head; at most 256 are "
+        "supported");
   CHECK_THAT(llama_error(R"("hidden_size":4096,"num_attention_heads":8)", "mistral"),
-             Catch::Matchers::StartsWith("model sizes: head_dim 512: positions turn"));
+             Catch::Matchers::StartsWith("model sizes: head_dim 512: positions rotate"));
   // Fewer may turn of a larger head, but for GPUs.
   const std::string large = R"("head_dim":512,"partial_rotary_factor":0.5)";
   const LlamaConfig config = parse_llama(config_of("phi3", large));
@@ -336,8 +336,8 @@ TEST_CASE("LlamaConfig: two places that disagree on rotations are refused", "[mo
   const std::string linear = R"({"rope_type":"linear","factor":2.0)";
   CHECK(llama_error(R"("rope_parameters":)" + linear + R"(,"rope_theta":5.0},"rope_scaling":)" +
                     linear + "}") ==
-        "rope_theta is 5 by rope_parameters and 10000 by rope_scaling, which transformers reads in "
-        "its place; put all of it into one of them and remove the other");
+        "rope_theta is 5 in rope_parameters but 10000 in rope_scaling, which transformers reads "
+        "instead; put all settings into one of them and remove the other");
   CHECK(llama_error(R"("rope_scaling":{"rope_type":"linear","type":"yarn","factor":2.0})") ==
         "rope_scaling.rope_type is \"linear\", but rope_scaling.type is \"yarn\"; keep one");
   CHECK(llama_error(R"("original_max_position_embeddings":64,"rope_scaling":{"rope_type":"yarn",)"
@@ -373,10 +373,11 @@ TEST_CASE("LlamaConfig: bad values are refused with their key", "[model][config]
   CHECK(llama_error(R"("num_attention_heads":0)") ==
         "model sizes: num_attention_heads must be 1..16384, got 0");
   CHECK(llama_error(R"("num_attention_heads":6,"hidden_size":96,"num_key_value_heads":4)") ==
-        "model sizes: num_attention_heads 6 is no multiple of num_key_value_heads 4");
+        "model sizes: num_attention_heads 6 is not a multiple of num_key_value_heads 4");
   CHECK(llama_error(R"("num_attention_heads":5,"hidden_size":64)") ==
-        "model sizes: hidden_size 64 is no multiple of num_attention_heads 5");
-  CHECK(llama_error(R"("head_dim":63)") == "model sizes: head_dim 63 is odd: positions turn pairs");
+        "model sizes: hidden_size 64 is not a multiple of num_attention_heads 5");
+  CHECK(llama_error(R"("head_dim":63)") ==
+        "model sizes: head_dim 63 is odd: positions rotate pairs of features");
   CHECK(llama_error(R"("rope_theta":0)") == "model sizes: rope_theta must be above 0");
 }
 

@@ -46,7 +46,7 @@ class Call {
 
   explicit Call(test::RandomUnit& random)
       : unit_(random.unit()),
-        placement_(model::place_slots(unit_.record(), unit_.plan(), random.shape())),
+        placement_(model::place_buffers(unit_.record(), unit_.plan(), random.shape())),
         saved_(placement_.memory.saved),
         workspace_(
             std::max(placement_.memory.forward_workspace, placement_.memory.backward_workspace)) {
@@ -145,22 +145,22 @@ class Call {
     }
   }
 
-  /// Poisons what no step behind `step` may read: slots whose time is over, where nothing lies that
-  /// is alive.
+  /// Poisons what no step behind `step` may read: buffers that are not needed any more and do not
+  /// overlap one that is alive.
   void spoil_dead(int step) {
     const model::UnitPlan& plan = unit_.plan();
     const bool forward = step < plan.forward_steps;
     std::vector<bool> alive(static_cast<std::size_t>(call_.workspace.bytes()));
-    for (std::size_t i = 0; i < plan.slots.size(); ++i) {
-      const model::Slot& slot = plan.slots[i];
-      const bool here = (slot.first < plan.forward_steps) == forward;
-      if (slot.place != model::Slot::Place::workspace || !here) continue;
-      if (slot.first > step || slot.last <= step) continue;
-      const Shape shape = model::shape_of(unit_.record(), slot, call_.shape);
-      const Bytes size =
-          slot.content == model::Slot::Content::value || slot.content == model::Slot::Content::kept
-              ? 4
-              : 1;
+    for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+      const model::UnitBuffer& buffer = plan.buffers[i];
+      const bool here = (buffer.first < plan.forward_steps) == forward;
+      if (buffer.kind != model::UnitBuffer::Kind::workspace || !here) continue;
+      if (buffer.first > step || buffer.last <= step) continue;
+      const Shape shape = model::shape_of(unit_.record(), buffer, call_.shape);
+      const Bytes size = buffer.content == model::UnitBuffer::Content::value ||
+                                 buffer.content == model::UnitBuffer::Content::kept
+                             ? 4
+                             : 1;
       const auto from = alive.begin() + placement_.offsets[i];
       std::fill(from, from + shape.numel() * size, true);
     }

@@ -52,7 +52,7 @@ TEST_CASE("T5Config: newer files say apart what the head scales", "[model][confi
   CHECK(overridden.differences(parse_t5(overridden.to_json())).empty());
   CHECK_FALSE(overridden.scale_decoder_outputs);
   CHECK_THAT(t5_error(R"("tie_word_embeddings":false,"scale_decoder_outputs":true)"),
-             ContainsSubstring("only a head that is tied scales"));
+             ContainsSubstring("only a tied head scales"));
 }
 
 TEST_CASE("T5Config: a head in the weights is the model's own unless the model scales",

@@ -4,7 +4,7 @@
 
 namespace dstrain::model {
 
-/// The factor is empty where there is none. Rows are strided where both are packed.
+/// The factor is empty if there is none. Rows are strided if both are packed.
 struct ActivationLayer::Parts {
   TensorView input;
   TensorView factor{};

@@ -4,13 +4,14 @@
 
 namespace dstrain::model {
 
-/// output = activation(input), or of a gated MLP activation(gate) factor. Rebuilds its output.
+/// Computes output = activation(input) or, for a gated MLP, activation(gate) factor. Rebuilds its
+/// output.
 class ActivationLayer final : public Layer {
  public:
   enum class Form : std::int8_t {
     plain,
-    gated,   ///< two inputs, of which the gate comes first
-    packed,  ///< one, (B, T, 2 F), in which the gate comes first
+    gated,   ///< two inputs: the gate, then the factor
+    packed,  ///< one input, (B, T, 2 F): the gate, then the factor
   };
   ActivationLayer(ops::Activation kind, Form form) : kind_(kind), form_(form) {}
   [[nodiscard]] std::vector<InputUse> inputs() const override;
@@ -26,7 +27,7 @@ class ActivationLayer final : public Layer {
 
  private:
   struct Parts;
-  /// Of inputs, or of their gradients.
+  /// Splits inputs, or their gradients.
   [[nodiscard]] Parts parts(std::span<const TensorView> tensors) const;
 
   ops::Activation kind_;

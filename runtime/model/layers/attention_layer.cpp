@@ -4,7 +4,7 @@
 
 namespace dstrain::model {
 
-/// (B T, H D) and twice (B T, K D), perhaps with strided rows.
+/// (B T, H D) and two of (B T, K D), possibly with strided rows.
 struct AttentionLayer::Projections {
   TensorView query;
   TensorView key;
@@ -31,7 +31,7 @@ AttentionLayer::Projections AttentionLayer::projections(std::span<const TensorVi
           packed.columns(queries + keys, keys)};
 }
 
-/// What bounds and biases the scores of a call; or empty.
+/// The bounds and bias of the scores of a call; may be empty.
 struct AttentionLayer::Sight {
   TensorView key_count;
   TensorView first_key;

@@ -8,9 +8,9 @@
 namespace dstrain::model {
 
 /// Attention of queries (B, T, H D) to keys and values (B, S, K D) of their own axis, or of that of
-/// the source, whose padding does not count: three inputs, or one in which these are packed in that
-/// order. Causal attention ends at the document of the query. Keeps the log-sum-exp of each query;
-/// backward reads its output.
+/// the source, whose padding does not count. Three inputs, or one in which they are packed in that
+/// order. Causal attention is limited to the document of the query. Keeps the log-sum-exp of each
+/// query; backward reads its output.
 class AttentionLayer final : public Layer {
  public:
   enum class Form : std::int8_t { apart, packed };
@@ -46,7 +46,7 @@ class AttentionLayer final : public Layer {
   struct Projections;
   struct Sight;
   [[nodiscard]] ops::AttentionSizes sizes(BatchShape shape) const;
-  /// Those in one tensor, or in three.
+  /// Returns the projections, from one tensor or three.
   [[nodiscard]] Projections projections(std::span<const TensorView> tensors) const;
   [[nodiscard]] Sight sight(const LayerCall& call) const;
 

@@ -3,8 +3,9 @@
 
 namespace dstrain::model {
 
-/// Logits of each row over the vocabulary, and the loss of its label: the last layer of a unit that
-/// computes the loss. Its backward does its forward too, so that logits need not be kept.
+/// Computes the logits of each row over the vocabulary, and the loss of its label: the last layer
+/// of a unit that computes the loss. Its backward includes its forward, so that logits need not be
+/// kept.
 class ClassifierLayer final : public Layer {
  public:
   struct Sizes {
@@ -20,7 +21,7 @@ class ClassifierLayer final : public Layer {
   [[nodiscard]] Bytes backward_workspace(BatchShape shape) const override {
     return forward_workspace(shape);
   }
-  /// Adds to the loss of the unit's call; where it asks for logits, writes these instead.
+  /// Adds to the loss of the unit's call; if that has logits, writes them instead.
   void forward(const LayerCall& call) const override;
   void backward(const LayerCall& call) const override;
 

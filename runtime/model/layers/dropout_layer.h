@@ -4,11 +4,11 @@
 
 namespace dstrain::model {
 
-/// A place of a unit that drops; each has random numbers of its own.
+/// A dropout in a unit; each has its own random numbers.
 struct DropoutPlace {
   float rate = 0;
   std::uint32_t number = 0;  ///< within the unit
-  /// Its mask in a call with `source`; not active outside training.
+  /// Returns its mask in a call with `source`; inactive outside training.
   [[nodiscard]] ops::DropoutSite site(const DropoutSource& source) const {
     return {.rate = source.training ? rate : 0.0F,
             .seed = ops::dropout_site_seed(source.seed, source.unit, number),
@@ -30,17 +30,17 @@ class DropoutLayer final : public Layer {
   DropoutPlace place_;
 };
 
-/// output = residual + input times the mask: a branch joins the residual stream.
+/// Computes output = residual + input times the mask: adds a branch to the residual stream.
 class AddLayer final : public Layer {
  public:
   explicit AddLayer(DropoutPlace place) : place_(place) {}
-  /// The residual, then the branch.
+  /// The inputs are the residual, then the branch.
   [[nodiscard]] std::vector<InputUse> inputs() const override;
   void forward(const LayerCall& call) const override;
   void backward(const LayerCall& call) const override;
 
   [[nodiscard]] const DropoutPlace& place() const { return place_; }
-  /// What forward gives its op.
+  /// Returns the arguments of forward's op.
   [[nodiscard]] ops::DropoutArgs forward_args(const LayerCall& call) const;
 
  private:

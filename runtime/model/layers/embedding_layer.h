@@ -5,7 +5,7 @@
 
 namespace dstrain::model {
 
-/// Rows of a table by the tokens of an axis, plus those of another by their positions.
+/// Adds rows of a table by the tokens of an axis and, if present, rows of another by position.
 class EmbeddingLayer final : public Layer {
  public:
   struct Tables {

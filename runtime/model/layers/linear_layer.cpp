@@ -16,7 +16,7 @@ namespace {
 using ops::as_matrix;
 using ops::MatmulArgs;
 
-/// The pieces of a weight in a call: its tiles, or all of it.
+/// The pieces of a weight in a call: its tiles, or the whole weight.
 class Pieces {
  public:
   Pieces(const LayerCall& call, const ParameterRef& weight) : call_(call), weight_(weight) {
@@ -51,8 +51,8 @@ class Pieces {
   std::size_t first_ = 0;
 };
 
-/// The sizes of a call: R rows, and a weight (rows, columns). On one side of the layer features go
-/// with the weight's rows, on the other with its columns.
+/// The sizes of a call: R rows, and a weight (rows, columns). The features of one side of the layer
+/// belong to the weight's rows, those of the other to its columns.
 struct CallSizes {
   std::int64_t rows;
   std::int64_t weight_rows;
@@ -60,7 +60,7 @@ struct CallSizes {
   WeightLayout layout;
 };
 
-/// How the workspace of a layer in tiles is cut.
+/// The parts of the workspace of a layer in tiles.
 struct TileSpace {
   TileSpace(Arena& arena, const CallSizes& largest, DType dtype)
       : room(arena.take({largest.rows, largest.weight_rows}, dtype)) {
@@ -68,8 +68,8 @@ struct TileSpace {
       sum = arena.take({largest.rows, largest.weight_columns});
     }
   }
-  TensorView room;   ///< what belongs to the rows of a tile, dense
-  TensorView sum{};  ///< f32 (R, columns): what tiles add up to; empty: that is done in place
+  TensorView room;   ///< data that belongs to the rows of a tile, dense
+  TensorView sum{};  ///< f32 (R, columns): sum over tiles; empty: added in place
 };
 
 /// One call of a layer, over the pieces of its weight.
@@ -93,7 +93,7 @@ class LinearCall {
 
   [[nodiscard]] bool tiled() const { return pieces_.tiled(); }
 
-  /// output = input W [transposed] + bias.
+  /// Computes output = input W [transposed] + bias.
   void forward() const {
     const TensorView output = as_matrix(call_.output);
     for (std::size_t i = 0; i < pieces_.count(); ++i) {
@@ -121,7 +121,7 @@ class LinearCall {
     }
   }
 
-  // Those of one piece; of a whole weight, the first.
+  // Arguments for one piece; for a whole weight, the first.
   [[nodiscard]] MatmulArgs output_product(std::size_t piece) const {
     const Sides sides{as_matrix(call_.inputs[0]), as_matrix(call_.output)};
     MatmulArgs product =
@@ -153,25 +153,25 @@ class LinearCall {
   [[nodiscard]] TensorView strided(const TensorView& matrix, std::size_t tile) const {
     return matrix.columns(pieces_.tile(tile).first_row, pieces_.tile(tile).rows);
   }
-  /// What goes with the rows of a piece of the weight, dense.
+  /// Returns the columns that belong to the rows of a piece of the weight, dense.
   [[nodiscard]] TensorView columns(const TensorView& matrix, std::size_t piece) const {
     if (!tiled()) return matrix;
     ops::copy_rows(strided(matrix, piece), room(piece), call_.stream);
     return room(piece);
   }
-  /// Where products of pieces are added up.
+  /// Returns the tensor in which products of pieces are summed.
   [[nodiscard]] TensorView sum_of(const TensorView& to) const {
     return tiled() && !space_->sum.empty() ? space_->sum : to;
   }
 
-  /// to [+]= from W.
+  /// Computes to [+]= from W.
   [[nodiscard]] MatmulArgs plain_product(std::size_t piece, const Sides& sides) const {
     return {.a = columns(sides.from, piece),
             .b = pieces_.acquire(piece),
             .out = sum_of(sides.to),
             .workspace = workspace_};
   }
-  /// to = from W transposed; of the columns that a tile makes.
+  /// Computes to = from W transposed, for the columns of a tile.
   [[nodiscard]] MatmulArgs transposed_product(std::size_t piece, const Sides& sides) const {
     return {.a = sides.from,
             .b = pieces_.acquire(piece),
@@ -191,7 +191,7 @@ class LinearCall {
     if (tiled() && !space_->sum.empty()) ops::convert(space_->sum, to, call_.stream);
   }
 
-  /// Of the sum that begins with the first piece, or of the columns that a piece makes.
+  /// Returns the bias for the sum that begins with the first piece, or for the columns of a piece.
   [[nodiscard]] TensorView bias_of(std::size_t piece) const {
     if (!parameters_.bias) return {};
     return part_of_bias(call_.value(*parameters_.bias), piece);
@@ -230,7 +230,7 @@ class LinearCall {
   std::optional<TileSpace> space_{};
 };
 
-/// What the products with one piece of a weight need; `sum`: the dtype of what they add up to.
+/// Returns the workspace for products with one piece of a weight; `sum`: the dtype of their sum.
 Bytes products_workspace(const CallSizes& sizes, const UnitOptions& options, DType sum) {
   const auto need = [&options](const MatmulArgs& product) {
     return ops::matmul_workspace(product, options.device);

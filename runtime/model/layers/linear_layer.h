@@ -6,15 +6,15 @@
 
 namespace dstrain::model {
 
-/// How a weight of K inputs and N outputs lies in memory.
+/// The memory layout of a weight with K inputs and N outputs.
 enum class WeightLayout : std::int8_t {
   inputs_first,   ///< (K, N): Hugging Face's Conv1D
   outputs_first,  ///< (N, K): torch.nn.Linear
 };
 
-/// output (..., N) = input (..., K) weight + bias. The weight is whole, or in tiles of rows, as in
-/// DeepSpeed's TiledLinear: forward takes them in order, backward the last one first. Sums over
-/// tiles, of outputs or of input gradients, are made in f32 and rounded once.
+/// Computes output (..., N) = input (..., K) weight + bias. The weight is whole, or in tiles of
+/// rows, as in DeepSpeed's TiledLinear: forward uses them in order, backward in reverse order. Sums
+/// over tiles, of outputs or of input gradients, are in f32 and rounded once.
 class LinearLayer final : public Layer {
  public:
   struct Parameters {
@@ -35,7 +35,7 @@ class LinearLayer final : public Layer {
   [[nodiscard]] std::vector<InputUse> inputs() const override {
     return {{.read_by_backward = true, .gradient_over_input = true}};
   }
-  /// What products need and, in tiles, what belongs to one of them and an f32 sum.
+  /// Workspace of products and, with tiles, the data of one tile and an f32 sum.
   [[nodiscard]] Bytes forward_workspace(BatchShape shape) const override;
   [[nodiscard]] Bytes backward_workspace(BatchShape shape) const override {
     return forward_workspace(shape);
@@ -48,7 +48,7 @@ class LinearLayer final : public Layer {
 
   // The parts of backward, for a layer whose input is rebuilt in between.
   void backward_input(const LayerCall& call) const;
-  /// Where the input is activation(inner): writes the gradient of `inner` instead, and the input.
+  /// For an input that is activation(inner): writes the gradient of `inner` instead, and the input.
   void backward_input(const LayerCall& call, ops::Activation kind, const TensorView& inner) const;
   void backward_weight(const LayerCall& call) const;
 
@@ -58,8 +58,8 @@ class LinearLayer final : public Layer {
   UnitOptions options_;
 };
 
-/// Tiles of equal numbers of rows, `splits` at most and the last perhaps shorter, for a parameter
-/// with `rows` rows.
+/// Splits a parameter with `rows` rows into at most `splits` tiles of equal numbers of rows; the
+/// last may be shorter.
 std::vector<ParameterTile> split_rows(std::size_t parameter,
                                       std::int64_t rows,
                                       std::int64_t splits);

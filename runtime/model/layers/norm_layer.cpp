@@ -2,7 +2,7 @@
 
 namespace dstrain::model {
 
-/// (..., C), a row for each group.
+/// Returns the view as (..., C), one row per group.
 TensorView NormLayer::rows(const TensorView& view) const {
   if (view.empty() || options_.groups == 1) return view;
   const Shape& shape = view.shape();

@@ -6,11 +6,11 @@
 
 namespace dstrain::model {
 
-/// Normalises each row, or each of the groups of C features that it has, such as heads. Keeps its
-/// statistics; rebuilds its output from them.
+/// Normalises each row, or each group of C features in it, such as a head. Keeps its statistics and
+/// rebuilds its output from them.
 class NormLayer final : public Layer {
  public:
-  enum class Kind : std::int8_t { layer_norm, rms_norm };  ///< the latter without a mean
+  enum class Kind : std::int8_t { layer_norm, rms_norm };  ///< rms_norm has no mean
   struct Parameters {
     ParameterRef weight;                 ///< (C)
     std::optional<ParameterRef> bias{};  ///< (C)
@@ -34,7 +34,7 @@ class NormLayer final : public Layer {
   void rebuild(const LayerCall& call) const override;
   void backward(const LayerCall& call) const override;
 
-  /// What forward and rebuild, and what backward give their ops.
+  /// Return the arguments of the ops of forward and rebuild, and of backward.
   [[nodiscard]] ops::LayerNormArgs forward_args(const LayerCall& call) const;
   [[nodiscard]] ops::LayerNormBackwardArgs backward_args(const LayerCall& call) const;
 

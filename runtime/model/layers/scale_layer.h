@@ -3,7 +3,7 @@
 
 namespace dstrain::model {
 
-/// output = factor input.
+/// Computes output = factor input.
 class ScaleLayer final : public Layer {
  public:
   explicit ScaleLayer(float factor) : factor_(factor) {}
