@@ -29,7 +29,7 @@ void check_sizes(std::int64_t samples, const SampleSizes& sizes, const SampleRow
       "{} tokens of {} sources", rows.source.size(), rows.source_count.size());
 }
 
-/// Room that no sample fills.
+/// Fills rows that have no sample.
 void fill_empty(const SampleRows& row) {
   std::ranges::fill(row.tokens, 0);
   std::ranges::fill(row.labels, ignored_label);

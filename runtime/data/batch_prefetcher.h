@@ -15,15 +15,16 @@ namespace dstrain::data {
 
 /// The micro-batches of one rank and one optimizer step.
 struct StepBatches {
-  SampleBuffer samples;                     ///< micro step by micro step B
+  SampleBuffer samples;                     ///< B samples for each micro step, in order
   std::vector<std::int64_t> first_samples;  ///< per micro step: see BatchLoader::fill
 };
 
-/// Loads the batches of the next step on a thread of its own while the current one computes. One
-/// thread takes. What a step holds depends on its number alone, so this changes no result.
+/// Loads the batches of the next step on its own thread while the current step computes. For one
+/// consumer thread. The contents of a step depend only on its number, so this changes no result.
 class BatchPrefetcher {
  public:
-  /// Fills the batches of a step, from 0; called on the prefetching thread, one step at a time.
+  /// Fills the batches of a step, counted from 0. Called on the prefetching thread, one step at a
+  /// time.
   using Load = std::function<void(std::int64_t step, StepBatches& batches)>;
   /// Steps [0, steps) exist. `empty` has the sizes of a step's batches.
   BatchPrefetcher(Load load, std::int64_t steps, const StepBatches& empty);
@@ -34,15 +35,15 @@ class BatchPrefetcher {
   /// Waits until a step that is being loaded is done.
   ~BatchPrefetcher();
 
-  /// The batches of `step`, valid until the next call; loading the step after it begins. Throws
-  /// what loading this step threw.
+  /// Returns the batches of `step`, valid until the next call, and begins to load the next step.
+  /// Throws the exception of loading this step.
   StepBatches& take(std::int64_t step);
 
  private:
   static constexpr std::int64_t none = -1;
   struct Slot {
     StepBatches batches;
-    std::int64_t step = none;  ///< that was loaded, or failed to be
+    std::int64_t step = none;  ///< the step that was loaded or failed to load
     std::exception_ptr failure;
   };
   void run();
@@ -56,7 +57,7 @@ class BatchPrefetcher {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::array<Slot, 2> slots_;      ///< by the parity of the step
-  std::int64_t requested_ = none;  ///< to be loaded, or being loaded
+  std::int64_t requested_ = none;  ///< the step that is loaded or must be loaded next
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view roles_alternate =
     "Conversation roles must alternate user/assistant/user/assistant/...";
 
-/// What Python's str.strip() takes away, as UTF-8.
+/// The characters that Python's str.strip() removes, as UTF-8.
 constexpr std::array<std::string_view, 29> white_space{
     "\t",           "\n",           "\v",           "\f",           "\r",
     "\x1c",         "\x1d",         "\x1e",         "\x1f",         " ",
@@ -60,14 +60,14 @@ Failure no_meaning(std::size_t index, const std::string& role) {
                   index, printable(role))};
 }
 
-/// Puts a text together and notes the answers in it.
+/// Builds a text and records the answers in it.
 class Writer {
  public:
   template <class... Parts>
   void write(const Parts&... parts) {
     (chat_.text.append(parts), ...);
   }
-  /// An answer and its end-of-turn marker.
+  /// Appends an answer and its end-of-turn marker.
   template <class... Parts>
   void write_answer(const Parts&... parts) {
     const std::size_t begin = chat_.text.size();
@@ -99,7 +99,7 @@ void write_llama3_turn(Writer& writer, const Message& message) {
   }
 }
 
-/// The last message of a user that is no tool's response; else the last message.
+/// Returns the last user message that is not a tool response; else the last message.
 std::size_t last_question(std::span<const Message> messages) {
   for (std::size_t i = messages.size(); i-- > 0;) {
     const std::string& content = messages[i].content;
@@ -115,7 +115,7 @@ struct Thought {
   std::string_view answer;
 };
 
-/// What stands between <think> and </think>, and what comes after.
+/// Returns the text between <think> and </think>, and the text after it.
 Thought split_thought(std::string_view content) {
   constexpr std::string_view opening = "<think>";
   constexpr std::string_view closing = "</think>";
@@ -129,7 +129,7 @@ Thought split_thought(std::string_view content) {
           strip_newlines_before(content.substr(content.rfind(closing) + closing.size()))};
 }
 
-/// The system message with what separates it from the question that it goes with.
+/// Returns the system message with the separator before its question.
 std::string system_part(std::span<const Message> messages) {
   return messages.front().role == "system" ? messages.front().content + "\n\n" : "";
 }
@@ -141,7 +141,7 @@ constexpr std::string_view mistral_roles =
     "Only user and assistant roles are supported, with the exception of an initial optional system "
     "message!";
 
-/// What the templates of Mistral's third tokenizer say alike.
+/// Checks the rules that all templates of Mistral's third tokenizer share.
 std::optional<Failure> mistral_v3_problem(std::span<const Message> messages) {
   const std::size_t first = messages.front().role == "system" ? 1 : 0;
   for (std::size_t i = first; i < messages.size(); ++i) {
@@ -154,8 +154,8 @@ std::optional<Failure> mistral_v3_problem(std::span<const Message> messages) {
   }
   if (first == 0 || messages.back().role == "user") return std::nullopt;
   return Failure{
-      "messages[0].role is 'system', which has no meaning in the chat template unless the user has "
-      "the last word"};
+      "messages[0].role is 'system', which has no meaning in the chat template unless the last "
+      "message is the user's"};
 }
 
 }  // namespace

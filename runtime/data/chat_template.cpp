@@ -19,8 +19,8 @@ using nlohmann::json;
 
 constexpr Bytes template_bytes_max = mebibyte;
 
-// Templates as plain_jinja() has them. Whole ones, and of those with tools the parts that tell
-// how messages without tools come out.
+// Templates in the form of plain_jinja(). Some are whole; of those with tools, the parts that
+// render messages without tools.
 
 constexpr std::string_view llama2 =
     "{%if messages[0]['role']=='system'%}{%set loop_messages=messages[1:]%}"
@@ -44,7 +44,7 @@ constexpr std::string_view mistral_end =
     "}}{%else%}"
     "{{raise_exception('Only user and assistant roles are supported!')}}{%endif%}{%endfor%}";
 
-/// Of its first tokenizer, published again with system messages.
+/// For its first tokenizer, in the later version with system messages.
 constexpr std::string_view mistral_v1 =
     "{%if messages[0]['role']=='system'%}{%set system_message=messages[0]['content']%}"
     "{%set loop_messages=messages[1:]%}{%else%}{%set loop_messages=messages%}{%endif%}{{bos_token}}"
@@ -58,7 +58,7 @@ constexpr std::string_view mistral_v1 =
     "{{raise_exception('Only user and assistant roles are supported, with the exception of an "
     "initial optional system message!')}}{%endif%}{%endfor%}";
 
-/// Of Mistral's third tokenizer, around its questions and answers, which Tekken has otherwise.
+/// For Mistral's third tokenizer, without questions and answers, which differ for Tekken.
 constexpr std::array<std::string_view, 5> mistral_v3{
     "{%if messages[0]['role']=='system'%}{%set system_message=messages[0]['content']%}"
     "{%set loop_messages=messages[1:]%}{%else%}{%set loop_messages=messages%}{%endif%}"
@@ -130,7 +130,7 @@ constexpr std::string_view qwen2_5_end =
     "(message.role=='assistant'and not message.tool_calls)%}"
     "{{'<|im_start|>'+message.role+'\\n'+message.content+'<|im_end|>'+'\\n'}}{%elif";
 
-/// Of Qwen 3's models that do not think.
+/// For the non-thinking Qwen 3 models.
 constexpr std::array<std::string_view, 2> qwen3_instruct{
     "{%else%}{%if messages[0].role=='system'%}"
     "{{'<|im_start|>system\\n'+messages[0].content+'<|im_end|>\\n'}}{%endif%}{%endif%}"
@@ -156,7 +156,7 @@ constexpr std::array<std::string_view, 4> qwen3{
     "{{'<|im_start|>'+message.role+'\\n'+content}}{%endif%}{%else%}"
     "{{'<|im_start|>'+message.role+'\\n'+content}}{%endif%}"};
 
-/// Whether the parts are there, in this order, with anything between them.
+/// Whether the text has the parts in this order, with anything between them.
 bool holds(std::string_view text, std::span<const std::string_view> parts) {
   for (const std::string_view part : parts) {
     const std::size_t at = text.find(part);
@@ -173,8 +173,8 @@ bool is_mistral_v3(std::string_view text, const MistralTurns& turns) {
   return holds(text, std::array<std::string_view, 5>{system, alternation, question, answer, end});
 }
 
-/// A default system message from the inside of a string, of which only two escapes are known; one
-/// that is empty would have to be written all the same.
+/// Returns a default system message from the inside of a string. Only two escapes are known. An
+/// empty message would have to be written too, so it is rejected.
 std::optional<std::string> system_in(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -190,7 +190,7 @@ std::optional<std::string> system_in(std::string_view text) {
   return plain;
 }
 
-/// The default system message, a string of which this is the begin and what follows its end.
+/// Returns the default system message, from a string between `begin` and `end`.
 std::optional<std::string> system_between(std::string_view text,
                                           std::string_view begin,
                                           std::string_view end) {
@@ -198,7 +198,7 @@ std::optional<std::string> system_between(std::string_view text,
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view rest = text.substr(at + begin.size());
   const std::string_view system = rest.substr(0, rest.find('\''));
-  // The end holds the closing quote.
+  // `end` starts with the closing quote.
   const std::size_t quote = end.find('\'');
   if (system.size() < quote || !rest.substr(system.size() - quote).starts_with(end)) {
     return std::nullopt;
@@ -206,7 +206,7 @@ std::optional<std::string> system_between(std::string_view text,
   return system_in(system.substr(0, system.size() - quote));
 }
 
-/// What is left of a text that begins and ends so.
+/// Returns the text without the given begin and end.
 std::optional<std::string_view> inside(std::string_view text,
                                        std::string_view begin,
                                        std::string_view end) {
@@ -215,14 +215,14 @@ std::optional<std::string_view> inside(std::string_view text,
   return text.substr(begin.size(), text.size() - ends);
 }
 
-/// ChatML, or Qwen 2's with a system message of its own: what remains between these ends.
+/// Returns the system message of ChatML, or of Qwen 2's with its own: the text between these ends.
 std::optional<std::string> chatml_system(std::string_view text) {
   if (text.starts_with(generation_default)) text.remove_prefix(generation_default.size());
   if (text.ends_with(chatml_prompt)) text.remove_suffix(chatml_prompt.size());
   const std::string plain = std::string(chatml_begin) + std::string(chatml_turn);
   if (text == plain) return "";
   const auto system = inside(text, qwen2_begin, std::string(qwen2_end) + std::string(chatml_turn));
-  // A quote would end the string: then this is not all of it.
+  // A quote would end the string, so this is not all of it.
   if (!system || system->find('\'') != std::string_view::npos) return std::nullopt;
   return system_in(*system);
 }
@@ -269,7 +269,8 @@ Failure unknown(std::string_view jinja) {
       "into chat_template of tokenizer_config.json, or give the records as prompt and completion"};
 }
 
-/// A special token in tokenizer_config.json: its text, or an object with its "content".
+/// Returns the text of a special token in tokenizer_config.json: a string, or the "content" of an
+/// object.
 std::string token_text(const json& config, const char* key) {
   const auto field = config.find(key);
   if (field == config.end()) return "";
@@ -280,7 +281,7 @@ std::string token_text(const json& config, const char* key) {
   return "";
 }
 
-/// "chat_template": a text, or a list of named ones.
+/// Returns "chat_template": a text, or one of a list of named ones.
 std::optional<std::string> template_text(const json& config) {
   const auto field = config.find("chat_template");
   if (field == config.end()) return std::nullopt;

@@ -15,7 +15,7 @@ Checksum sampled_checksum(std::span<const std::byte> bytes, std::int64_t blocks)
   std::vector<Checksum> checksums{bytes.size()};
   const std::size_t last = bytes.size() - sampled_block_bytes;
   for (std::size_t i = 0; i < count; ++i) {
-    // Quotient and remainder apart: last * i may not fit.
+    // Quotient and remainder separately, because last * i may overflow.
     const std::size_t begin = last / (count - 1) * i + last % (count - 1) * i / (count - 1);
     checksums.push_back(checksum_of(bytes.subspan(begin, sampled_block_bytes)));
   }

@@ -11,7 +11,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-/// How many tokens `ids` shares with the encoding of the first `bytes` bytes of its text.
+/// Returns how many tokens `ids` shares with the encoding of the first `bytes` bytes of its text.
 std::int64_t shared_tokens(const Ids& ids,
                            std::string_view text,
                            std::size_t bytes,

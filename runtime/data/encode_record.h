@@ -15,19 +15,21 @@ struct TokenRange {
   bool operator==(const TokenRange&) const = default;
 };
 
-/// The tokens of a record, and which of them are learnt: rising ranges that do not overlap.
+/// The tokens of a record, and the ranges of them that are trained on: ascending, without overlap.
 struct EncodedRecord {
   std::vector<std::int32_t> ids;
   std::vector<TokenRange> counted;
 };
 
-/// A record as tokens. A text, and a completion, end with the tokenizer's end-of-text token where
-/// there is one and they do not already, and begin with what the tokenizer begins texts with.
+/// Encodes a record. A text or completion ends with the tokenizer's end-of-text token, if there is
+/// one and it is not there already, and begins with the tokens that the tokenizer puts before
+/// texts.
 ///
-/// All of a text counts; of prompt and completion the latter with its end-of-text; of messages each
-/// answer with its end-of-turn marker. Prompt and completion are encoded together, as is a
-/// conversation: what counts begins with the first token that is not one of the prompt alone. That
-/// takes two encodings for a prompt and 1 + 2A for a conversation with A answers.
+/// All of a text counts; of prompt and completion, the completion with its end-of-text; of
+/// messages, each answer with its end-of-turn marker. Prompt and completion are encoded together,
+/// as is a conversation: the counted part begins with the first token that differs from the
+/// encoding of the prompt alone. That takes two encodings for a prompt and 1 + 2A for a
+/// conversation with A answers.
 ///
 /// Throws Error{input} that begins with `place`.
 EncodedRecord encode_record(const Record& record,

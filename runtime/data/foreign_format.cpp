@@ -20,8 +20,8 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-/// How the files of a format begin or end, and the way from there, in which {0} is the file, {1}
-/// what is made of it, and {2} how it is unpacked.
+/// How files of a format begin or end, and the command that converts them, in which {0} is the
+/// file, {1} the result, and {2} the command that unpacks it.
 struct ForeignFormat {
   std::string_view extension;
   std::string_view magic;
@@ -59,14 +59,14 @@ constexpr std::array<ForeignFormat, 15> unread_formats{
 constexpr std::array<ForeignFormat, 2> compressed_formats{
     {{".gz", "\x1f\x8b", "", "gunzip -k"}, {".zst", "\x28\xb5\x2f\xfd", "", "unzstd"}}};
 
-/// What is left of a name without the extension of a compression.
+/// Returns a name without the extension of a compression.
 std::string unpacked_name(const std::string& path) {
   const std::string extension = lower_extension(path);
   const bool compressed = extension == ".gz" || extension == ".zst";
   return compressed ? std::filesystem::path(path).replace_extension().string() : path;
 }
 
-/// "d/book-utf8.txt" for "d/book.txt".
+/// Returns "d/book-utf8.txt" for "d/book.txt".
 std::string with_suffix(const std::string& path, std::string_view suffix) {
   const std::filesystem::path file(path);
   return (file.parent_path() /
@@ -74,13 +74,13 @@ std::string with_suffix(const std::string& path, std::string_view suffix) {
       .string();
 }
 
-/// `text` behind its byte order mark, if it has one, and blanks.
+/// Returns `text` after its byte order mark, if any, and blanks.
 std::string_view content_of(std::string_view text) {
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
 }
 
-/// "gunzip -k d.gz"; of another ending such programs take no file, but what comes in.
+/// Returns "gunzip -k d.gz"; for files with another ending such programs only read standard input.
 std::string unpack_command(const ForeignFormat& format, const std::string& path) {
   const bool unpacks_any = format.remedy == archive;
   const std::string_view program = format.unpack.substr(0, format.unpack.find(' '));
@@ -97,7 +97,7 @@ bool is_format(const ForeignFormat& format, const std::string& path, std::string
          (!format.magic.empty() && begin.substr(at).starts_with(format.magic));
 }
 
-/// The columns that the first line of a table names, without their quotes.
+/// Whether the first line of a table names a text column, with or without quotes.
 bool has_text_column(std::string_view begin, char separator) {
   std::string_view line = content_of(begin);
   line = line.substr(0, line.find_first_of("\r\n"));
@@ -109,7 +109,7 @@ bool has_text_column(std::string_view begin, char separator) {
   return false;
 }
 
-/// Whether the first line of a CSV has semicolons in place of commas, as spreadsheets of some
+/// Whether the first line of a CSV has semicolons instead of commas, as spreadsheets of some
 /// countries write it.
 bool separates_by_semicolon(std::string_view begin) {
   const std::string_view line = content_of(begin);
@@ -117,7 +117,7 @@ bool separates_by_semicolon(std::string_view begin) {
   return names.find(';') != names.npos && names.find(',') == names.npos;
 }
 
-/// "UTF-16" if it has a mark or every second byte is NUL; empty: it is not.
+/// Returns "UTF-16" if the text has its mark or every second byte is NUL; else an empty text.
 std::string_view wide_encoding(std::string_view text) {
   if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return "UTF-16";
@@ -132,18 +132,18 @@ std::string_view wide_encoding(std::string_view text) {
   return {};
 }
 
-/// Another encoding, or a UTF-8 of which bytes are damaged, in what is made of it.
+/// Returns the command that converts another encoding, or a UTF-8 with damaged bytes, to UTF-8.
 std::string to_utf8(std::string_view encoding, const std::string& path) {
   return whole_or_none(reading(fmt::format("iconv -f {} -t UTF-8", encoding), path),
                        with_suffix(unpacked_name(path), "-utf8"));
 }
 
-/// How bytes above 127 stand in a text.
+/// Statistics on the bytes above 127 in a text.
 struct HighBytes {
-  std::size_t characters = 0;  ///< valid ones of UTF-8
+  std::size_t characters = 0;  ///< valid UTF-8 characters
   std::size_t broken = 0;
-  std::size_t runs = 0;    ///< of bytes above 127 without others between them
-  std::size_t single = 0;  ///< of them: one byte
+  std::size_t runs = 0;    ///< runs of adjacent bytes above 127
+  std::size_t single = 0;  ///< runs of one byte
 };
 
 HighBytes high_bytes(std::string_view text) {
@@ -171,7 +171,7 @@ void refuse_wide(const std::string& path, std::string_view text) {
   fail(ErrorCode::input, "{}: is {}; make it UTF-8: {}", path, encoding, to_utf8(encoding, path));
 }
 
-/// What only `dstrain tokenize` reads, and of that no chats.
+/// Refuses tables, which only `dstrain tokenize` reads, and only without chats.
 void refuse_table(const std::string& path, std::string_view begin) {
   const std::string extension = lower_extension(path);
   if (extension != ".csv" && extension != ".tsv") return;
@@ -206,7 +206,7 @@ void refuse_compressed(const std::string& path, std::string_view begin) {
   }
 }
 
-/// The beginnings of files that hold no text.
+/// A beginning of files that do not hold text.
 struct BinaryFormat {
   std::string_view magic;
   std::string_view name;
@@ -257,18 +257,19 @@ void refuse_binary(const std::string& path, std::string_view text) {
   for (const auto& [magic, name] : binary_formats) {
     if (text.starts_with(magic)) refuse_unless_text(path, name);
   }
-  constexpr std::size_t looked_at_max = std::size_t{1} << 20;  // what is no text has one early
+  constexpr std::size_t looked_at_max = std::size_t{1}
+                                        << 20;  // files that are not text have a bad byte early
   const std::size_t nul = text.substr(0, looked_at_max).find('\0');
   if (nul == std::string_view::npos) return;
   if (is_safetensors(text)) refuse_unless_text(path, "a file of model weights (safetensors)");
-  // A record with a NUL byte is told by its line.
+  // For a record with a NUL byte, a later error names its line.
   if (is_json_name(path)) return;
   fail(ErrorCode::input, "{}: byte {} is NUL, which texts do not have; is it a file of text?", path,
        nul);
 }
 
 std::string encoding_remedy(const std::string& path, std::string_view text, std::size_t invalid) {
-  constexpr std::size_t looked_at = std::size_t{1} << 16;  // on both sides
+  constexpr std::size_t looked_at = std::size_t{1} << 16;  // in each direction
   const std::size_t begin = invalid - std::min(invalid, looked_at);
   const HighBytes found = high_bytes(text.substr(begin, 2 * looked_at));
   if (found.characters > found.broken) {
@@ -327,7 +328,7 @@ void refuse_json_document(const std::string& path, std::string_view begin) {
   const bool is_spread =
       document.starts_with('{') && second != std::string_view::npos && document[second] == '\n';
   if (!is_array && !is_spread) return;
-  // In place of other bytes jq would put U+FFFD. The last character may be cut.
+  // jq would replace other bytes by U+FFFD. The last character may be cut.
   const auto invalid = find_invalid_utf8(begin);
   if (invalid && *invalid + 3 < begin.size()) check_utf8(std::as_bytes(std::span(begin)), path);
   fail(ErrorCode::input, "{}: {}; JSON lines are one object a line: {}", path,

@@ -20,10 +20,10 @@ namespace {
 
 using nlohmann::json;
 
-/// For jq; "." if the record is read as it is; none: not known.
+/// A program for jq; "." if the record is read unchanged; none: unknown.
 using Program = std::optional<std::string>;
 
-/// What becomes one text without a choice.
+/// Whether a value can become a text in only one way.
 bool is_word(const json& value) {
   return value.is_string() || value.is_number() || value.is_boolean();
 }
@@ -33,8 +33,8 @@ bool has_word(const json& record, std::string_view key) {
   return field != record.end() && is_word(*field);
 }
 
-/// Whether a value holds answers of which the first is taken: a list of texts, SQuAD's and
-/// TriviaQA's objects of them, a list of such objects. Turns are none.
+/// Whether a value holds several answers, of which the first is taken: a list of texts, objects of
+/// them in SQuAD and TriviaQA, a list of such objects. Lists of turns do not count.
 bool holds_answers(const json& value) {
   if (value.is_array()) {
     return std::ranges::all_of(value, [](const json& one) {
@@ -55,7 +55,7 @@ bool has_answers_in(const json& record, std::string_view key) {
   return field != record.end() && holds_answers(*field);
 }
 
-/// The keys under which a question and its answer stand.
+/// The keys of a question and its answer.
 struct Pair {
   std::string_view question;
   std::string_view answer;
@@ -88,8 +88,8 @@ std::optional<Pair> find_pair(const json& record) {
   return found == known.end() ? std::nullopt : std::optional(*found);
 }
 
-/// An answer as text, and a text that may be missing, with something before and behind it. jq keeps
-/// 15 digits of a number.
+/// Defines in jq: an answer as text, and an optional text with something before and after it. jq
+/// keeps 15 digits of a number.
 constexpr std::string_view part_in_jq =
     "def word: if type == \"string\" or type == \"boolean\" or (type == \"number\" and (tostring | "
     "length) < 16) then tostring else error(\"\\(.) is not text; write it as one, in quotes\") "
@@ -98,7 +98,7 @@ constexpr std::string_view part_in_jq =
     "or "
     ". == \"[]\" then \"\" else a + . + z end; ";
 
-/// The first of several answers; null: there is none.
+/// Defines in jq: the first of several answers; null if there is none.
 constexpr std::string_view one_in_jq =
     "def one: if type == \"array\" then .[0] | one elif type == \"object\" then .text // .value | "
     "one "
@@ -112,12 +112,12 @@ constexpr std::string_view alpaca_begin = R"(### Instruction:\n)";
 constexpr std::string_view alpaca_input = R"(\n\n### Input:\n)";
 constexpr std::string_view alpaca_end = R"(\n\n### Response:\n)";
 
-/// What a record must have.
+/// Returns the jq program for a key that a record must have.
 std::string needed(std::string_view key) {
   return fmt::format(".{0} // error(\"{0} is missing\")", key);
 }
 
-/// A prompt, without what an earlier command put around Alpaca's question.
+/// Returns a prompt without the text that an earlier command put around Alpaca's question.
 std::string plain_prompt(const json& prompt) {
   const auto& text = prompt.get_ref<const std::string&>();
   const bool alpaca =
@@ -129,8 +129,9 @@ std::string plain_prompt(const json& prompt) {
   return fmt::format("({})", needed("prompt"));
 }
 
-/// The parts that a command puts into the question under `key`, so that later records may have
-/// them. Others than the usual three are put in where the first record has them, and else stay.
+/// Returns the parts that a command puts into the question under `key`. The usual three are always
+/// included, because later records may have them; others are included if the first record has them,
+/// and otherwise stay.
 std::vector<std::string_view> parts_of(const json& record, std::string_view key) {
   std::vector<std::string_view> parts;
   for (const std::string_view part : question_parts) {
@@ -140,8 +141,8 @@ std::vector<std::string_view> parts_of(const json& record, std::string_view key)
   return parts;
 }
 
-/// A question with what belongs to it: its instruction and context before it, its input behind it.
-/// `text` is the question itself in jq.
+/// Returns, in jq, a question with its parts: its instruction and context before it, its input
+/// after it. `text` is the question itself in jq.
 std::string question_in_jq(std::span<const std::string_view> parts,
                            std::string_view text,
                            std::string_view input) {
@@ -155,7 +156,7 @@ std::string question_in_jq(std::span<const std::string_view> parts,
     }
   }
   whole += text;
-  // A line feed that ends the question is not doubled.
+  // A line feed at the end of the question is not doubled.
   return behind.empty() ? whole
                         : fmt::format(
                               "({} as $i | {} | if $i == \"\" then . else rtrimstr(\"\\n\") + "
@@ -172,7 +173,7 @@ std::string dotted(std::string_view key) {
   return fmt::format(".{}", key);
 }
 
-/// Whether something stands beside prompt and completion that belongs to the prompt.
+/// Whether there are keys beside prompt and completion that belong to the prompt.
 bool has_parts(const json& record) {
   return std::ranges::any_of(question_parts, [&](std::string_view key) {
     const auto field = record.find(key);
@@ -180,16 +181,16 @@ bool has_parts(const json& record) {
   });
 }
 
-/// Prompt and completion, or a conversation if there is a system message or earlier turns.
+/// Makes prompt and completion, or a conversation if there is a system message or earlier turns.
 Program pair_program(const json& record, const Pair& pair) {
   const bool is_ours = pair.question == "prompt" && pair.answer == "completion";
-  // Both would be the prompt.
+  // Both would become the prompt.
   if (pair.question != "prompt" && !says_nothing(record.value("prompt", json()))) {
     return std::nullopt;
   }
   const std::string text = fmt::format("({})", needed(pair.question));
   const std::string_view system = system_key(record);
-  // Of several answers the first is taken, and all are kept.
+  // The first of several answers is used, and all are kept.
   const bool several = !has_word(record, pair.answer);
   const std::string answer = fmt::format("(.{}{} | word)", pair.answer, several ? " | one" : "");
   const std::string begin = several ? fmt::format("{}{}select((.{} | one) != null) | ", part_in_jq,
@@ -235,8 +236,8 @@ Program pair_program(const json& record, const Pair& pair) {
       fmt::format("{}{}. + {{prompt: ({}), completion: {}}}", begin, guard, prompt, answer), used);
 }
 
-/// TRL's prompt with a completion or a chosen answer, as messages. The prompt's own answers are not
-/// learned there, which their weight says.
+/// Converts TRL's prompt with a completion or a chosen answer to messages. The prompt's own answers
+/// are not trained on there, so they get a weight of 0.
 Program message_pair_program(const json& record) {
   for (const std::string_view answer : {"completion", "chosen"}) {
     if (!has_list(record, answer)) continue;
@@ -248,7 +249,7 @@ Program message_pair_program(const json& record) {
     const json& first = record.at(std::string(answer)).front();
     if (!first.is_object()) continue;
     if (first.value("role", json()) == "assistant" && !has_text(record, "prompt")) continue;
-    // A prompt that the messages repeat is no matter; another one stays, and is refused.
+    // A prompt that the messages repeat does not matter; another one stays, and is refused.
     return fmt::format(
         ". + {{messages: ((if .{0}[0].role == \"assistant\" then [{{role: \"user\", content: "
         ".prompt}}] else [] end) + .{0})}} | if .prompt as $p | any(.messages[]; .content == $p) "
@@ -258,7 +259,7 @@ Program message_pair_program(const json& record) {
   return std::nullopt;
 }
 
-/// Whether it is a text under another name: what else is in it says where that comes from.
+/// Whether it is a text under another key, with other keys that describe its source.
 bool is_document(const json& record) {
   static constexpr std::array<std::string_view, 22> others{
       "content",   "author", "category", "date",      "domain",  "ext",  "file", "hash",
@@ -270,7 +271,7 @@ bool is_document(const json& record) {
          });
 }
 
-/// Of a record with more than one of text, prompt with completion, and messages: what leaves one.
+/// Returns a program that leaves one of text, prompt with completion, and messages.
 Program choice_program(const json& record) {
   const bool text = record.contains("text");
   if (has_text(record, "text") && has_text(record, "completion") && record.size() == 2) {
@@ -310,7 +311,7 @@ Program program_for(const json& record) {
   return holder_program(record, program_for, plain_program);
 }
 
-/// For a list of turns that stands alone; none: it is none.
+/// Converts a list of turns without a record around it; none if it is not such a list.
 Program turns_of(const json& list) {
   if (!list.is_array() || list.empty() || !list.front().is_object()) return std::nullopt;
   const Program program = turns_program(json{{"messages", list}});
@@ -327,7 +328,7 @@ std::string roles_of(std::span<const Message> messages) {
   return fmt::format("{}", fmt::join(roles, ", "));
 }
 
-/// What roles that nobody else has may stand for: who speaks first asks, and the next one answers.
+/// Guesses unusual role names: the first speaker asks, and the next one answers.
 std::vector<RoleName> guess_roles(std::span<const Message> messages) {
   std::vector<RoleName> guessed;
   const auto has = [&](std::string_view role) {
@@ -410,7 +411,7 @@ std::string_view number_answer(const json& record) {
 
 namespace {
 
-/// Whether the elements of an array have other forms than the first, with which `text` begins.
+/// Whether the elements of an array have other forms than its first one, with which `text` begins.
 bool is_mixed(std::string_view text) {
   std::vector<FormKey> form;
   for (std::string_view rest = text; rest.starts_with('{');) {
@@ -443,10 +444,11 @@ std::string document_conversion(std::string_view document, const std::string& fi
     program = program_for(*first);
   }
   if (is_array && first && !program) {
-    // One conversation.
+    // It is one conversation.
     if (const Program turns = turns_of(json::array({*first}))) return jq_command(*turns, file);
   }
-  if (is_array && first && program && is_mixed(text)) program = ".";  // their lines say it
+  if (is_array && first && program && is_mixed(text))
+    program = ".";  // the errors of their lines report it
   const bool numbers = first && program && *program == "." && first->contains("completion");
   if (numbers) program = fmt::format("{}.completion |= word", part_in_jq);
   const bool as_it_is = !program || *program == ".";

@@ -13,7 +13,7 @@
 
 namespace dstrain::data {
 
-/// The tokenizer of a Hugging Face directory, and its chat template if it has one that is known.
+/// The tokenizer of a Hugging Face directory, and its chat template if that is known.
 class HuggingFaceEncoder : public TextEncoder {
  public:
   /// Throws Error{input} naming the file and what is wrong or not supported.
@@ -52,7 +52,7 @@ class HuggingFaceEncoder : public TextEncoder {
     std::vector<std::int32_t> before;
     std::vector<std::int32_t> behind;
   };
-  /// What the tokenizer puts around any text.
+  /// The tokens that the tokenizer puts around any text.
   [[nodiscard]] Around around() const;
 
   tokenizer::Tokenizer tokenizer_;
@@ -60,7 +60,8 @@ class HuggingFaceEncoder : public TextEncoder {
   Result<ChatTemplate> chat_template_;
 };
 
-/// SHA-256 of the files in a directory that say how texts and messages become tokens.
+/// Returns the SHA-256 of the files in a directory that determine how texts and messages become
+/// tokens.
 std::string tokenizer_identity(const std::string& directory);
 
 /// Whether a directory holds a tokenizer's files.

@@ -19,7 +19,7 @@ Id id_at(std::span<const std::byte> bytes, std::size_t index) {
   return id;
 }
 
-/// Whether a value may be an id at all; a NaN may not.
+/// Whether a value can be an id; false for NaN.
 template <class Id>
 bool is_id(Id id) {
   if constexpr (std::is_floating_point_v<Id>) return id >= 0 && std::trunc(id) == id;
@@ -32,8 +32,7 @@ bool is_below(Id id, std::int64_t vocabulary) {
   return static_cast<std::int64_t>(id) < vocabulary;
 }
 
-/// Copies ids and returns the index of the first that is not one of the vocabulary, or their
-/// number.
+/// Copies ids. Returns the index of the first one outside of the vocabulary, or their number.
 template <class Id>
 std::size_t copy_ids(std::span<const std::byte> bytes,
                      std::int64_t vocabulary,
@@ -47,7 +46,7 @@ std::size_t copy_ids(std::span<const std::byte> bytes,
   return ids.size();
 }
 
-/// Calls `visit` with a value of the type that is meant.
+/// Calls `visit` with a value of the C++ type of `type`.
 template <class Visit>
 auto with_type(IdType type, Visit&& visit) {
   switch (type) {

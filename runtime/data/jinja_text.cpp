@@ -16,7 +16,7 @@ bool is_word(char c) {
   return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0;
 }
 
-/// Appends the string that begins at `text[at]`, a quote, and returns where it ends.
+/// Appends the string that begins with the quote at `text[at]`. Returns where it ends.
 std::size_t append_string(std::string& plain, std::string_view text, std::size_t at) {
   const char quote = text[at];
   plain += '\'';
@@ -34,7 +34,7 @@ std::size_t append_string(std::string& plain, std::string_view text, std::size_t
   return std::min(at + 1, text.size());
 }
 
-/// The inside of a tag, of which white space remains only between two words.
+/// Returns the inside of a tag with white space only between two words.
 std::string plain_code(std::string_view code) {
   std::string plain;
   bool spaced = false;
@@ -55,7 +55,7 @@ std::string plain_code(std::string_view code) {
   return plain;
 }
 
-/// Where a tag's closing marker is: strings may hold one, too.
+/// Finds a tag's closing marker, skipping strings, which may contain one.
 std::size_t find_end(std::string_view text, std::size_t at, std::string_view marker) {
   const bool has_strings = marker != "#}";
   for (char quote = 0; at < text.size(); ++at) {
@@ -76,7 +76,8 @@ void trim_end(std::string& text, std::string_view what) {
   text.erase(text.find_last_not_of(what) + 1);
 }
 
-/// The text before a tag, which the tag may shorten. `starts_line`: whether the text does.
+/// Appends the text before a tag, which the tag may trim. `starts_line`: whether the text starts
+/// one.
 void append_text(std::string& plain, std::string text, std::string_view tag, bool starts_line) {
   const bool marked = tag.size() > 2 && tag[2] == '-';
   if (marked) {
@@ -89,7 +90,7 @@ void append_text(std::string& plain, std::string text, std::string_view tag, boo
   plain += text;
 }
 
-/// Takes off the text what the tag before it takes away. Returns whether a line starts then.
+/// Removes the text that the tag before it trims. Returns whether a line starts then.
 bool trim_after(std::string_view& rest, std::string_view tag) {
   if (tag[tag.size() - 3] == '-') {
     rest.remove_prefix(std::min(rest.find_first_not_of(spaces), rest.size()));
@@ -100,7 +101,7 @@ bool trim_after(std::string_view& rest, std::string_view tag) {
   return false;
 }
 
-/// Where the next tag begins.
+/// Finds the begin of the next tag.
 std::size_t find_tag(std::string_view text) {
   for (std::size_t at = 0; at + 1 < text.size(); ++at) {
     if (text[at] == '{' && std::string_view("{%#").find(text[at + 1]) != text.npos) return at;
@@ -113,7 +114,7 @@ std::string_view closing_marker(char opening) {
   return opening == '%' ? "%}" : "#}";
 }
 
-/// A tag without what changes nothing; of a comment nothing stays.
+/// Returns a tag without the parts that have no effect; empty for a comment.
 std::string plain_tag(std::string_view tag) {
   if (tag.starts_with("{#")) return "";
   std::string_view code = tag.substr(2, tag.size() - 4);
@@ -139,7 +140,7 @@ std::string plain_jinja(std::string_view jinja) {
     starts_line = trim_after(rest, tag);
   }
   std::string text(rest);
-  // Jinja leaves out one line end at the end of a template.
+  // Jinja drops one line end at the end of a template.
   if (text.ends_with('\n')) text.pop_back();
   return plain + text;
 }

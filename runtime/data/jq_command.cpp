@@ -12,7 +12,7 @@
 namespace dstrain::data {
 namespace {
 
-/// Without an extension that is one of these.
+/// Removes an extension that is one of these.
 template <std::size_t size>
 std::filesystem::path stem_of(std::filesystem::path path,
                               const std::array<std::string_view, size>& extensions) {
@@ -63,8 +63,8 @@ bool gives_jq_command(std::string_view message) {
 }
 
 std::string jq_command(std::string_view program, const std::string& file) {
-  // As one program over all inputs, jq stops at the first error and ends with its status. Run once
-  // for each record it would go on, and end with the status of the last.
+  // As one program over all inputs, jq stops at the first error and exits with its status. One run
+  // per record would go on, and exit with the status of the last.
   const std::string jq =
       fmt::format("{}{}{}'", jq_begin, program == "." ? "" : " | ", program == "." ? "" : program);
   return whole_or_none(reading(jq, file), converted_name(file));

@@ -28,8 +28,8 @@ using nlohmann::json;
 
 constexpr int depth_max = 64;
 
-/// The library's own words without its numbers of places, and without what it had read: that may
-/// be a whole document.
+/// Returns the library's message without its positions, and without the text that it had read,
+/// which may be a whole document.
 std::string reason_of(const json::parse_error& error) {
   std::string text = error.what();
   if (const std::size_t place = text.find("column "); place != std::string::npos) {
@@ -39,8 +39,8 @@ std::string reason_of(const json::parse_error& error) {
   return text.substr(0, text.find("; last read"));
 }
 
-/// Refuses keys that come twice in the record or in a message, of which the library would keep the
-/// last, and deep nesting.
+/// Refuses duplicate keys in the record or in a message, of which the library would keep the last,
+/// and deep nesting.
 class KeyWatcher {
  public:
   explicit KeyWatcher(const std::string& place) : place_(place) {}
@@ -49,7 +49,7 @@ class KeyWatcher {
     if (depth > depth_max) fail(ErrorCode::input, "{}: nested deeper than {}", place_, depth_max);
     const auto level = static_cast<std::size_t>(depth);
     if (event == json::parse_event_t::object_start && level < seen_.size()) seen_.at(level).clear();
-    // A key's depth is one more than that of the object that holds it.
+    // A key is one level deeper than the object that holds it.
     if (event == json::parse_event_t::key && level >= 1 && level - 1 < seen_.size()) {
       const auto& key = value.get_ref<const std::string&>();
       if (!seen_.at(level - 1).insert(key).second) {
@@ -61,10 +61,10 @@ class KeyWatcher {
 
  private:
   const std::string& place_;
-  std::array<std::set<std::string>, 3> seen_;  ///< of the record, and of objects in its arrays
+  std::array<std::set<std::string>, 3> seen_;  ///< keys of the record, and of objects in its arrays
 };
 
-/// Some of its keys, for messages.
+/// Returns some of the object's keys, for messages.
 std::string keys_of(const json& object) {
   constexpr std::size_t shown_max = 8;
   std::vector<std::string> keys;
@@ -78,12 +78,13 @@ std::string keys_of(const json& object) {
   return fmt::format("{}", fmt::join(keys, ", "));
 }
 
-/// Of "data.jsonl:7", which names a line.
+/// Returns the file of "data.jsonl:7", which names a line.
 std::string file_of(const std::string& place) {
   return place.substr(0, place.rfind(':'));
 }
 
-/// The command for a line that other programs write, or several on one, ": ..."; empty: none.
+/// Returns the command for a line that other programs write, or for several on one, ": ..."; empty:
+/// none.
 std::string syntax_remedy(std::string_view line, const std::string& file) {
   const std::string_view text = line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
   const auto filtered = [&](std::string_view command) {
@@ -107,7 +108,7 @@ std::string syntax_remedy(std::string_view line, const std::string& file) {
 }
 
 json parse_object(std::string_view line, const std::string& place) {
-  // The parser would take a NUL for the end and not see what follows.
+  // The parser would stop at a NUL and ignore the rest.
   if (const std::size_t nul = line.find('\0'); nul != std::string_view::npos) {
     fail(ErrorCode::input, "{}:{}: a NUL byte; is it JSON?", place, nul + 1);
   }
@@ -146,15 +147,15 @@ std::string take_string(json& object, const char* key, const std::string& name) 
   return std::move(field->get_ref<std::string&>());
 }
 
-/// Whether the first message has the words of the record's own system message.
+/// Whether the first message repeats the record's own system message.
 bool begins_with_system(const json& messages, const json& system) {
   return messages.is_array() && !messages.empty() && messages.front().is_object() &&
          messages.front().value("role", json()) == "system" &&
          messages.front().value("content", json()) == system;
 }
 
-/// What belongs to a question would not be seen beside the prompt that was made of it, nor choices,
-/// nor the thoughts before an answer.
+/// Refuses keys that a prompt without them would silently drop: parts of the question, choices,
+/// thoughts before an answer.
 void refuse_beside_prompt(const json& record, const std::string& place) {
   static constexpr std::array<std::string_view, 5> others{"choices", "options", "thinking",
                                                           "reasoning", "reasoning_content"};
@@ -162,7 +163,7 @@ void refuse_beside_prompt(const json& record, const std::string& place) {
     const auto field = record.find(key);
     if (field == record.end() || holds_nothing(*field)) continue;
     fail(ErrorCode::input,
-         "{}: {} stands beside prompt and completion and would not be seen; write it into one of "
+         "{}: {} is beside prompt and completion and would be ignored; write it into one of "
          "them, or leave it out",
          place, key);
   }
@@ -170,7 +171,7 @@ void refuse_beside_prompt(const json& record, const std::string& place) {
     const auto field = record.find(key);
     if (field == record.end() || holds_nothing(*field)) continue;
     const std::string conversion = record_conversion(record, file_of(place));
-    fail(ErrorCode::input, "{}: {} stands beside prompt and completion and would not be seen; {}{}",
+    fail(ErrorCode::input, "{}: {} is beside prompt and completion and would be ignored; {}{}",
          place, key,
          conversion.empty() ? "write it into the prompt, or leave it out"
                             : "leave it out, or put it in",
@@ -178,7 +179,7 @@ void refuse_beside_prompt(const json& record, const std::string& place) {
   }
 }
 
-/// A system message or earlier turns beside a prompt or messages would not be seen.
+/// Refuses a system message or earlier turns beside a prompt or messages, which would be ignored.
 void refuse_beside(const json& record, RecordKind kind, const std::string& place) {
   if (kind == RecordKind::completion) refuse_beside_prompt(record, place);
   for (const std::string_view key : {"system", "system_prompt", "meta_instruction", "history"}) {
@@ -187,7 +188,7 @@ void refuse_beside(const json& record, RecordKind kind, const std::string& place
     if (!field->is_string() && !field->is_array()) continue;
     if (kind == RecordKind::messages && begins_with_system(record.at("messages"), *field)) continue;
     const std::string conversion = record_conversion(record, file_of(place));
-    fail(ErrorCode::input, "{}: {} stands beside {} and would not be seen; {}{}", place, key,
+    fail(ErrorCode::input, "{}: {} is beside {} and would be ignored; {}{}", place, key,
          name_of(kind), conversion.empty() ? "make it one of them, or leave it out" : "put it in",
          conversion);
   }
@@ -228,7 +229,7 @@ std::vector<Message> take_messages(json& record, const std::string& place) {
   return messages;
 }
 
-/// A list of whole numbers that are not negative, or `other`.
+/// Returns a list of non-negative integers, or `other`.
 std::vector<std::int32_t> take_ids(const json& object,
                                    const char* key,
                                    std::int32_t other,
@@ -252,8 +253,8 @@ std::vector<std::int32_t> take_ids(const json& object,
   return ids;
 }
 
-/// Throws if the value is a number, which answers to sums often are. jq would round it, and write
-/// 1 for 1.0.
+/// Throws if the value is a number, as answers to sums often are. jq would round it, and write 1
+/// for 1.0.
 void refuse_number(const json& record, std::string_view key, const std::string& place) {
   const auto field = record.find(key);
   if (field == record.end() || !field->is_number()) return;
@@ -269,7 +270,7 @@ void refuse_number(const json& record, std::string_view key, const std::string& 
            converted_name(file)));
 }
 
-/// Gives the choice to leave records without a text out.
+/// Throws with a command that leaves out records without a text.
 void refuse_null(const json& record, std::string_view key, const std::string& place) {
   const auto field = record.find(key);
   if (field == record.end() || !field->is_null()) return;
@@ -282,14 +283,15 @@ void refuse_null(const json& record, std::string_view key, const std::string& pl
                      converted_name(file)));
 }
 
-/// What a command makes of a question would be refused for its choices; MMLU's name the answer.
+/// Refuses choices before a command is suggested, whose result would be refused for them. MMLU's
+/// contain the answer.
 void refuse_choices(const json& record, const std::string& place) {
   const auto choices = record.find("choices");
   if (choices == record.end() || holds_nothing(*choices) || !record.contains("question")) return;
   const auto answer = record.find("answer");
   const bool numbered = choices->is_array() && choices->front().is_string() &&
                         answer != record.end() && answer->is_number_integer();
-  fail(ErrorCode::input, "{}: choices stands beside question and would not be seen; {}", place,
+  fail(ErrorCode::input, "{}: choices is beside question and would be ignored; {}", place,
        numbered ? "put it in: " + jq_command(". + {prompt: (.question + \"\\n\" + (.choices | join("
                                              "\"\\n\")) + \"\\n\"), completion: .choices[.answer]} "
                                              "| del(.choices)",
@@ -348,7 +350,7 @@ std::string_view name_of(RecordKind kind) {
   DSTRAIN_CHECK(false, "kind {}", static_cast<int>(kind));
 }
 
-/// Throws if it has no prompt and completion, or not as text.
+/// Throws if the record has no prompt and completion, or if they are not texts.
 void check_completion(const json& record, const std::string& place) {
   const auto holds_text = [&](const char* key) {
     const auto field = record.find(key);
@@ -425,7 +427,7 @@ std::string parse_text(std::string_view line, const std::string& key, const std:
   json object = parse_object(line, place);
   if (!object.contains(key) && has_answers(object)) {
     fail(ErrorCode::input,
-         "{}: {} is missing, but {}; token files cannot tell answers from what they answer: give "
+         "{}: {} is missing, but {}; token files cannot separate answers from questions: give "
          "the records to dstrain train",
          place, key, keys_of(object));
   }

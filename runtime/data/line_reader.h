@@ -13,13 +13,13 @@ struct Line {
   std::string_view text;
 };
 
-/// Hands out the lines that hold more than white space, some megabytes at a time.
+/// Returns the lines that hold more than white space, some megabytes at a time.
 class LineReader {
  public:
   explicit LineReader(std::string_view text) : rest_(text) {
     if (rest_.starts_with(byte_order_mark)) rest_.remove_prefix(byte_order_mark.size());
   }
-  /// Empty at the end.
+  /// Returns the next lines; empty at the end.
   std::vector<Line> next();
 
  private:

@@ -24,7 +24,7 @@ constexpr std::int64_t document_bytes = 8;
 constexpr std::array<IdType, 8> types{IdType::u8,  IdType::i8,  IdType::i16, IdType::i32,
                                       IdType::i64, IdType::f64, IdType::f32, IdType::u16};
 
-/// Reads numbers of an index, none of which is aligned.
+/// Reads numbers of an index, which are not aligned.
 class IndexReader {
  public:
   IndexReader(std::span<const std::byte> bytes, const std::string& path)
@@ -48,11 +48,11 @@ class IndexReader {
   [[nodiscard]] std::int64_t length(std::int64_t sequence) const {
     return at<std::int32_t>(header_bytes + length_bytes * sequence);
   }
-  /// Of a sequence in the .bin, in bytes.
+  /// Returns the offset of a sequence in the .bin, in bytes.
   [[nodiscard]] std::int64_t offset(std::int64_t sequence) const {
     return at<std::int64_t>(header_bytes + length_bytes * sequences_ + 8 * sequence);
   }
-  /// The sequence with which a document begins.
+  /// Returns the sequence with which a document begins.
   [[nodiscard]] std::int64_t document(std::int64_t index) const {
     return at<std::int64_t>(header_bytes + sequence_bytes * sequences_ + document_bytes * index);
   }
@@ -89,7 +89,7 @@ class IndexReader {
 
   [[nodiscard]] std::int64_t count_at(std::int64_t offset, std::string_view what) const {
     const auto count = at<std::int64_t>(offset);
-    // Each takes 8 bytes or more, so that no product of what is left overflows.
+    // Each entry takes 8 bytes or more, so that later products cannot overflow.
     if (count < 0 || count > std::ssize(bytes_) / 8) {
       fail(ErrorCode::input, "{}: byte {}: {} {} do not fit into the {} bytes of the file", path_,
            offset, count, what, bytes_.size());
@@ -116,8 +116,8 @@ class IndexReader {
   std::int64_t documents_ = 0;
 };
 
-/// Adds up the sequences, which must lie one after another. `reach(sequence, tokens)` is told of
-/// each with the number of tokens before it.
+/// Adds up the sequences, which must follow each other without gaps. Calls `reach(sequence,
+/// tokens)` for each with the number of tokens before it.
 template <class Reach>
 std::int64_t add_sequences(const IndexReader& index, const std::string& path, Reach&& reach) {
   const std::int64_t id_bytes = bytes_of(index.type());

@@ -11,39 +11,40 @@
 
 namespace dstrain::data {
 
-/// How an `.idx` begins, before its version, which is 1.
+/// The first bytes of an `.idx`, before its version, which is 1.
 inline constexpr std::string_view megatron_magic{"MMIDIDX\0\0", 9};
 
-/// What an `.idx` calls a dtype.
+/// Returns the code of a dtype in an `.idx`.
 std::uint8_t megatron_code(IdType type);
 
-/// What the `.idx` of an indexed Megatron set says (megatron/core/datasets/indexed_dataset.py).
+/// The contents of the `.idx` of an indexed Megatron set
+/// (megatron/core/datasets/indexed_dataset.py).
 struct MegatronIndex {
   IdType type = IdType::u16;
   std::int64_t tokens = 0;
-  /// The token with which each document begins, and at last the number of tokens.
+  /// The first token of each document, then the number of tokens.
   std::vector<std::int64_t> document_starts;
-  /// Of a split, the tokens at which its three parts begin, and at last the number of tokens.
+  /// With a split, the first tokens of its three parts, then the number of tokens.
   std::vector<std::int64_t> cuts{};
 };
 
-/// `path` is for messages. @p split weights of three parts of the sequences (`split_samples`), as
-/// GPTDataset has them (megatron/core/datasets/gpt_dataset.py: for GPT, sets are split by sequence,
-/// which preprocess_data.py makes one of each document); empty: there are no cuts. Throws
-/// Error{input} for what contradicts itself, and for sequences that do not lie one after another,
-/// which Megatron's own builder never writes.
+/// Parses an index; `path` is for messages. @p split weights of three parts of the sequences
+/// (`split_samples`), as in GPTDataset (megatron/core/datasets/gpt_dataset.py: for GPT, sets are
+/// split by sequence, and preprocess_data.py makes one sequence of each document); empty: there are
+/// no cuts. Throws Error{input} for an inconsistent index, and for sequences with gaps between
+/// them, which Megatron's own builder never writes.
 MegatronIndex parse_megatron_index(std::span<const std::byte> bytes,
                                    const std::string& path,
                                    std::span<const double> split = {});
 
-/// PREFIX, if there is PREFIX.idx and `path` is PREFIX, PREFIX.bin or PREFIX.idx. A PREFIX that is
-/// a file itself means that file.
+/// Returns PREFIX if there is a PREFIX.idx and `path` is PREFIX, PREFIX.bin or PREFIX.idx. If
+/// PREFIX itself is a file, it means that file.
 std::optional<std::string> find_megatron_prefix(const std::filesystem::path& path);
 
-/// An indexed Megatron set as one stream of its sequences, mapped.
+/// An indexed, mapped Megatron set as one stream of its sequences.
 class MegatronSet : public TokenStream {
  public:
-  /// Checks the whole index. @p split see parse_megatron_index(). Throws Error{input}.
+  /// Checks the whole index. @p split: see parse_megatron_index(). Throws Error{input}.
   MegatronSet(const std::string& prefix,
               std::int64_t vocabulary,
               std::span<const double> split = {});

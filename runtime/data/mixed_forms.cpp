@@ -23,7 +23,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Whether jq finds the form in a record.
+/// Returns the test in jq for a record of this form.
 std::string test_in_jq(const std::vector<FormKey>& form) {
   std::vector<std::string> tests;
   for (const FormKey& part : form) {
@@ -42,7 +42,7 @@ std::string names_of(const std::vector<FormKey>& form) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Puts into `whole` what belongs to a question or a conversation and only `other` has.
+/// Adds to `whole` the parts of a question or conversation that only `other` has.
 void add_parts(json& whole, const json& other) {
   static constexpr std::array<std::string_view, 4> before{"system", "system_prompt",
                                                           "meta_instruction", "history"};
@@ -83,7 +83,8 @@ void refuse_mixed_forms(std::string_view text, const Line& line, const std::stri
     for (const Line& other : lines) {
       const std::optional<json> record = parse_value(other.text);
       if (!record) {
-        parse_record(other.text, fmt::format("{}:{}", path, other.number));  // says what it is
+        parse_record(other.text,
+                     fmt::format("{}:{}", path, other.number));  // throws with the reason
         return;
       }
       if (!first) {

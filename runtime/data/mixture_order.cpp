@@ -37,7 +37,7 @@ MixtureOrder::MixtureOrder(std::vector<std::int64_t> counts)
   DSTRAIN_CHECK(!counts_.empty() && std::ranges::min(counts_) > 0, "{} parts", counts_.size());
 }
 
-/// How many samples of a part of `count` have times below interval / N: the whole numbers k >= 0
+/// Returns how many samples of a part of `count` have times below interval / N: the integers k >= 0
 /// with (2k + 1) N < 2 count interval.
 std::int64_t MixtureOrder::before(std::int64_t count, std::int64_t interval) const {
   if (interval == 0) return 0;
@@ -51,9 +51,9 @@ std::int64_t MixtureOrder::all_before(std::int64_t interval) const {
   return sum;
 }
 
-/// The interval in which the sample at `position` lies: the last one with at most `position`
-/// samples before it. Each part is at most half a sample from its share, and so the interval at
-/// most half the number of parts from the position.
+/// Returns the interval of the sample at `position`: the last one with at most `position` samples
+/// before it. Each part is at most half a sample from its share, so the interval is at most half
+/// the number of parts from the position.
 std::int64_t MixtureOrder::interval_of(std::int64_t position) const {
   const std::int64_t reach = std::ssize(counts_) / 2 + 1;
   std::int64_t low = std::max<std::int64_t>(0, position - reach);

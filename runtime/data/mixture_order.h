@@ -11,25 +11,26 @@ struct MixtureShare {
   double weight = 0;         ///< w, above 0, in any unit
 };
 
-/// How many samples of each part an epoch has: c = round(t w), halves up, with the least t for
-/// which every c >= n, so that each sample occurs. That t is the largest (n - 1/2) / w; the part
-/// that has it is seen once. Throws Error{input} when that would be 2^50 samples or more.
+/// Returns the number of samples of each part in an epoch: c = round(t w), halves up, with the
+/// least t for which every c >= n, so that each sample occurs. That t is the largest (n - 1/2) / w;
+/// the part with that quotient is seen once. Throws Error{input} if the sum would be 2^50 samples
+/// or more.
 std::vector<std::int64_t> mixture_counts(std::span<const MixtureShare> shares);
 
-/// An order of all samples of an epoch in which the parts, of c samples each, come as evenly as
-/// whole samples can: sample k of a part has the time (2k + 1) / 2c in [0, 1), and samples come by
-/// their times, those of one time by their parts. Any prefix is a division by Webster's method: of
-/// its first p samples a part with the share f has p f, but for less than 1/2 + f parts / 2.
+/// An order of all samples of an epoch in which the parts, of c samples each, are spread as evenly
+/// as possible. Sample k of a part has the time (2k + 1) / 2c in [0, 1); samples are ordered by
+/// time, then by part. Any prefix is a division by Webster's method: of its first p samples a part
+/// with the share f has p f, with an error below 1/2 + f parts / 2.
 ///
-/// A place is computed, not looked up: times are cut into as many intervals as there are samples,
+/// Positions are computed, not looked up. Time is cut into as many intervals as there are samples,
 /// the interval of a position is found by bisection near it, and each part has at most one sample
-/// there. O(m log m) time and O(m) memory for m parts, at any number of samples.
+/// there. O(m log m) time and O(m) memory for m parts, for any number of samples.
 class MixtureOrder {
  public:
   /// @p counts c of each part, at least 1; their sum is below 2^52.
   explicit MixtureOrder(std::vector<std::int64_t> counts);
 
-  /// The number of samples of an epoch: N.
+  /// Returns N, the number of samples of an epoch.
   [[nodiscard]] std::int64_t samples() const { return samples_; }
   [[nodiscard]] const std::vector<std::int64_t>& counts() const { return counts_; }
 
@@ -37,7 +38,7 @@ class MixtureOrder {
     std::size_t part = 0;
     std::int64_t sample = 0;  ///< in [0, c)
   };
-  /// The sample at `position` in [0, N).
+  /// Returns the sample at `position` in [0, N).
   [[nodiscard]] PartSample operator()(std::int64_t position) const;
 
  private:

@@ -18,7 +18,7 @@ double weight_sum(const Parts& parts) {
   return sum;
 }
 
-/// "0.7 A 0.3 B", of weights that add up to 1.
+/// Returns "0.7 A 0.3 B", with weights that add up to 1.
 template <class Name>
 std::string listed(const Parts& parts, Name name_of) {
   const double sum = weight_sum(parts);
@@ -48,7 +48,7 @@ MixtureOrder make_order(const Parts& parts) {
   return MixtureOrder(sum > 0 ? mixture_counts(shares) : counts);
 }
 
-/// A whole source has a range that says no number.
+/// The range of a whole source has no count; this sets it.
 Parts with_counts(Parts parts) {
   for (auto& [source, range, weight] : parts) {
     range.count = std::min(range.count, source->samples() - range.first);

@@ -13,16 +13,15 @@ namespace dstrain::data {
 struct MixturePart {
   std::shared_ptr<const SampleSource> source;
   SampleRange range;  ///< of the source's samples, within it; not empty
-  double weight = 0;  ///< above 0, in any unit; 0, then of all parts: each sample occurs once
+  double weight = 0;  ///< above 0, in any unit; 0 for all parts: each sample occurs once
 };
 
 /// An epoch of several files at given weights: the shortest in which each of their samples occurs.
-/// A file whose samples are too few for its weight begins again, and sample k of its part is k
-/// modulo their number. The parts interleave evenly (`MixtureOrder`); a shuffled run takes this
-/// order for that of a file.
+/// A file with too few samples for its weight starts again: sample k of its part is k modulo their
+/// number. The parts interleave evenly (`MixtureOrder`); a shuffled run permutes this order.
 class MixtureSamples : public SampleSource {
  public:
-  /// Of parts with one block size. Throws Error{input} when the weights lie too far apart.
+  /// The parts must have one block size. Throws Error{input} if the weights differ too much.
   explicit MixtureSamples(std::vector<MixturePart> parts);
 
   [[nodiscard]] std::string name() const override;

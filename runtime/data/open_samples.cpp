@@ -30,7 +30,7 @@ TokenSet tokens_of(const TextFile& file,
                    const SampleOptions& options,
                    Tokenize tokenize) {
   const std::filesystem::path directory = options.cache.empty() ? cache_directory() : options.cache;
-  // The number grows when records are refused, or read in another way.
+  // Increase the number when records are refused or read differently.
   const std::string method =
       fmt::format("{} {}", tokenize == tokenize_text ? "text" : "json lines 3", encoder.identity());
   return cached_tokens(
@@ -40,7 +40,7 @@ TokenSet tokens_of(const TextFile& file,
       });
 }
 
-/// Where the parts of a split begin, in tokens; empty without one.
+/// Returns the first token of each part of a split; empty without a split.
 std::vector<std::int64_t> cut_records(const TokenSet& set, std::span<const double> split) {
   if (split.empty()) return {};
   const auto [training, held_out] = split_samples(set.records(), split);
@@ -86,7 +86,7 @@ std::unique_ptr<TokenStream> open_stream(const std::string& path,
                                         tokens_of(text, encoder, options, tokenize_text), false);
 }
 
-/// Whether a text begins as llm.c's token files do.
+/// Whether a text begins like llm.c's token files.
 bool begins_llmc(std::string_view text) {
   std::int32_t magic = 0;
   if (text.size() >= sizeof magic) std::memcpy(&magic, text.data(), sizeof magic);

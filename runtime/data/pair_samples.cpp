@@ -11,7 +11,7 @@
 namespace dstrain::data {
 namespace {
 
-/// Throws Error{input} for an id that the model does not know.
+/// Throws Error{input} for an id outside of the model's vocabulary.
 void check_ids(const std::vector<std::int32_t>& ids,
                std::int64_t vocabulary,
                const std::string& place) {
@@ -25,7 +25,7 @@ bool has_label(const std::vector<std::int32_t>& labels) {
   return std::ranges::any_of(labels, [](std::int32_t label) { return label != ignored_label; });
 }
 
-/// Whether an end was cut off.
+/// Returns whether an end was cut off.
 bool shorten(std::vector<std::int32_t>& ids, std::int64_t most) {
   if (std::ssize(ids) <= most) return false;
   ids.resize(static_cast<std::size_t>(most));

@@ -10,17 +10,17 @@
 
 namespace dstrain::data {
 
-/// How pairs become samples.
+/// Options for making samples of pairs.
 struct PairOptions {
   SampleSizes sizes;
   std::int64_t vocabulary = 0;  ///< every id is below it
   PairTokens tokens;
 };
 
-/// JSON lines of pairs for an encoder-decoder: {"input_ids": [...], "labels": [...]}, ids of tokens
-/// or, among labels, -100, where nothing is learnt. Sample k is pair k of those that have a label
-/// that counts. The decoder's tokens are the labels, one further on, behind `start`. A source or
-/// target that is too long loses its end. What was left out or cut is told in a note.
+/// JSON lines of pairs for an encoder-decoder: {"input_ids": [...], "labels": [...]}, token ids or,
+/// for labels that are not learned, -100. Sample k is pair k of those with a label that counts. The
+/// decoder's tokens are `start`, then the labels, shifted by one. A source or target that is too
+/// long loses its end. A note reports what was left out or cut.
 class PairSamples : public SampleSource {
  public:
   struct File {

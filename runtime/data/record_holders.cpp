@@ -38,7 +38,7 @@ std::string piped(std::string_view first, const std::string& then) {
   return then == "." ? std::string(first) : fmt::format("{} | {}", first, then);
 }
 
-/// SQuAD's articles: the questions stand in the paragraphs that they are of.
+/// Converts SQuAD's articles: the questions are in the paragraphs that they are about.
 Program paragraphs_program(const json& article, RecordProgram program_for) {
   const json& paragraph = article.at("paragraphs").front();
   if (!has_list(paragraph, "qas") || !paragraph.at("qas").front().is_object()) return std::nullopt;
@@ -49,14 +49,14 @@ Program paragraphs_program(const json& article, RecordProgram program_for) {
   return piped(".paragraphs[] | .qas[] + {context}", *each);
 }
 
-/// Whether all keys are numbers of rows, as pandas writes them.
+/// Whether all keys are row numbers, as pandas writes them.
 bool has_row_numbers(const json& object) {
   return std::ranges::all_of(object.items(), [](const auto& item) {
     return item.key().find_first_not_of("0123456789") == std::string::npos;
   });
 }
 
-/// Records under their numbers, {"0": {...}, "1": {...}}.
+/// Converts records under their numbers, {"0": {...}, "1": {...}}.
 Program named_program(const json& record, RecordProgram program_for) {
   const bool objects =
       has_row_numbers(record) &&
@@ -65,7 +65,7 @@ Program named_program(const json& record, RecordProgram program_for) {
   return each ? Program(piped(".[]", *each)) : std::nullopt;
 }
 
-/// A record in another one, with what is beside it.
+/// Converts a record inside of another one, with the keys beside it.
 Program wrapped_program(const json& record, RecordProgram program_for) {
   static constexpr std::array<std::string_view, 8> keys{"_source", "body", "data",   "example",
                                                         "record",  "row",  "sample", "fields"};
@@ -78,7 +78,7 @@ Program wrapped_program(const json& record, RecordProgram program_for) {
   return std::nullopt;
 }
 
-/// A list of turns that is a string of JSON, as tables have it.
+/// Converts a list of turns in a JSON string, as in tables.
 Program quoted_program(const json& record, RecordProgram program_for) {
   for (const std::string_view key : {"messages", "conversations", "conversation"}) {
     if (!has_text(record, key)) continue;
@@ -92,7 +92,7 @@ Program quoted_program(const json& record, RecordProgram program_for) {
   return std::nullopt;
 }
 
-/// Keys with capitals, {"Question": "...", "Answer": "..."}.
+/// Converts capitalised keys, {"Question": "...", "Answer": "..."}.
 Program capital_program(const json& record, RecordProgram plain_program) {
   json small = json::object();
   for (const auto& [key, value] : record.items()) small[lower_case(key)] = value;
@@ -101,7 +101,7 @@ Program capital_program(const json& record, RecordProgram plain_program) {
   return program ? Program(piped("with_entries(.key |= ascii_downcase)", *program)) : std::nullopt;
 }
 
-/// pandas' table by rows, {"columns": ["prompt", "completion"], "data": [["a", "b"]]}.
+/// Converts pandas' table by rows, {"columns": ["prompt", "completion"], "data": [["a", "b"]]}.
 Program split_table_program(const json& table, RecordProgram program_for) {
   if (!has_list(table, "columns") || !has_list(table, "data")) return std::nullopt;
   const json& names = table.at("columns");
@@ -126,7 +126,7 @@ Program list_program(const json& record, RecordProgram program_for) {
   };
   std::string key;
   for (const auto& item : record.items()) key = is_list(item) ? item.key() : key;
-  // LMFlow puts nothing between the two.
+  // LMFlow puts no text between the two.
   const Program each = record.value("type", json()) == "text2text"
                            ? ". + {prompt: .input, completion: .output} | del(.input, .output)"
                        : has_list(list->front(), "paragraphs")
@@ -136,8 +136,8 @@ Program list_program(const json& record, RecordProgram program_for) {
   return piped(fmt::format(".{}[]", key), *each);
 }
 
-/// Of a table by columns, {"prompt": ["a", "b"], "completion": ["c", "d"]}, or pandas' with numbers
-/// of rows, {"prompt": {"0": "a"}, "completion": {"0": "c"}}: its rows.
+/// Converts a table by columns, {"prompt": ["a", "b"], "completion": ["c", "d"]}, or pandas' with
+/// row numbers, {"prompt": {"0": "a"}, "completion": {"0": "c"}}, to its rows.
 Program columns_program(const json& table, RecordProgram program_for) {
   json row = json::object();
   for (const auto& [key, value] : table.items()) {

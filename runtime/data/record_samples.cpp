@@ -13,7 +13,7 @@ RecordStream::RecordStream(RecordFile file, TokenSet set, bool documents)
     : TokenStream(file.path), file_(std::move(file)), set_(std::move(set)), documents_(documents) {}
 
 std::int64_t RecordStream::next_document(std::int64_t token) const {
-  std::int64_t first = 0;  // of the records that begin behind the token
+  std::int64_t first = 0;  // first of the records that begin after the token
   for (std::int64_t end = set_.records(); first < end;) {
     const std::int64_t middle = (first + end) / 2;
     (set_.start(middle) > token ? end : first) = set_.start(middle) > token ? middle : middle + 1;
@@ -72,7 +72,7 @@ void RecordSamples::lay_rows(Packing packing) {
   }
 }
 
-/// All that follows is of the document that begins at `at`, until another one does.
+/// Marks all tokens from `at` on as one document, until another one begins.
 void RecordSamples::fill_document(const SampleRows& row, std::size_t at) {
   if (at >= row.document_start.size()) return;
   std::ranges::fill(row.document_start.subspan(at), static_cast<std::int32_t>(at));

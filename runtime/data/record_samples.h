@@ -9,7 +9,7 @@
 
 namespace dstrain::data {
 
-/// A JSON-lines file, or a text, that a token set was made of.
+/// A JSON-lines file, or a text, that is the source of a token set.
 struct RecordFile {
   std::string path;
   std::int64_t bytes = 0;
@@ -20,7 +20,7 @@ struct RecordFile {
 /// The tokens of all records one after another.
 class RecordStream : public TokenStream {
  public:
-  /// `documents`: each record is one; else nobody knows where they begin.
+  /// `documents`: whether each record is a document; otherwise their starts are unknown.
   RecordStream(RecordFile file, TokenSet set, bool documents);
   [[nodiscard]] std::int64_t bytes() const override { return file_.bytes; }
   [[nodiscard]] Checksum digest(std::int64_t /*blocks*/) const override { return file_.digest; }
@@ -38,17 +38,17 @@ class RecordStream : public TokenStream {
   bool documents_;
 };
 
-/// Rows of T + 1 tokens, filled with whole records in their order: one each, or as many as fit. The
-/// first T tokens of a row are its inputs, the last T its labels; what counts is what the record
-/// says, never its first token, which nothing of its own comes before, and never the padding at the
-/// row's end. A record longer than a row loses its end; one without a label that counts then is
-/// left out. Both are told in a note.
+/// Rows of T + 1 tokens, filled with whole records in order: one each, or as many as fit. The first
+/// T tokens of a row are its inputs, the last T its labels. The tokens that the record counts are
+/// counted, except its first token, which has no predecessor in the record, and the padding at the
+/// row's end. A record longer than a row loses its end; one that then has no counted label is left
+/// out. Notes report both.
 ///
 /// Each record of a row is a document, and so is the padding.
 class RecordSamples : public SampleSource {
  public:
   enum class Packing { one_per_row, many_per_row };
-  /// Throws Error{input} when no record has a label.
+  /// Throws Error{input} if no record has a label.
   RecordSamples(RecordFile file, TokenSet set, const SampleSizes& sizes, Packing packing);
 
   [[nodiscard]] std::int64_t bytes() const override { return file_.bytes; }
@@ -57,7 +57,7 @@ class RecordSamples : public SampleSource {
   [[nodiscard]] bool counts_all_labels() const override { return false; }
   [[nodiscard]] std::int64_t samples() const override { return std::ssize(row_begins_) - 1; }
   void read(std::int64_t sample, const SampleRows& row) const override;
-  /// The records of a row, in order.
+  /// Returns the records of a row, in order.
   [[nodiscard]] std::span<const std::int64_t> row_records(std::int64_t sample) const;
 
  private:
@@ -68,7 +68,7 @@ class RecordSamples : public SampleSource {
 
   RecordFile file_;
   TokenSet set_;
-  std::vector<std::int64_t> records_;  ///< that are used
+  std::vector<std::int64_t> records_;  ///< the records that are used
   /// Positions in records_: row k holds [row_begins_[k], row_begins_[k + 1]).
   std::vector<std::int64_t> row_begins_;
 };

@@ -5,8 +5,7 @@
 
 namespace dstrain::data {
 
-/// The samples of a stream that are used: `count` of them, or as many as there are, from `first`
-/// on.
+/// The samples of a stream that are used: from `first` on, `count` of them or all.
 struct SampleRange {
   std::int64_t first = 0;
   std::int64_t count = std::numeric_limits<std::int64_t>::max();
@@ -17,24 +16,24 @@ struct SampleSplit {
   SampleRange validation;
 };
 
-/// The parts of `samples` samples that three weights give, by Megatron's rounding: each part has
-/// round(weight / sum of weights * samples), halves to even, and what is left over or missing is
-/// taken from the first. The last part, for tests, is not used.
+/// Splits `samples` samples by three weights, with Megatron's rounding: each part has round(weight
+/// / sum of weights * samples), halves to even, and the first part absorbs the difference. The last
+/// part, for tests, is not used.
 SampleSplit split_samples(std::int64_t samples, std::span<const double> weights);
 
-/// A random order of [0, count), a function of (seed, epoch) alone: any place of it is computed on
-/// its own, in O(1) time and memory, so that restarting or changing the number of ranks needs no
+/// A random order of [0, count), which depends only on (seed, epoch). Any position is computed
+/// separately, in O(1) time and memory, so that restarting or changing the number of ranks needs no
 /// state.
 ///
-/// Numbers are split into a pair (left, right) in a rectangle of at least `count` cells, and rounds
-/// add a Philox number keyed by one half to the other half, modulo its side: each round can be
-/// undone, so all of them together are a bijection (a Feistel network). Results outside [0, count)
-/// are sent through again (cycle walking), which is seldom as the rectangle is barely larger.
+/// Numbers are split into a pair (left, right) in a rectangle of at least `count` cells. Rounds add
+/// a Philox number keyed by one half to the other half, modulo its side. Each round is invertible,
+/// so together they are a bijection (a Feistel network). Results outside of [0, count) go through
+/// the rounds again (cycle walking), which is rare because the rectangle is barely larger.
 class Permutation {
  public:
   Permutation(std::int64_t count, std::uint64_t seed, std::uint32_t epoch);
 
-  /// The number at `position`, both in [0, count).
+  /// Returns the number at `position`, both in [0, count).
   [[nodiscard]] std::int64_t operator()(std::int64_t position) const;
 
  private:
@@ -51,39 +50,40 @@ struct OrderOptions {
   std::int64_t samples = 0;       ///< of an epoch
   std::int64_t global_batch = 0;  ///< G: samples per optimizer step
   bool shuffle = true;            ///< false: file order
-  bool drop_last = false;         ///< what does not fill a G at the end of an epoch is left out
+  bool drop_last = false;         ///< drop the samples at the end of an epoch that do not fill a G
   std::uint64_t seed = 0;
-  /// The step before which the data began anew (--ignore_data_skip): it is the first one of its
-  /// epoch, and no earlier one is asked for. 0: they never did.
+  /// The step before which the data started anew (--ignore_data_skip). It is the first one of its
+  /// epoch, and no earlier one is requested. 0: never.
   std::int64_t anew_at = 0;
 };
 
-/// Which samples an optimizer step consumes: step s of an epoch takes [sG, (s+1)G) of the epoch's
-/// order, the last one those that are left. Depends on nothing else: not on ranks, micro-batches or
-/// what ran before. If the data begin anew at a step, its epoch has the number that it has anyway,
-/// and all later ones end that much later.
+/// The samples that an optimizer step consumes: step s of an epoch takes [sG, (s+1)G) of the
+/// epoch's order, the last one the rest. Depends on nothing else: not on ranks, micro-batches or
+/// earlier steps. If the data start anew at a step, its epoch keeps its number, and all later ones
+/// end that much later.
 class SampleOrder {
  public:
-  /// Throws Error{input} when the data holds no sample, or fewer than G and the last are dropped.
+  /// Throws Error{input} if the data hold no sample, or fewer than G with drop_last.
   explicit SampleOrder(const OrderOptions& options);
 
   [[nodiscard]] std::int64_t steps_per_epoch() const;
-  /// The epoch of optimizer step `step`; both from 0.
+  /// Returns the epoch of optimizer step `step`; both from 0.
   [[nodiscard]] std::int64_t epoch_of(std::int64_t step) const {
     return (step - shift_) / steps_per_epoch();
   }
-  /// The steps of its epoch before optimizer step `step` (from 0).
+  /// Returns the steps of its epoch before optimizer step `step` (from 0).
   [[nodiscard]] std::int64_t step_in_epoch(std::int64_t step) const {
     return (step - shift_) % steps_per_epoch();
   }
-  /// How many samples an epoch takes.
+  /// Returns the number of samples in an epoch.
   [[nodiscard]] std::int64_t epoch_samples() const;
-  /// How many samples the global batch of optimizer step `step` (from 0) has: G, or what is left.
+  /// Returns the number of samples in the global batch of optimizer step `step` (from 0): G, or the
+  /// rest.
   [[nodiscard]] std::int64_t batch_size(std::int64_t step) const;
-  /// How many samples the first `steps` steps take, or would have taken in whole epochs before the
-  /// data began anew.
+  /// Returns the number of samples of the first `steps` steps; steps before the data started anew
+  /// count as in whole epochs.
   [[nodiscard]] std::int64_t samples_of(std::int64_t steps) const;
-  /// The sample at `place` in [0, batch_size(step)) of that batch.
+  /// Returns the sample at `place` in [0, batch_size(step)) of that batch.
   [[nodiscard]] std::int64_t sample(std::int64_t step, std::int64_t place) const;
 
  private:

@@ -5,30 +5,31 @@
 
 namespace dstrain::data {
 
-/// What a sample takes.
+/// The sizes of a sample.
 struct SampleSizes {
   std::int64_t tokens = 0;  ///< T
   std::int64_t source = 0;  ///< S; 0: samples have no sources
-  bool documents = false;   ///< it is told where documents begin
+  bool documents = false;   ///< samples have document starts
 };
 
-/// Room for n samples that follow one another.
+/// The memory of n consecutive samples.
 struct SampleRows {
   std::span<std::int32_t> tokens;          ///< (n, T)
   std::span<std::int32_t> labels;          ///< (n, T)
   std::span<std::int32_t> source{};        ///< (n, S); empty without sources
-  std::span<std::int32_t> source_count{};  ///< (n): how many of them are no padding; likewise
-  /// (n, T): where in its sample the document of a token begins; empty unless that is told.
+  std::span<std::int32_t> source_count{};  ///< (n): source tokens that are not padding; likewise
+  /// (n, T): the position in the sample where the document of a token begins; empty without
+  /// documents.
   std::span<std::int32_t> document_start{};
-  /// Sample `index` of n.
+  /// Returns sample `index` of n.
   [[nodiscard]] SampleRows row(std::int64_t index, const SampleSizes& sizes) const;
 };
 
-/// Its own.
+/// Owns the memory of samples.
 struct SampleBuffer {
   SampleBuffer() = default;
   SampleBuffer(std::int64_t samples, const SampleSizes& of);
-  /// All samples; `count` of them from `first` on.
+  /// Return all samples, or `count` of them from `first` on.
   [[nodiscard]] SampleRows rows() { return {tokens, labels, source, source_count, document_start}; }
   [[nodiscard]] SampleRows rows(std::int64_t first, std::int64_t count);
 

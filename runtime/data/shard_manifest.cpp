@@ -74,7 +74,7 @@ ShardManifest manifest_of(const json& object, const std::string& path) {
 }
 
 void check_shards(const ShardManifest& manifest, const std::string& path) {
-  // Sums of many shards stay below what an int64 holds.
+  // Sums of many shards stay in the range of int64.
   constexpr std::int64_t most = std::int64_t{1} << 40;
   for (const ShardManifest::Shard& shard : manifest.shards) {
     const ShardManifest::Position& end = shard.end;
@@ -83,7 +83,8 @@ void check_shards(const ShardManifest& manifest, const std::string& path) {
     const bool ends = end.input >= 0 && end.input < std::ssize(manifest.making.inputs) &&
                       end.offset >= 0 && end.line >= 1 && end.tokens >= 0;
     if (counts && ends && std::filesystem::path(shard.file).filename() == shard.file) continue;
-    fail(ErrorCode::input, "{}: is damaged: the shard '{}' cannot be so", path, shard.file);
+    fail(ErrorCode::input, "{}: is damaged: the entry of shard '{}' is impossible", path,
+         shard.file);
   }
 }
 
@@ -127,7 +128,7 @@ std::string to_text(const ShardManifest& manifest) {
                                {"documents", manifest.documents()},
                                {"making", to_json(manifest.making)},
                                {"shards", std::move(shards)}};
-  // Names of files may be no UTF-8.
+  // File names may not be UTF-8.
   return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

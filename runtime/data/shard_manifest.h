@@ -8,14 +8,14 @@
 
 namespace dstrain::data {
 
-/// What token files the shards are: llm.c's `.bin`, or Megatron's `.bin` with `.idx`.
+/// The kind of token files of the shards: llm.c's `.bin`, or Megatron's `.bin` with `.idx`.
 enum class ShardFormat { llmc, megatron };
 
-/// "llmc", "megatron".
+/// Returns "llmc", "megatron".
 std::string name_of(ShardFormat format);
 
-/// OUT/manifest.json, which `dstrain tokenize` keeps beside the shards that it writes: what they
-/// were made of, and from where to go on. A shard that it names is whole.
+/// OUT/manifest.json, which `dstrain tokenize` writes beside its shards: the source of the shards,
+/// and where to continue. A shard that it names is complete.
 struct ShardManifest {
   struct Input {
     std::string path;
@@ -23,7 +23,7 @@ struct ShardManifest {
     std::int64_t modified_ns = 0;  ///< since 1970
     bool operator==(const Input&) const = default;
   };
-  /// Where the tokens of a shard end: `tokens` after the beginning of a piece of an input.
+  /// The end of a shard's tokens: `tokens` after the beginning of a piece of an input.
   struct Position {
     std::int64_t input = 0;
     std::int64_t offset = 0;  ///< bytes of decompressed content
@@ -31,12 +31,13 @@ struct ShardManifest {
     std::int64_t tokens = 0;
   };
   struct Shard {
-    std::string file;  ///< in the directory of the manifest
+    std::string file;  ///< in the manifest's directory
     std::int64_t tokens = 0;
-    std::int64_t documents = 0;  ///< that end in it
+    std::int64_t documents = 0;  ///< number that end in it
     Position end{};
   };
-  /// What the tokens depend on. Two manifests of the same making hold the same tokens.
+  /// The settings that determine the tokens. Two manifests with equal settings hold the same
+  /// tokens.
   struct Making {
     std::string tokenizer;  ///< TextEncoder::identity()
     std::int64_t vocabulary = 0;
@@ -52,23 +53,24 @@ struct ShardManifest {
   std::vector<Shard> shards{};
   bool complete = false;
 
-  /// Of all shards.
+  /// Returns the tokens of all shards.
   [[nodiscard]] std::int64_t tokens() const;
   [[nodiscard]] std::int64_t documents() const;
 };
 
-/// The text of a manifest, and back. `path` is for messages. Throws Error{input}, also for numbers
-/// below zero and for shards that lie in another directory.
+/// Parses a manifest; to_text() is the inverse. `path` is for messages. Throws Error{input}, also
+/// for negative numbers and for shards in another directory.
 ShardManifest parse_shard_manifest(std::string_view text, const std::string& path);
 std::string to_text(const ShardManifest& manifest);
 
-/// Null when the directory has no manifest. Throws Error{input} for one that cannot be read.
+/// Returns nothing if the directory has no manifest. Throws Error{input} for one that cannot be
+/// read.
 std::optional<ShardManifest> read_shard_manifest(const std::filesystem::path& directory);
 
 /// Removes the directory's manifest, if there is one.
 void remove_shard_manifest(const std::filesystem::path& directory);
 
-/// Replaces the directory's manifest as a whole. Throws Error{io}.
+/// Replaces the directory's manifest atomically. Throws Error{io}.
 void write_shard_manifest(const std::filesystem::path& directory, const ShardManifest& manifest);
 
 }  // namespace dstrain::data

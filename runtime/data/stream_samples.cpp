@@ -16,7 +16,7 @@ std::int64_t count_samples(std::int64_t tokens, std::int64_t block_size, Tail ta
   return (labels + (tail == Tail::padded ? block_size - 1 : 0)) / block_size;
 }
 
-/// One part without cuts.
+/// Returns `cuts`, or those of one part if there are none.
 std::vector<std::int64_t> whole(const TokenStream& stream, std::vector<std::int64_t> cuts) {
   if (cuts.empty()) cuts = {0, stream.size()};
   DSTRAIN_CHECK(cuts.front() == 0 && cuts.back() == stream.size() && std::ranges::is_sorted(cuts),
@@ -47,8 +47,8 @@ StreamSamples::StreamSamples(std::unique_ptr<TokenStream> stream,
   DSTRAIN_CHECK(sizes.tokens > 0, "block size {}", sizes.tokens);
   if (sizes.documents && !stream_->knows_documents()) {
     fail(ErrorCode::input,
-         "{}: --reset_attention_mask: such a file does not tell where documents begin; JSON lines "
-         "and Megatron's indexed sets do",
+         "{}: --reset_attention_mask: this file format does not record where documents begin; use "
+         "JSON lines or a Megatron indexed set",
          path());
   }
   if (first_samples_.back() == 0) {

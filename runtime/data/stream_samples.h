@@ -7,17 +7,16 @@
 
 namespace dstrain::data {
 
-/// Sample k of a stream, or of a part of it, is tokens [kT, kT + T]: neighbours share a token, the
+/// Sample k of a stream, or of a part of it, is tokens [kT, kT + T]. Neighbours share a token, the
 /// last label of one and the first input of the next, so that each token but the first is a label
 /// once.
 class StreamSamples : public SampleSource {
  public:
-  /// What becomes of the tokens at the end that are too few for a sample.
+  /// What to do with the tokens at the end that do not fill a sample.
   enum class Tail { dropped, padded };
-  /// @p cuts the tokens at which the parts of a split begin, from 0 on, and at last the stream's
-  /// size: samples are counted from each of them anew. Empty: there is one part. Throws
-  /// Error{input} when the stream is too short for one sample, or does not know documents that are
-  /// to be told.
+  /// @p cuts the tokens at which the parts of a split begin, from 0 on, then the stream's size:
+  /// samples are counted from each of them. Empty: there is one part. Throws Error{input} if the
+  /// stream is too short for one sample, or does not know its documents but `sizes` needs them.
   StreamSamples(std::unique_ptr<TokenStream> stream,
                 const SampleSizes& sizes,
                 Tail tail,
@@ -34,7 +33,7 @@ class StreamSamples : public SampleSource {
 
   std::unique_ptr<TokenStream> stream_;
   std::vector<std::int64_t> cuts_;
-  std::vector<std::int64_t> first_samples_;  ///< of each part, and at last the number of samples
+  std::vector<std::int64_t> first_samples_;  ///< of each part, then the number of samples
 };
 
 }  // namespace dstrain::data

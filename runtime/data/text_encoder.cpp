@@ -19,7 +19,7 @@ class ByteEncoder : public TextEncoder {
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
     return encode_bytes(text);
   }
-  /// Before the last character, which may not be whole.
+  /// Cuts before the last character, which may be incomplete.
   [[nodiscard]] std::size_t safe_cut(std::string_view text) const override {
     const auto begins_character = [](char byte) {
       return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U;

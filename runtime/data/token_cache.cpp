@@ -33,7 +33,7 @@ void make_directory(const fs::path& directory) {
   }
 }
 
-/// Waits until it is alone at the lock; the lock's end is that of the descriptor or the process.
+/// Waits until it holds the lock exclusively; the lock ends with the descriptor or the process.
 UniqueFd lock(const fs::path& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!fd) {
@@ -49,7 +49,7 @@ UniqueFd lock(const fs::path& path) {
   return fd;
 }
 
-/// A name of its own even where the lock holds only within a node.
+/// Returns a unique name even if the lock only works within a node.
 fs::path temporary_beside(const fs::path& path) {
   return path.string() + ".tmp-" + to_hex(random_bytes<8>());
 }

@@ -10,18 +10,18 @@
 
 namespace dstrain::data {
 
-/// Where token sets are kept: $DSTRAIN_CACHE, else $XDG_CACHE_HOME/dstrain, else ~/.cache/dstrain.
-/// Throws Error{io} when none of the three is set.
+/// Returns the directory of token sets: $DSTRAIN_CACHE, else $XDG_CACHE_HOME/dstrain, else
+/// ~/.cache/dstrain. Throws Error{io} if none of the three is set.
 std::filesystem::path cache_directory();
 
-/// What the tokens of a file are known by: SHA-256 over `method`, which says how they are made, and
+/// Returns the key of a file's tokens: SHA-256 over `method`, which says how they are made, and
 /// over the SHA-256 of each 8 MiB of the content, computed on all compute threads.
 std::string token_key(std::span<const std::byte> content, std::string_view method);
 
-/// The token set of this key. If there is none in the directory, or a damaged one, `make(path)`
-/// writes it: to a file beside, which is renamed when it is whole. Who wants the same set
-/// meanwhile, in any process of any node, waits at a lock (flock) that ends with its owner. Throws
-/// Error{io}, and what `make` throws.
+/// Returns the token set of this key. If the directory has none, or a damaged one, `make(path)`
+/// writes it to a temporary file, which is renamed once it is complete. Other processes on any node
+/// that want the same set wait at a lock (flock), which ends with its owner. Throws Error{io}, and
+/// the exceptions of `make`.
 TokenSet cached_tokens(const std::filesystem::path& directory,
                        const std::string& key,
                        FunctionRef<void(const std::filesystem::path&)> make);

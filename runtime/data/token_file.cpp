@@ -15,7 +15,7 @@
 namespace dstrain::data {
 namespace {
 
-/// Other files of llm.c, which people mistake for token files.
+/// Other files of llm.c that users mistake for token files.
 constexpr std::array<std::pair<std::int32_t, std::string_view>, 5> other_magics{
     {{20240522, "an evaluation set"},
      {20240326, "a model"},
@@ -56,8 +56,7 @@ Checksum TokenFile::digest(std::int64_t blocks) const {
   return is_text_ ? text_checksum_ : sampled_checksum(file_.bytes(), blocks);
 }
 
-/// nanoGPT's prepare.py writes u16 ids without a header, as does what numpy's tofile() makes of
-/// them.
+/// Explains u16 ids without a header, which nanoGPT's prepare.py and numpy's tofile() write.
 void TokenFile::refuse_raw_ids() const {
   constexpr std::size_t looked_at_max = std::size_t{1} << 20;
   constexpr std::int64_t most = 2 * std::int64_t{std::numeric_limits<std::int32_t>::max()};

@@ -18,8 +18,8 @@ struct LlmcKind {
 inline constexpr LlmcKind llmc_u16{20240520, 1};
 inline constexpr LlmcKind llmc_u32{20240801, 7};
 
-/// The tokens of one mapped file: UTF-8 text, of which each byte is a token, or an llm.c `.bin`
-/// of u16 or u32 ids.
+/// The tokens of one mapped file: UTF-8 text, with each byte a token, or an llm.c `.bin` of u16 or
+/// u32 ids.
 class TokenFile final : public TokenStream {
  public:
   /// Checks the whole structure of the file; ids must be below `vocabulary`. Throws Error{input}

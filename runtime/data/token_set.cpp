@@ -47,7 +47,7 @@ std::span<const Word> words(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const Word*>(bytes.data()), bytes.size() / sizeof(Word)};
 }
 
-/// What a header claims, in bytes of the file; -1 when it claims what cannot be.
+/// Returns the file size that a header implies, in bytes; -1 if it is impossible.
 std::int64_t claimed_bytes(const Header& header, std::int64_t most) {
   const bool known = header.magic == Header{}.magic && header.version == Header{}.version &&
                      (header.id_bytes == 1 || header.id_bytes == 2 || header.id_bytes == 4) &&

@@ -13,8 +13,8 @@
 
 namespace dstrain::data {
 
-/// The tokens of all records of a file, with the records' starts and which tokens are learnt, as
-/// dstrain keeps them in a mapped file. Immutable, so threads may share one; move-only.
+/// The tokens of all records of a file, with the records' starts and the tokens to learn, in a
+/// mapped file of dstrain's own format. Immutable, so threads may share one; move-only.
 ///
 /// The file, little-endian: "DSTRTOKS"; u32 version, id bytes (1, 2 or 4), kind of record and
 /// whether there is a mask; i64 tokens and records; the ids, padded to 8 bytes; the mask, u64 words
@@ -22,14 +22,14 @@ namespace dstrain::data {
 /// the number of tokens; and a checksum (XXH3) of all before it.
 class TokenSet {
  public:
-  /// Reads the whole file. The failure says how it is damaged.
+  /// Reads and checks the whole file. The failure describes the damage.
   static Result<TokenSet> open(const std::filesystem::path& path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] RecordKind kind() const { return kind_; }
   [[nodiscard]] const IdArray& ids() const { return ids_; }
   [[nodiscard]] std::int64_t records() const { return records_; }
-  /// The first token of a record; of record `records()`, the number of tokens.
+  /// Returns the first token of a record; for record `records()`, the number of tokens.
   [[nodiscard]] std::int64_t start(std::int64_t record) const {
     return starts_[static_cast<std::size_t>(record)];
   }
@@ -40,7 +40,7 @@ class TokenSet {
 
  private:
   TokenSet(std::filesystem::path path, MappedFile file);
-  /// Returns how the file is damaged, or "".
+  /// Returns the damage of the file, or "".
   std::string read();
 
   std::filesystem::path path_;
@@ -52,16 +52,16 @@ class TokenSet {
   std::span<const std::int64_t> starts_;
 };
 
-/// Writes such a file, a record at a time. Memory: 8 bytes per record and a bit per token.
+/// Writes a token set file, record by record. Memory: 8 bytes per record and a bit per token.
 class TokenSetWriter {
  public:
   /// Ids will be below `vocabulary`. A file at `path` is overwritten. Throws Error{io}.
   TokenSetWriter(std::filesystem::path path, RecordKind kind, std::int64_t vocabulary);
-  /// @p counted tokens of the record that count; of a text all do, and it is not looked at.
+  /// @p counted tokens of the record that count; ignored for a text, of which all count.
   void add(const EncodedRecord& record);
-  /// More tokens of the record that was added last, of a text.
+  /// Appends tokens to the record that was added last, for a text.
   void extend(std::span<const std::int32_t> ids);
-  /// The file is whole, and on the disk, when this returns.
+  /// Completes the file and flushes it to disk.
   void finish();
 
  private:

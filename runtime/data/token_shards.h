@@ -7,15 +7,15 @@
 
 namespace dstrain::data {
 
-/// Whether a path means several token files: a directory that `dstrain tokenize` wrote, or a
-/// pattern of the shell's for files of llm.c, "data/*.bin".
+/// Whether a path means several token files: a directory written by `dstrain tokenize`, or a shell
+/// pattern for files of llm.c, "data/*.bin".
 bool names_shards(const std::string& path);
 
-/// Token files one after another as one stream.
+/// Concatenates token files into one stream.
 class TokenShards : public TokenStream {
  public:
-  /// Of a path that names shards; ids must be below `vocabulary`. Throws Error{input}, also for
-  /// shards that are not all written yet.
+  /// Opens a path that names shards; ids must be below `vocabulary`. Throws Error{input}, also if
+  /// not all shards are written yet.
   TokenShards(const std::string& path, std::int64_t vocabulary);
 
   [[nodiscard]] std::int64_t bytes() const override;
@@ -26,7 +26,8 @@ class TokenShards : public TokenStream {
 
  private:
   std::vector<std::unique_ptr<TokenStream>> shards_;
-  std::vector<std::int64_t> begins_{0};  ///< of each shard in the stream, and at last its end
+  std::vector<std::int64_t> begins_{
+      0};  ///< the first token of each shard in the stream, then the stream's end
 };
 
 }  // namespace dstrain::data

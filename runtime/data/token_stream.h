@@ -15,23 +15,23 @@ class TokenStream {
   TokenStream& operator=(const TokenStream&) = delete;
   virtual ~TokenStream() = default;
 
-  /// The file, for messages.
+  /// Returns the file, for messages.
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// The size of all its files in bytes.
+  /// Returns the size of all its files in bytes.
   [[nodiscard]] virtual std::int64_t bytes() const = 0;
-  /// Of the content of all its files, by which a run knows them again; of the size and of `blocks`
-  /// blocks where a file is large and not read whole (`sampled_checksum`).
+  /// Returns a digest of the content of all its files, by which a run recognises them; for a large
+  /// file that is not read completely, of the size and of `blocks` blocks (`sampled_checksum`).
   [[nodiscard]] virtual Checksum digest(std::int64_t blocks) const = 0;
-  /// Whether the tokens were made of text, rather than being the ids of a token file.
+  /// Whether the tokens were made from text, not read from a token file.
   [[nodiscard]] virtual bool is_text() const = 0;
-  /// How many tokens there are.
+  /// Returns the number of tokens.
   [[nodiscard]] virtual std::int64_t size() const = 0;
   /// Writes tokens [begin, begin + tokens.size()). Throws Error{input} naming the file and position
   /// of an id that is not below the vocabulary.
   virtual void read(std::int64_t begin, std::span<std::int32_t> tokens) const = 0;
-  /// Whether it is known where documents begin.
+  /// Whether the starts of documents are known.
   [[nodiscard]] virtual bool knows_documents() const { return false; }
-  /// Where the document behind the one of a token begins, or the stream ends. Only if known.
+  /// Returns the start of the document after that of a token, or the stream's end. Only if known.
   [[nodiscard]] virtual std::int64_t next_document(std::int64_t /*token*/) const { return size(); }
 
  protected:

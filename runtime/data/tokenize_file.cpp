@@ -26,7 +26,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 struct Encoded {
   RecordKind kind = RecordKind::text;
   EncodedRecord record;
-  std::set<std::string> roles;  ///< of messages without an answer
+  std::set<std::string> roles;  ///< in messages without an answer
   std::exception_ptr failure;
 };
 
@@ -52,7 +52,7 @@ std::vector<Encoded> encode_lines(const std::vector<Line>& lines,
   return encoded;
 }
 
-/// Throws what is wrong with a line; if that gives a command for the file, only if it fits all.
+/// Throws the error of a line; a command for the file is only given if it fits all records.
 [[noreturn]] void refuse_line(std::string_view text,
                               const Line& line,
                               const Encoded& encoded,
@@ -65,14 +65,14 @@ std::vector<Encoded> encode_lines(const std::vector<Line>& lines,
   }
 }
 
-/// Conversations without an answer teach nothing, whatever their length.
+/// Detects files in which no conversation has an answer, so that there is nothing to learn.
 class AnswerCheck {
  public:
   void add(const Encoded& encoded) {
     learns_ |= !encoded.record.counted.empty();
     roles_.insert(encoded.roles.begin(), encoded.roles.end());
   }
-  /// Throws Error{input} if there were some, and none had an answer.
+  /// Throws Error{input} if there were conversations, and none had an answer.
   void finish(const std::string& path) const {
     if (learns_ || roles_.empty()) return;
     std::vector<std::string> roles;
@@ -87,32 +87,34 @@ class AnswerCheck {
   std::set<std::string> roles_;
 };
 
-/// A part of a text that is encoded by itself.
-struct Piece {
+/// A part of a text that is encoded separately.
+struct TextPiece {
   std::string_view text;
-  std::size_t begin = 0;  ///< of it in the whole
+  std::size_t begin = 0;  ///< offset in the whole text
 };
 
-struct EncodedPiece {
+struct EncodedText {
   std::vector<std::int32_t> ids;
   std::exception_ptr failure;
 };
 
-/// The size of the piece that `rest` begins with; @p begin the place of `rest`, for messages.
-std::size_t piece_size(const Piece& rest, const TextEncoder& encoder, const std::string& path) {
-  constexpr std::size_t bytes_max = std::size_t{1} << 30;  // what a Tokenizer takes
+/// Returns the size of the piece that `rest` begins with; `path` is for messages.
+std::size_t piece_size(const TextPiece& rest, const TextEncoder& encoder, const std::string& path) {
+  constexpr std::size_t bytes_max = std::size_t{1} << 30;  // limit of a Tokenizer
   const std::size_t size = first_piece(encoder, rest.text).size();
   if (size <= bytes_max) return size;
   fail(ErrorCode::input,
-       "{}: the tokenizer has no place in {} bytes from byte {} on at which the text can be cut: "
-       "too large to encode at once; give it in parts, or as JSON lines",
+       "{}: the tokenizer cannot cut the text within {} bytes from byte {} on, which is too much "
+       "to encode at once; give it in parts, or as JSON lines",
        path, bytes_max, rest.begin);
 }
 
-/// Two for each compute thread.
-std::vector<Piece> next_pieces(Piece rest, const TextEncoder& encoder, const std::string& path) {
+/// Cuts two pieces for each compute thread.
+std::vector<TextPiece> next_pieces(TextPiece rest,
+                                   const TextEncoder& encoder,
+                                   const std::string& path) {
   const auto count = static_cast<std::size_t>(compute_threads()) * 2;
-  std::vector<Piece> pieces;
+  std::vector<TextPiece> pieces;
   while (!rest.text.empty() && pieces.size() < count) {
     const std::size_t size = piece_size(rest, encoder, path);
     pieces.push_back({rest.text.substr(0, size), rest.begin});
@@ -121,12 +123,12 @@ std::vector<Piece> next_pieces(Piece rest, const TextEncoder& encoder, const std
   return pieces;
 }
 
-std::vector<EncodedPiece> encode_pieces(const std::vector<Piece>& pieces,
-                                        const TextEncoder& encoder) {
-  std::vector<EncodedPiece> encoded(pieces.size());
+std::vector<EncodedText> encode_pieces(const std::vector<TextPiece>& pieces,
+                                       const TextEncoder& encoder) {
+  std::vector<EncodedText> encoded(pieces.size());
   parallel_for(std::ssize(pieces), [&](std::int64_t i) {
-    const Piece& piece = pieces[static_cast<std::size_t>(i)];
-    EncodedPiece& result = encoded[static_cast<std::size_t>(i)];
+    const TextPiece& piece = pieces[static_cast<std::size_t>(i)];
+    EncodedText& result = encoded[static_cast<std::size_t>(i)];
     try {
       result.ids =
           piece.begin == 0 ? encoder.encode(piece.text) : encoder.encode_following(piece.text);
@@ -180,7 +182,7 @@ void tokenize_text(const TextFile& file,
   const std::string_view text = as_text(file.bytes);
   for (std::size_t begin = 0; begin < text.size();) {
     const auto pieces = next_pieces({text.substr(begin), begin}, encoder, file.path);
-    for (const EncodedPiece& encoded : encode_pieces(pieces, encoder)) {
+    for (const EncodedText& encoded : encode_pieces(pieces, encoder)) {
       if (encoded.failure) std::rethrow_exception(encoded.failure);
       writer.extend(encoded.ids);
     }

@@ -14,17 +14,17 @@ namespace {
 
 using nlohmann::json;
 
-/// Under which turns stand.
+/// Keys of lists of turns.
 constexpr std::array<std::string_view, 8> list_keys{
     "conversations", "conversation", "messages", "data", "dialog", "dialogue", "items", "chat"};
-/// Of a turn: who speaks, and what.
+/// Keys of a turn for the speaker, and the text.
 constexpr std::array<std::string_view, 3> role_keys{"from", "role", "speaker"};
 constexpr std::array<std::string_view, 3> content_keys{"value", "content", "text"};
-/// Of a turn that is a question with its answer.
+/// Keys of a turn that is a question with its answer.
 constexpr std::array<std::array<std::string_view, 2>, 4> both_keys{
     {{"human", "assistant"}, {"user", "assistant"}, {"input", "output"}, {"prompt", "response"}}};
 
-/// Null if there is no such list, or it is empty.
+/// Returns null if there is no such list, or it is empty.
 const json* find_list(const json& record, std::string_view key) {
   const auto list = record.find(key);
   return list == record.end() || !list->is_array() || list->empty() ? nullptr : &*list;
@@ -37,7 +37,7 @@ std::string_view key_of(const json& turn, const std::array<std::string_view, siz
   return found == keys.end() ? std::string_view{} : *found;
 }
 
-/// Of a turn that is one message.
+/// Returns the role key of a turn that is one message.
 std::string role_of(const json& turn) {
   const std::string_view key = key_of(turn, role_keys);
   if (key.empty()) return {};
@@ -50,7 +50,7 @@ bool is_answer(std::string_view role) {
          std::ranges::find(foreign_assistants, role) != foreign_assistants.end();
 }
 
-/// The first turn that needs another name for who speaks, or for what; else the first one.
+/// Returns the first turn that needs another key for speaker or text; else the first one.
 const json& turn_to_convert(const json& turns) {
   const auto found = std::ranges::find_if(turns, [](const json& turn) {
     const bool known =
@@ -60,14 +60,14 @@ const json& turn_to_convert(const json& turns) {
   return found == turns.end() ? turns.front() : *found;
 }
 
-/// What makes messages of a turn like `one`, and keeps its other keys.
+/// Returns the program that makes messages of turns like `one`, and keeps their other keys.
 std::optional<std::string> turn_in_jq(const json& one) {
   if (!one.is_object()) return std::nullopt;
   const std::string_view role = key_of(one, role_keys);
   const std::string_view content = key_of(one, content_keys);
   if (!role.empty() && !content.empty()) {
     if (role == "role" && content == "content") return ".";
-    // Other turns may have the other usual names.
+    // Other turns may use the other common keys.
     const std::string_view other_role = role == "role" ? "from" : "role";
     const std::string_view other_content = content == "content" ? "value" : "content";
     return fmt::format(". + {{role: (.{} // .{} | {}), content: (.{} // .{})}} | del(.{}, .{})",
@@ -85,14 +85,14 @@ std::optional<std::string> turn_in_jq(const json& one) {
   return std::nullopt;
 }
 
-/// LLaMA-Factory's answer of a pair of them, as a turn.
+/// Whether the record has LLaMA-Factory's pair of answers, of which one is chosen.
 bool has_chosen_turn(const json& record) {
   const auto chosen = record.find("chosen");
   return chosen != record.end() && chosen->is_object();
 }
 
-/// The key of the system message that is to become a turn; none: that cannot be. Empty: there is
-/// none, or a turn says the same.
+/// Returns the key of the system message that must become a turn; none: impossible. Empty: there is
+/// none, or a turn repeats it.
 std::optional<std::string_view> key_to_put_in(const json& record, const json& first) {
   const std::string_view key = system_key(record);
   if (key.empty() || role_of(first) != "system") return key;
@@ -103,7 +103,7 @@ std::optional<std::string_view> key_to_put_in(const json& record, const json& fi
   return std::nullopt;
 }
 
-/// As system_in_jq(), unless the first turn of the list says the same.
+/// Returns system_in_jq(), unless the first turn of the list repeats the message.
 std::string system_before_in_jq(std::string_view system, std::string_view list) {
   if (system.empty()) return {};
   return fmt::format(
@@ -112,7 +112,7 @@ std::string system_before_in_jq(std::string_view system, std::string_view list) 
       system, list);
 }
 
-/// For the list of turns under `key`.
+/// Returns the program for the list of turns under `key`.
 std::optional<std::string> program_of(const json& record, std::string_view key, const json& list) {
   const json& first = list.front();
   if (first.is_string()) {
@@ -129,7 +129,7 @@ std::optional<std::string> program_of(const json& record, std::string_view key, 
   const bool is_ours = *turn == "." && system->empty() && !chosen;
   if (is_ours && key == "messages") return ".";
   if (is_ours) return fmt::format(". + {{messages: .{}}} | del(.{})", key, key);
-  // Records of ShareGPT's form may have a system message where the first has none.
+  // Records in ShareGPT's form may have a system message even if the first has none.
   const std::string_view put_in = system->empty() && *turn != "." ? "system" : *system;
   std::string turns = fmt::format(".{}[]", key);
   if (chosen) turns = fmt::format("(({} | .weight = 0), .chosen)", turns);
@@ -187,7 +187,7 @@ std::string rename_in_jq(std::span<const RoleName> others) {
   for (const auto& [name, role] : others) {
     std::string key = json(lower_case(name)).dump();
     for (std::size_t at = 0; (at = key.find('\'', at)) != std::string::npos;) {
-      key.replace(at, 1, "\\u0027");  // the program stands between single quotes
+      key.replace(at, 1, "\\u0027");  // the program is in single quotes
     }
     pairs += fmt::format("{}: \"{}\", ", key, role);
   }

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// An answer whose weight is not 1 would be learned as any other, were the key left out.
+/// Refuses a weight other than 1: without it the answer would be learned as any other.
 void refuse_weight(const json& message, const std::string& place) {
   static constexpr std::array<std::string_view, 5> keys{"weight", "train", "training", "loss",
                                                         "output_with_loss"};
@@ -56,7 +56,7 @@ void refuse_record_keys(const json& record, const std::string& place) {
 
 void refuse_judgement(const json& record, const std::string& place) {
   const auto label = record.find("label");
-  if (label != record.end() && *label == false) {  // KTO's
+  if (label != record.end() && *label == false) {  // KTO's label
     fail(ErrorCode::input,
          "{}: label false is not implemented: the answer would be learned as a good one; leave the "
          "record out",
@@ -73,7 +73,7 @@ void refuse_conversation_keys(const json& record, const std::string& place) {
   static constexpr std::array<std::string_view, 3> keys{"functions", "documents",
                                                         "chat_template_kwargs"};
   refuse_keys(record, keys, place);
-  // NeMo's: the name of the speaker that is not learned, who here is never learned.
+  // In NeMo, the name of the speaker that is not learned; here only answers are learned.
   const auto mask = record.find("mask");
   if (mask == record.end() || says_nothing(*mask)) return;
   if (*mask == "User" || *mask == "user" || *mask == "human") return;
@@ -89,7 +89,7 @@ void refuse_message(const json& message, std::string_view role, const std::strin
   if (std::ranges::find(roles, role) != roles.end()) {
     fail(ErrorCode::input, "{}: the role {} is not implemented; leave the record out", place, role);
   }
-  // What is not an answer is not learned, whatever it says.
+  // Turns other than answers are not learned, whatever `mask` says.
   constexpr std::array<std::string_view, 5> asking{"system", "user", "human", "prompter", "tool"};
   if (std::ranges::find(asking, role) == asking.end()) refuse_weight(message, place);
 }

@@ -54,9 +54,9 @@ TEST_CASE("Documents: a file that does not know them is refused", "[data][docume
   const std::string gpt2 = DSTRAIN_SOURCE_DIR "/tests/golden/tokenizers/gpt2";
   for (const std::string& tokenizer : {std::string("byte"), gpt2}) {
     CAPTURE(tokenizer);
-    CHECK_THAT(
-        error_of([&] { starts_of("d.txt", "some text without ends", true, tokenizer); }),
-        Catch::Matchers::ContainsSubstring("such a file does not tell where documents begin"));
+    CHECK_THAT(error_of([&] { starts_of("d.txt", "some text without ends", true, tokenizer); }),
+               Catch::Matchers::ContainsSubstring(
+                   "this file format does not record where documents begin"));
   }
 }
 

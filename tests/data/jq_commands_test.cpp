@@ -151,7 +151,7 @@ TEST_CASE("JqCommands: conversations of other programs become messages", "[data]
       {"names of turns, the first without a system message",
        R"({"conversations": [{"role": "user", "content": "a"}]}
 {"conversations": [{"role": "user", "content": "b"}], "system": "S"})",
-       "user:a\nout.jsonl:1: system stands beside messages and would not be seen; put it in\n"},
+       "user:a\nout.jsonl:1: system is beside messages and would be ignored; put it in\n"},
       {"messages with a system message beside them",
        R"({"system": "S", "messages": [{"role": "user", "content": "a"}]}
 {"messages": [{"role": "user", "content": "b"}]})",
@@ -270,8 +270,8 @@ TEST_CASE("JqCommands: questions with answers become prompt and completion", "[d
 {"instruction": "a", "output": "b", "history": [["q", "r"]]})",
        "### Instruction:\na\n\n### Response:\n|b\n"
        "### Instruction:\na\n\n### Input:\nc\n\n### Response:\n|b\n"
-       "out.jsonl:1: system stands beside prompt and completion and would not be seen; put it in\n"
-       "out.jsonl:1: history stands beside prompt and completion and would not be seen; put it "
+       "out.jsonl:1: system is beside prompt and completion and would be ignored; put it in\n"
+       "out.jsonl:1: history is beside prompt and completion and would be ignored; put it "
        "in\n"},
       {"a question with a passage and with what no command keeps",
        R"({"question": "a", "passage": "P", "answer": "b"}
@@ -285,11 +285,11 @@ TEST_CASE("JqCommands: questions with answers become prompt and completion", "[d
        "P\n\na\n|b\n"
        "C\n\nP\n\na\n|b\n"
        "a\n|b\n"
-       "out.jsonl:1: documents stands beside prompt and completion and would not be seen; leave it "
+       "out.jsonl:1: documents is beside prompt and completion and would be ignored; leave it "
        "out, or put it in\n"
-       "out.jsonl:1: choices stands beside prompt and completion and would not be seen; write it "
+       "out.jsonl:1: choices is beside prompt and completion and would be ignored; write it "
        "into one of them, or leave it out\n"
-       "out.jsonl:1: reasoning stands beside prompt and completion and would not be seen; write it "
+       "out.jsonl:1: reasoning is beside prompt and completion and would be ignored; write it "
        "into one of them, or leave it out\n"
        "out.jsonl:1: label false is not implemented: the answer would be learned as a good one; "
        "leave the record out\n"

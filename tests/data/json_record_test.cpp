@@ -86,7 +86,7 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
       {R"({"prompt": "a", "completion": "b", "tools": [{}]})",
        "d.jsonl:7: tools is not implemented; leave it out"},
       {R"({"messages": [{"role": "system", "content": "a"}], "system": "b"})",
-       "d.jsonl:7: system stands beside messages and would not be seen; make it one of them, or "
+       "d.jsonl:7: system is beside messages and would be ignored; make it one of them, or "
        "leave it out"},
       {R"({"messages": [{"role": "user", "content": "a"}], "tools": [{}]})",
        "d.jsonl:7: tools is not implemented; leave it out"},
@@ -131,8 +131,8 @@ TEST_CASE("JsonRecord: what belongs to a prompt is not ignored beside it", "[dat
     CAPTURE(key);
     CHECK_THAT(error(fmt::format(R"({{"prompt": "a", "completion": "b", "{}": "c"}})", key)),
                Catch::Matchers::StartsWith("d.jsonl:7: " + key +
-                                           " stands beside prompt and completion and would not be "
-                                           "seen; leave it out, or put it in: jq -cn "));
+                                           " is beside prompt and completion and would be ignored; "
+                                           "leave it out, or put it in: jq -cn "));
     CHECK(error(fmt::format(R"({{"prompt": "a", "completion": "b", "{}": ""}})", key)) == "");
     CHECK(error(fmt::format(R"({{"text": "a", "{}": "c"}})", key)) == "");
   }

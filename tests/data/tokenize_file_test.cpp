@@ -110,8 +110,8 @@ TEST_CASE("TokenizeText: a gigabyte without a place to cut it is refused", "[dat
           data::tokenize_text({"text", std::span(static_cast<const std::byte*>(zeros), bytes)},
                               BadEncoder(0), folder.path() / "tokens");
         }) ==
-        "text: the tokenizer has no place in 1073741824 bytes from byte 0 on at which the text can "
-        "be cut: too large to encode at once; give it in parts, or as JSON lines");
+        "text: the tokenizer cannot cut the text within 1073741824 bytes from byte 0 on, which is "
+        "too much to encode at once; give it in parts, or as JSON lines");
   ::munmap(zeros, bytes);
 }
 

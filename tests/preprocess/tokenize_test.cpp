@@ -338,7 +338,7 @@ TEST_CASE("tokenize: what is wrong in an input is told with its place", "[prepro
       {"a", std::string(257, 'x') + "ustar", "is an archive; tar -xf"},
       {"a.jl", "{\"text\": 1}\n", "a.jl:1: text is number, not a string"},
       {"a.JSONL", "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n",
-       "a.JSONL:1: text is missing, but messages; token files cannot tell answers"},
+       "a.JSONL:1: text is missing, but messages; token files cannot separate answers"},
       {"a.jsonl", "\n\n", "the inputs hold no text"},
   }));
   CAPTURE(name, bytes);
