@@ -13,7 +13,7 @@
 namespace dstrain::preprocess {
 namespace {
 
-/// What both kinds of compressed files have in common: a window of the file's own bytes.
+/// Base of both kinds of compressed files: a window of the file's own bytes.
 class CompressedBytes : public ByteSource {
  public:
   explicit CompressedBytes(const std::string& path) : path_(path), file_(path) {}
@@ -24,7 +24,7 @@ class CompressedBytes : public ByteSource {
       if (input_.empty()) refill();
       const bool at_end = input_.empty();
       if (at_end && !inside_) break;
-      // At the end of the file the library may still hold some of what it has decompressed.
+      // At the end of the file the library may still hold decompressed bytes.
       const std::size_t count = decompress(input_, bytes.subspan(done));
       if (at_end && count == 0) {
         fail(ErrorCode::input, "{}: its compressed data end too early, at byte {}", path_,
@@ -48,13 +48,13 @@ class CompressedBytes : public ByteSource {
   }
 
  protected:
-  /// Takes bytes from the front of `input`, writes to `output` and returns how many.
+  /// Takes bytes from the front of `input` and writes to `output`. Returns how many it wrote.
   virtual std::size_t decompress(std::span<const char>& input, std::span<char> output) = 0;
   [[noreturn]] void fail_damaged(const char* reason) const {
     fail(ErrorCode::input, "{}: its compressed data are damaged before byte {}: {}", path_,
          consumed(), reason);
   }
-  /// Whether a member or frame has begun and not ended.
+  /// Sets whether a member or frame has begun and not ended.
   void set_inside(bool inside) { inside_ = inside; }
 
  private:

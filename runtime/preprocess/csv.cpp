@@ -7,14 +7,14 @@
 namespace dstrain::preprocess {
 namespace {
 
-/// Takes fields from the front of a text.
+/// Reads fields from the front of a text.
 class FieldReader {
  public:
   FieldReader(std::string_view text, char separator, const std::string& place)
       : text_(text), separator_(separator), place_(place) {}
 
   std::string next() { return at_ < text_.size() && text_[at_] == '"' ? quoted() : plain(); }
-  /// Passes over what ends a field; true when a further one follows in the record.
+  /// Skips the end of a field. Returns whether another field follows in the record.
   bool next_in_record() {
     if (at_ == text_.size()) return false;
     if (text_[at_] == separator_) return ++at_, true;

@@ -14,7 +14,8 @@ void append(Ids& ids, const Ids& more) {
   ids.insert(ids.end(), more.begin(), more.end());
 }
 
-/// Appends the tokens of a whole document; of a long one piece by piece, which takes less memory.
+/// Appends the tokens of a whole document; encodes a long one piece by piece, which takes less
+/// memory.
 void append_tokens(Ids& ids, std::string_view text, const data::TextEncoder& encoder) {
   const std::string_view first = data::first_piece(encoder, text);
   append(ids, encoder.encode(first));
@@ -26,7 +27,7 @@ void append_tokens(Ids& ids, std::string_view text, const data::TextEncoder& enc
   }
 }
 
-void for_each_json_text(const Piece& piece,
+void for_each_json_text(const InputPiece& piece,
                         const InputFile& file,
                         const std::string& key,
                         FunctionRef<void(std::string_view text)> take) {
@@ -43,11 +44,11 @@ void check_text(std::string_view text, const std::string& path, std::int64_t bef
   data::check_utf8(std::as_bytes(std::span(text)), path, before);
 }
 
-/// A text lies in one piece or many.
-EncodedPiece encode_text(const Piece& piece,
-                         const data::TextEncoder& encoder,
-                         const std::optional<std::int32_t>& end) {
-  EncodedPiece encoded;
+/// A text is in one piece or several.
+EncodedDocuments encode_text(const InputPiece& piece,
+                             const data::TextEncoder& encoder,
+                             const std::optional<std::int32_t>& end) {
+  EncodedDocuments encoded;
   if (piece.position.offset == 0) {
     encoded.ids = encoder.beginning();
     append(encoded.ids, encoder.encode(piece.bytes));
@@ -62,7 +63,7 @@ EncodedPiece encode_text(const Piece& piece,
 
 }  // namespace
 
-void for_each_text(const Piece& piece,
+void for_each_text(const InputPiece& piece,
                    const InputFile& file,
                    const std::string& text_column,
                    FunctionRef<void(std::string_view text)> take) {
@@ -75,16 +76,16 @@ void for_each_text(const Piece& piece,
   for_each_csv_text(piece.bytes, piece.column, file.path, piece.position.line, take);
 }
 
-EncodedPiece encode_piece(const Piece& piece,
-                          const InputFile& file,
-                          const data::TextEncoder& encoder,
-                          const DocumentOptions& options) {
+EncodedDocuments encode_piece(const InputPiece& piece,
+                              const InputFile& file,
+                              const data::TextEncoder& encoder,
+                              const DocumentOptions& options) {
   const auto end = options.end_of_text ? encoder.end_of_text() : std::nullopt;
   if (file.layout == Layout::text) {
     check_text(piece.bytes, file.path, piece.position.offset);
     return encode_text(piece, encoder, end);
   }
-  EncodedPiece encoded;
+  EncodedDocuments encoded;
   for_each_text(piece, file, options.text_column, [&](std::string_view text) {
     Ids ids = encoder.beginning();
     append_tokens(ids, text, encoder);

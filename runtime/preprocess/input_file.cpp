@@ -37,7 +37,7 @@ constexpr std::array<std::pair<std::string_view, Layout>, 9> layouts{
 constexpr std::array<std::pair<std::string_view, Compression>, 2> compressions{
     {{".gz", Compression::gzip}, {".zst", Compression::zstd}}};
 
-/// What the name says: whether it is one that texts have, and the file as far as it tells.
+/// Returns whether the name is that of a text, and the properties of the file that the name tells.
 std::pair<bool, InputFile> read_name(const std::string& path) {
   InputFile file{.path = path};
   fs::path name = path;
@@ -68,7 +68,7 @@ InputFile stat_file(InputFile file) {
   return file;
 }
 
-/// Files beneath a directory.
+/// The files in a directory and its subdirectories.
 class Walk {
  public:
   /// Throws Error{input}.
@@ -87,7 +87,7 @@ class Walk {
   }
 
   [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
-  /// "3 files and directories are left out: a/b.pdf, ..."; empty: nothing is.
+  /// Returns "3 files and directories are left out: a/b.pdf, ..."; empty: none are.
   [[nodiscard]] std::string note() const {
     constexpr std::ptrdiff_t named = 3;
     if (left_out_.empty()) return {};
@@ -100,7 +100,7 @@ class Walk {
   }
 
  private:
-  /// Whether a directory is to be gone into.
+  /// Whether to descend into a directory.
   bool visit(const fs::directory_entry& entry) {
     const fs::path& path = entry.path();
     std::error_code ignored;
@@ -132,11 +132,11 @@ void add_directory(const std::string& directory, Inputs& inputs) {
   const std::string note = walk.note();
   if (!note.empty()) inputs.notes.push_back(fmt::format("{}: {}", directory, note));
   if (!walk.paths().empty()) return;
-  fail(
-      ErrorCode::input,
-      "{}: none of its files is named as a text is: .txt, .text, .jsonl, .jsonlines, .jl, .ndjson, "
-      ".json, .csv, .tsv, and these with .gz or .zst; name others one by one{}",
-      directory, note.empty() ? "" : "; " + note);
+  fail(ErrorCode::input,
+       "{}: none of its files has the extension of a text: .txt, .text, .jsonl, .jsonlines, .jl, "
+       ".ndjson, "
+       ".json, .csv, .tsv, and these with .gz or .zst; name others one by one{}",
+       directory, note.empty() ? "" : "; " + note);
 }
 
 void add_path(const std::string& path, Inputs& inputs) {

@@ -4,8 +4,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/preprocess/encode_piece.h"
+#include "runtime/preprocess/input_reader.h"
 #include "runtime/preprocess/ordered_work.h"
-#include "runtime/preprocess/piece_reader.h"
 
 namespace dstrain::preprocess {
 
@@ -17,12 +17,12 @@ void add_documents(const std::vector<InputFile>& inputs,
   const auto cut = [&](std::string_view text) {
     return trainer.safe_cut(text);
   };
-  PieceReader reader(inputs, cut, {.text_column = text_column});
+  InputReader reader(inputs, cut, {.text_column = text_column});
   const auto next = [&] {
     return reader.next();
   };
   std::atomic<bool> has_text = false;
-  const auto count = [&](Piece& piece) {
+  const auto count = [&](InputPiece& piece) {
     for_each_text(piece, inputs[static_cast<std::size_t>(piece.position.input)], text_column,
                   [&](std::string_view text) {
                     if (!text.empty()) has_text = true;
@@ -30,10 +30,10 @@ void add_documents(const std::vector<InputFile>& inputs,
                   });
     return piece.consumed;
   };
-  const auto take = [&](Piece& /*piece*/, std::int64_t& consumed) {
+  const auto take = [&](InputPiece& /*piece*/, std::int64_t& consumed) {
     report(consumed);
   };
-  OrderedWork<Piece, std::int64_t>(workers, {next, count, take}).run();
+  OrderedWork<InputPiece, std::int64_t>(workers, {next, count, take}).run();
   if (!has_text) fail(ErrorCode::input, "the inputs hold no text");
 }
 

@@ -9,9 +9,9 @@
 
 namespace dstrain::preprocess {
 
-/// Gives the text of all documents to a trainer, read by several threads. `report` is told after
-/// each piece how many bytes of the inputs have been read. Throws Error{input} naming the file and
-/// the place, Error{io}.
+/// Passes the text of all documents to a trainer; several threads read. Calls `report` after each
+/// piece with the number of bytes of the inputs read so far. Throws Error{input} naming the file
+/// and the place, Error{io}.
 void add_documents(const std::vector<InputFile>& inputs,
                    const std::string& text_column,
                    int workers,

@@ -13,12 +13,12 @@
 
 namespace dstrain::preprocess {
 
-/// Works on items with several threads and hands out the results in the order of the items.
+/// Processes items with several threads and returns the results in the order of the items.
 ///
-/// `next` gives the items, one call at a time on any of the threads, and nothing at the end; `work`
-/// runs on many at once; `take` is called on the thread that constructs this, which returns when
-/// all is taken. At most four items a thread are on their way. What one of the three throws is
-/// thrown when all before it is taken.
+/// `next` returns the items, one call at a time on any of the threads, and nothing at the end;
+/// `work` runs on many at once; `take` is called on the thread that calls run(), which returns
+/// when all results are taken. At most four items per thread are in progress. An exception of one
+/// of the three is thrown after all earlier results are taken.
 template <class Item, class Output>
 class OrderedWork {
  public:
@@ -30,7 +30,7 @@ class OrderedWork {
 
   OrderedWork(int threads, Steps steps) : threads_(threads), steps_(steps) {}
 
-  /// Once.
+  /// Call once.
   void run() {
     std::vector<std::jthread> workers;
     workers.reserve(static_cast<std::size_t>(threads_));
@@ -67,7 +67,7 @@ class OrderedWork {
     }
   }
 
-  /// The next item and its number; nothing once no more is wanted.
+  /// Returns the next item and its number; nothing once no more are wanted.
   std::optional<std::pair<std::int64_t, Done>> read() {
     const std::lock_guard reading(reading_);
     {
@@ -123,9 +123,9 @@ class OrderedWork {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::int64_t, Done> done_;
-  std::int64_t read_ = 0;   ///< items that were begun
-  std::int64_t taken_ = 0;  ///< of these
-  bool stopped_ = false;    ///< nothing more is to be begun
+  std::int64_t read_ = 0;   ///< number of items begun
+  std::int64_t taken_ = 0;  ///< number of those taken
+  bool stopped_ = false;    ///< no more items must be begun
 };
 
 }  // namespace dstrain::preprocess

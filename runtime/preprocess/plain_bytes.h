@@ -7,7 +7,7 @@
 
 namespace dstrain::preprocess {
 
-/// The bytes of a file as they lie on the disk.
+/// The bytes of a file as they are on disk.
 class PlainBytes : public ByteSource {
  public:
   /// Throws Error{input}.

@@ -18,12 +18,12 @@ using data::ShardFormat;
 
 namespace {
 
-/// Whether ids take four bytes rather than two.
+/// Whether ids take four bytes instead of two.
 bool is_wide(ShardFormat format, std::int64_t vocabulary) {
   return format == ShardFormat::megatron ? vocabulary >= 65500 : vocabulary > 1 << 16;
 }
 
-/// A file that gets its name when it is whole.
+/// A file that gets its name once it is complete.
 class NamelessFile {
  public:
   explicit NamelessFile(std::string path)
@@ -50,7 +50,7 @@ class NamelessFile {
   UniqueFd fd_;
 };
 
-/// Ids of two or four bytes, one after another.
+/// Writes ids of two or four bytes, one after another.
 class IdWriter {
  public:
   IdWriter(NamelessFile& file, bool wide) : file_(file), wide_(wide) {}
@@ -112,7 +112,7 @@ class MegatronShard : public ShardWriter {
   void end_document() override {
     if (length_ > shard_tokens_max) {
       fail(ErrorCode::input,
-           "{}: a document of {} tokens is more than an index of Megatron's can name, {}; --format "
+           "{}: a document of {} tokens exceeds the limit of a Megatron index, {}; --format "
            "llmc has no such limit",
            file_.path(), length_, shard_tokens_max);
     }
@@ -152,7 +152,7 @@ class MegatronShard : public ShardWriter {
   NamelessFile index_;
   IdWriter ids_;
   std::vector<std::int32_t> lengths_;  ///< of the documents
-  std::int64_t length_ = 0;            ///< of the one that has not ended
+  std::int64_t length_ = 0;            ///< of the document that has not ended
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace dstrain::preprocess {
 
-/// One shard that is being written, beside its name until it is whole. Throws Error{io}.
+/// Writes one shard, under a temporary name until it is complete. Throws Error{io}.
 class ShardWriter {
  public:
   ShardWriter() = default;
@@ -20,17 +20,17 @@ class ShardWriter {
 
   virtual void add(std::span<const std::int32_t> ids) = 0;
   virtual void end_document() = 0;
-  /// The files are whole, on the disk and have their names when this returns.
+  /// Completes the files, flushes them to disk and gives them their names.
   virtual void finish() = 0;
 };
 
-/// The most tokens that a shard of a format can say it has; of Megatron's, that a document can.
+/// The largest number of tokens that the format of a shard can record; for Megatron, of a document.
 inline constexpr std::int64_t shard_tokens_max = 2147483647;
 
-/// The size of PREFIX.bin with so many tokens.
+/// Returns the size of PREFIX.bin with `tokens` tokens.
 Bytes shard_bytes(data::ShardFormat format, std::int64_t vocabulary, std::int64_t tokens);
 
-/// PREFIX.bin of llm.c (`data/token_file.h`), or PREFIX.bin and PREFIX.idx of Megatron
+/// Creates PREFIX.bin for llm.c (`data/token_file.h`), or PREFIX.bin and PREFIX.idx for Megatron
 /// (megatron/core/datasets/indexed_dataset.py): a document is a sequence, ids are u16 below a
 /// vocabulary of 65500, else i32.
 std::unique_ptr<ShardWriter> create_shard(data::ShardFormat format,

@@ -11,8 +11,8 @@
 #include "runtime/os/file.h"
 #include "runtime/os/shared_place.h"
 #include "runtime/preprocess/encode_piece.h"
+#include "runtime/preprocess/input_reader.h"
 #include "runtime/preprocess/ordered_work.h"
-#include "runtime/preprocess/piece_reader.h"
 #include "runtime/preprocess/shard_writer.h"
 
 namespace dstrain::preprocess {
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using data::ShardFormat;
 using data::ShardManifest;
 
-/// Held by the process that writes to a directory; ends with it.
+/// Locks a directory for the process that writes to it, until the process ends.
 UniqueFd lock_directory(const fs::path& directory) {
   const std::error_code error = make_directories(directory);
   if (error) {
@@ -49,7 +49,7 @@ ShardManifest::Making making_of(const std::vector<InputFile>& inputs,
   return making;
 }
 
-/// What differs, for a person.
+/// Describes the difference for the user.
 std::string difference(const ShardManifest::Making& was, const ShardManifest::Making& is) {
   if (was.tokenizer != is.tokenizer) return "of another tokenizer";
   if (was.format != is.format) return fmt::format("in the format {}", name_of(was.format));
@@ -73,7 +73,7 @@ std::string difference(const ShardManifest::Making& was, const ShardManifest::Ma
 
 constexpr std::string_view shard_prefix = "tokens_";
 
-/// The shards in a directory, whole ones and others.
+/// Returns the shards in a directory, complete or not.
 std::vector<fs::path> shard_files(const fs::path& directory) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(directory)) {
@@ -82,13 +82,13 @@ std::vector<fs::path> shard_files(const fs::path& directory) {
   return files;
 }
 
-/// The manifest first: shards that it does not name are nobody's.
+/// Removes the manifest first: shards that it does not name are unused.
 void remove_shards(const fs::path& directory) {
   data::remove_shard_manifest(directory);
   for (const fs::path& file : shard_files(directory)) fs::remove(file);
 }
 
-/// The manifest to go on with: that of the directory, or a new one.
+/// Returns the manifest to continue: that of the directory, or a new one.
 ShardManifest begin_manifest(const fs::path& directory, ShardManifest::Making making) {
   auto found = data::read_shard_manifest(directory);
   if (found && found->shards.empty()) {
@@ -98,7 +98,7 @@ ShardManifest begin_manifest(const fs::path& directory, ShardManifest::Making ma
   if (!found) {
     if (const auto files = shard_files(directory); !files.empty()) {
       fail(ErrorCode::input,
-           "{}: is there, and no manifest says what of; name another directory, or remove such "
+           "{}: exists, but no manifest describes it; name another directory, or remove such "
            "files: --overwrite_output_dir",
            files.front().string());
     }
@@ -124,7 +124,7 @@ ShardManifest begin_manifest(const fs::path& directory, ShardManifest::Making ma
   return std::move(*found);
 }
 
-/// Cuts the tokens of pieces into shards.
+/// Writes the tokens of pieces to shards.
 class ShardSink {
  public:
   ShardSink(fs::path directory, ShardManifest manifest)
@@ -138,12 +138,12 @@ class ShardSink {
     written_.shards = std::ssize(manifest_.shards);
   }
 
-  /// Where the first piece begins.
+  /// Returns the beginning of the first piece.
   [[nodiscard]] InputPosition first_position() const {
     return {position_.input, position_.offset, position_.line};
   }
 
-  void take(const Piece& piece, const EncodedPiece& encoded) {
+  void take(const InputPiece& piece, const EncodedDocuments& encoded) {
     const std::span<const std::int32_t> ids(encoded.ids);
     position_ = {piece.position.input, piece.position.offset, piece.position.line,
                  std::min(resumed_tokens_, std::ssize(ids))};
@@ -175,7 +175,7 @@ class ShardSink {
   [[nodiscard]] bool is_megatron() const {
     return manifest_.making.format == ShardFormat::megatron;
   }
-  /// How many tokens more the shard may take at once: documents of Megatron's are not cut.
+  /// Returns how many more tokens the shard may take at once: documents are not cut for Megatron.
   [[nodiscard]] std::int64_t room() const {
     return is_megatron() ? std::numeric_limits<std::int64_t>::max() : limit_ - shard_info_.tokens;
   }
@@ -195,7 +195,7 @@ class ShardSink {
   void end_document() {
     if (!inside_document_) return;
     inside_document_ = false;
-    // Its last token may have been the last of a shard of llm.c's that is closed.
+    // Its last token may have been the last of a closed llm.c shard.
     if (shard_) {
       shard_->end_document();
       ++shard_info_.documents;
@@ -219,10 +219,10 @@ class ShardSink {
   fs::path directory_;
   ShardManifest manifest_;
   std::int64_t limit_;
-  std::unique_ptr<ShardWriter> shard_;  ///< the one that is being written, once it has a token
-  ShardManifest::Shard shard_info_;     ///< of it
-  ShardManifest::Position position_{};  ///< up to where tokens are in shards
-  std::int64_t resumed_tokens_ = 0;     ///< of the first piece, in shards already
+  std::unique_ptr<ShardWriter> shard_;  ///< the shard that is being written, once it has a token
+  ShardManifest::Shard shard_info_;     ///< describes shard_
+  ShardManifest::Position position_{};  ///< end of the tokens that are in shards
+  std::int64_t resumed_tokens_ = 0;     ///< tokens of the first piece that are in shards already
   bool inside_document_ = false;
   TokenizeProgress written_;
 };
@@ -242,21 +242,21 @@ ShardManifest tokenize(const std::vector<InputFile>& inputs,
   const auto cut = [&](std::string_view text) {
     return encoder.safe_cut(text);
   };
-  PieceReader reader(inputs, cut,
+  InputReader reader(inputs, cut,
                      {options.text_column, sink.first_position(), options.piece_bytes});
   const DocumentOptions document{options.text_column, options.end_of_text};
   const auto next = [&] {
     return reader.next();
   };
-  const auto encode = [&](Piece& piece) {
+  const auto encode = [&](InputPiece& piece) {
     return encode_piece(piece, inputs[static_cast<std::size_t>(piece.position.input)], encoder,
                         document);
   };
-  const auto take = [&](Piece& piece, EncodedPiece& encoded) {
+  const auto take = [&](InputPiece& piece, EncodedDocuments& encoded) {
     sink.take(piece, encoded);
     report(sink.written());
   };
-  OrderedWork<Piece, EncodedPiece>(options.workers, {next, encode, take}).run();
+  OrderedWork<InputPiece, EncodedDocuments>(options.workers, {next, encode, take}).run();
   return sink.finish();
 }
 

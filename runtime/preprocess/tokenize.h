@@ -16,27 +16,27 @@ struct TokenizeOptions {
   std::int64_t shard_tokens = 100'000'000;  ///< 1 to shard_tokens_max
   std::string text_column = "text";
   bool end_of_text = true;
-  bool overwrite = false;  ///< whether shards that are there make room
+  bool overwrite = false;  ///< replace existing shards
   int workers = 1;
-  Bytes piece_bytes = mebibyte;  ///< of text that a worker encodes at once, about
+  Bytes piece_bytes = mebibyte;  ///< text that a worker encodes at once, approximately
 };
 
-/// How far it has come.
+/// The progress of tokenize().
 struct TokenizeProgress {
-  std::int64_t consumed = 0;  ///< bytes of the inputs on the disk
+  std::int64_t consumed = 0;  ///< bytes of the inputs on disk
   std::int64_t tokens = 0;
   std::int64_t documents = 0;
-  std::int64_t shards = 0;  ///< whole ones
+  std::int64_t shards = 0;  ///< complete shards
 };
 
-/// Writes the tokens of the inputs' documents, in their order, to shards in a directory:
-/// tokens_000000 and so on, each of `shard_tokens` tokens (of Megatron's format, of the documents
-/// that reach it) but the last, and the manifest. Shards are the same for any number of workers.
-/// Goes on after the last whole shard where a manifest of the same making is there. Memory: some 50
-/// MB a worker, and that of encoding the largest document.
+/// Writes the tokens of the inputs' documents, in order, to shards in a directory: tokens_000000
+/// and so on, each with `shard_tokens` tokens (for Megatron, with the documents that reach that
+/// number) except the last, and the manifest. Shards are the same for any number of workers.
+/// Continues after the last complete shard if there is a manifest with the same settings. Memory:
+/// about 50 MB per worker, plus that of encoding the largest document.
 ///
-/// `report` is told after each piece. Throws Error{input} for a directory that holds something
-/// else, that another process writes to, and for what is wrong with an input; Error{io}.
+/// Calls `report` after each piece. Throws Error{input} for a directory that holds other files, or
+/// that another process writes to, and for errors in an input; Error{io}.
 data::ShardManifest tokenize(const std::vector<InputFile>& inputs,
                              const data::TextEncoder& encoder,
                              const std::filesystem::path& directory,

@@ -97,7 +97,7 @@ TEST_CASE("InputFile: what cannot be read is refused by name", "[preprocess][inp
              Catch::Matchers::ContainsSubstring("Parquet is not supported"));
   CHECK_THAT(files.error({"d.TAR.GZ"}), Catch::Matchers::ContainsSubstring("tar -xzf "));
   CHECK_THAT(files.error({"d"}),
-             Catch::Matchers::ContainsSubstring("none of its files is named as a text is"));
+             Catch::Matchers::ContainsSubstring("none of its files has the extension of a text"));
   CHECK_THAT(files.error({"missing.txt"}), Catch::Matchers::ContainsSubstring("no such file"));
   CHECK_THAT(files.error({"*.tsv"}), Catch::Matchers::ContainsSubstring("no such file"));
   CHECK_THAT(files.error({"t.txt", "d/../t.txt"}),

@@ -1,4 +1,4 @@
-#include "runtime/preprocess/piece_reader.h"
+#include "runtime/preprocess/input_reader.h"
 
 #include <algorithm>
 
@@ -31,14 +31,14 @@ std::size_t find_column(const std::vector<std::string>& names,
 
 }  // namespace
 
-PieceReader::PieceReader(const std::vector<InputFile>& inputs, CutText cut_text, Options options)
+InputReader::InputReader(const std::vector<InputFile>& inputs, CutText cut_text, Options options)
     : inputs_(inputs), cut_text_(cut_text), options_(std::move(options)), position_(options_.from) {
   for (std::int64_t i = 0; i < position_.input; ++i) {
     consumed_before_ += inputs_[static_cast<std::size_t>(i)].bytes;
   }
 }
 
-std::optional<Piece> PieceReader::next() {
+std::optional<InputPiece> InputReader::next() {
   for (; position_.input < std::ssize(inputs_); close()) {
     if (!source_) open();
     for (auto wanted = static_cast<std::size_t>(options_.piece_bytes);; wanted *= 2) {
@@ -57,11 +57,11 @@ std::optional<Piece> PieceReader::next() {
   return std::nullopt;
 }
 
-const InputFile& PieceReader::input() const {
+const InputFile& InputReader::input() const {
   return inputs_[static_cast<std::size_t>(position_.input)];
 }
 
-void PieceReader::open() {
+void InputReader::open() {
   source_ = open_bytes(input());
   window_.clear();
   at_end_ = false;
@@ -76,14 +76,14 @@ void PieceReader::open() {
   seek(std::max(position_.offset, read_head()));
 }
 
-void PieceReader::close() {
+void InputReader::close() {
   refuse_changed(input());
   consumed_before_ += input().bytes;
   source_.reset();
   position_ = {.input = position_.input + 1};
 }
 
-std::int64_t PieceReader::read_head() {
+std::int64_t InputReader::read_head() {
   if (input().layout == Layout::text) return 0;
   const std::size_t mark = window_.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
   const std::string_view begin = std::string_view(window_).substr(mark);
@@ -98,7 +98,7 @@ std::int64_t PieceReader::read_head() {
   return static_cast<std::int64_t>(mark + names.bytes);
 }
 
-void PieceReader::seek(std::int64_t offset) {
+void InputReader::seek(std::int64_t offset) {
   const auto passed = static_cast<std::size_t>(std::min(offset, std::ssize(window_)));
   if (position_.offset == 0) position_.line += std::ranges::count(window_.substr(0, passed), '\n');
   position_.offset = offset;
@@ -108,7 +108,7 @@ void PieceReader::seek(std::int64_t offset) {
   }
 }
 
-void PieceReader::fill(std::size_t bytes) {
+void InputReader::fill(std::size_t bytes) {
   if (at_end_ || window_.size() >= bytes) return;
   const std::size_t before = window_.size();
   window_.resize(bytes);
@@ -116,8 +116,8 @@ void PieceReader::fill(std::size_t bytes) {
   at_end_ = window_.size() < bytes;
 }
 
-std::size_t PieceReader::cut(std::size_t bytes) const {
-  // Of all but the last byte, so that a piece follows which ends the file.
+std::size_t InputReader::cut(std::size_t bytes) const {
+  // Without the last byte, so that another piece follows, which ends the file.
   const std::string_view text(window_.data(), bytes - 1);
   switch (input().layout) {
     case Layout::text:
@@ -131,12 +131,12 @@ std::size_t PieceReader::cut(std::size_t bytes) const {
   DSTRAIN_CHECK(false, "layout {}", static_cast<int>(input().layout));
 }
 
-Piece PieceReader::take(std::size_t bytes) {
-  Piece piece{.position = position_,
-              .bytes = window_.substr(0, bytes),
-              .ends_file = at_end_ && bytes == window_.size(),
-              .column = column_,
-              .consumed = consumed_before_ + source_->consumed()};
+InputPiece InputReader::take(std::size_t bytes) {
+  InputPiece piece{.position = position_,
+                   .bytes = window_.substr(0, bytes),
+                   .ends_file = at_end_ && bytes == window_.size(),
+                   .column = column_,
+                   .consumed = consumed_before_ + source_->consumed()};
   window_.erase(0, bytes);
   position_.offset += static_cast<std::int64_t>(bytes);
   position_.line += std::ranges::count(piece.bytes, '\n');
