@@ -12,7 +12,7 @@
 namespace dstrain {
 namespace {
 
-/// 0 for what is no TCP socket of the network that listens.
+/// Returns 0 if `fd` is not a listening TCP socket.
 int port_listened_at(int fd) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;

@@ -31,8 +31,8 @@ fs::path token_directory() {
   const char* const home = std::getenv("HOME");
   if (home != nullptr && *home == '/') return fs::path(home) / ".dstrain";
   fail(ErrorCode::usage,
-       "neither {}, {} nor HOME is set: the ranks, which are on several nodes, have no place for "
-       "the secret that they meet by",
+       "neither {}, {} nor HOME is set: the ranks are on several nodes and have no directory for "
+       "their shared secret",
        env::token, env::token_directory);
 }
 
@@ -45,16 +45,16 @@ std::string file_name(const std::string& job) {
   return name + ".token";
 }
 
-/// Throws unless what is open is this user's alone.
+/// Throws unless only this user can access the open file.
 void check_private(int fd, const fs::path& path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) fail_errno(errno, path.string());
   if (status.st_uid == ::geteuid() && (status.st_mode & others) == 0) return;
-  fail(ErrorCode::input, "{}: others than its user may read or write it: chmod go= {}",
-       path.string(), path.string());
+  fail(ErrorCode::input, "{}: other users may read or write it: chmod go= {}", path.string(),
+       path.string());
 }
 
-/// On every rank, so that none waits for one that has failed here.
+/// Called on every rank, so that none waits for one that has failed here.
 void make_directory(const fs::path& directory) {
   if (::mkdir(directory.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
     fail(ErrorCode::input, "cannot make {}: {}: let {} name a directory that all nodes share",
@@ -65,9 +65,9 @@ void make_directory(const fs::path& directory) {
   check_private(fd.get(), directory);
 }
 
-/// Nothing while the file is not there, or not whole.
+/// Returns nothing while the file is missing or incomplete.
 std::optional<std::string> read_token(const fs::path& path) {
-  // Looking at the directory makes a network filesystem ask its server.
+  // Opening the directory makes a network filesystem ask its server.
   const UniqueFd directory(::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd) {
@@ -112,7 +112,7 @@ JobTokenFile JobTokenFile::wait_for(const std::string& job, double timeout_secon
   for (;;) {
     if (std::optional<std::string> token = read_token(path)) return {{}, std::move(*token)};
     if (deadline.passed()) break;
-    // A network filesystem tells nobody when a file appears.
+    // A network filesystem does not signal when a file appears.
     deadline.rest(token_look_seconds);
   }
   fail(ErrorCode::timeout,

@@ -3,11 +3,11 @@
 
 namespace dstrain {
 
-/// The MPI library whose starter (its own mpirun, or srun in its language) has started a process:
-/// the other one would take each such process for the only one.
+/// The MPI library whose starter (its own mpirun, or srun with its protocol) has started a process.
+/// The other library would run each such process as a single one.
 enum class MpiKind { none, openmpi, mpich };
 
-/// As its users write it.
+/// Returns the name that its users write.
 constexpr std::string_view name_of(MpiKind kind) {
   switch (kind) {
     case MpiKind::none:

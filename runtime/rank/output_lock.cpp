@@ -26,7 +26,7 @@ constexpr double look_seconds = 0.02;
 constexpr std::size_t text_bytes_max = 4096;
 constexpr int lock_flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
-/// A byte of the file for each holder.
+/// Returns the byte of the file for each holder.
 struct flock byte_of(Holder holder) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -36,7 +36,7 @@ struct flock byte_of(Holder holder) {
   return lock;
 }
 
-/// Who may read a file may hold a lock that keeps its writers away: then nobody else may.
+/// Makes the file private: any user who can read it could hold a lock that blocks its writers.
 void close_to_readers(int file) {
   struct stat info {};
   if (::fstat(file, &info) != 0 || info.st_uid != ::geteuid()) return;
@@ -45,7 +45,7 @@ void close_to_readers(int file) {
   if ((info.st_mode & 0777U) != mode) static_cast<void>(::fchmod(file, mode));
 }
 
-/// Whether somebody else holds it.
+/// Whether another process holds it.
 bool is_held(int file, Holder holder) {
   struct flock lock = byte_of(holder);
   return ::fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
@@ -68,7 +68,8 @@ bool is_own(const std::string& owner, const std::string& job) {
        path.parent_path().string(), owner.empty() ? "another job" : printable(owner));
 }
 
-/// Returns whether the lock was taken: false where there are none. Throws who has it.
+/// Returns whether the lock was taken: false if the file system has none. Throws an error that
+/// names the owner.
 bool take(int file, Holder holder, const fs::path& path, const std::string& job) {
   Deadline deadline = Deadline::after(own_job_seconds);
   struct flock lock = byte_of(holder);
@@ -107,7 +108,7 @@ OutputLock::OutputLock(const fs::path& directory, Holder holder, const std::stri
     regular_bytes(file_.get(), path_.string());
     close_to_readers(file_.get());
     if (!take(file_.get(), holder, path_, job)) {
-      log_warning(fmt::format("{}: {}: that no other job writes to this directory is not checked",
+      log_warning(fmt::format("{}: {}: cannot check whether another job writes to this directory",
                               path_.string(), std::strerror(errno)));
       break;
     }

@@ -9,24 +9,24 @@
 namespace dstrain {
 
 namespace env {
-/// As --port_range.
+/// Set from --port_range.
 inline constexpr const char* port_range = "DSTRAIN_PORT_RANGE";
 }  // namespace env
 
-/// The ports at which a job's processes may listen, as a firewall lets pass.
+/// The ports at which a job's processes may listen, such as those that a firewall admits.
 struct PortRange {
   int first = 1;
   int last = 65535;
 };
 
-/// "40000-40099", and of a PortRange that text.
+/// Parses "40000-40099"; the other function is the inverse.
 Result<PortRange> parse_port_range(std::string_view text);
 std::string to_string(const PortRange& range);
 
-/// DSTRAIN_PORT_RANGE; none where it is not set. Throws Error{usage}.
+/// Reads DSTRAIN_PORT_RANGE; none if it is not set. Throws Error{usage}.
 std::optional<PortRange> read_port_range();
 
-/// As listen_tcp(), at the first port of the range that is free; without a range at any that the
+/// Listens as listen_tcp(), at the first free port of the range; without a range at a port that the
 /// kernel chooses.
 Result<UniqueFd> listen_within(const std::string& host, const std::optional<PortRange>& range);
 

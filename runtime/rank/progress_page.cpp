@@ -77,7 +77,7 @@ ProgressPage ProgressPage::from_environment() {
   const char* const text = std::getenv(env::progress_fd);
   const auto fd = parse_number<int>(text != nullptr ? text : "");
   if (!fd || !is_page(*fd)) return {};
-  const UniqueFd memory(*fd);  // the rank's own children need it no more than we from here on
+  const UniqueFd memory(*fd);  // from here on, neither we nor the rank's own children need it
   Result<ProgressPage> page = map(memory.get());
   return page.ok() ? std::move(page.value()) : ProgressPage();
 }

@@ -7,35 +7,35 @@
 #include "runtime/os/published_record.h"
 #include "runtime/rank/rank_progress.h"
 
-/// Shared memory in which a rank publishes where it is, for its agent to read without waking it.
-/// The agent makes the memory and names its descriptor in the rank's DSTRAIN_PROGRESS_FD.
+/// Shared memory in which a rank publishes its progress, for its agent to read without waking it.
+/// The agent creates the memory and names its descriptor in the rank's DSTRAIN_PROGRESS_FD.
 namespace dstrain {
 
 namespace env {
 inline constexpr const char* progress_fd = "DSTRAIN_PROGRESS_FD";
 }  // namespace env
 
-/// Either end. Each group of writers belongs to one thread at a time; to publish takes some ten
-/// nanoseconds: no lock, no system call.
+/// Either end. Each group of writing functions belongs to one thread at a time. Publishing takes
+/// about ten nanoseconds, without a lock or system call.
 class ProgressPage {
  public:
-  /// Nobody else sees it. Throws Error{io}.
+  /// A page that no other process sees. Throws Error{io}.
   ProgressPage();
-  /// The rank's end: the page of its agent; one of its own where there is none.
+  /// The rank's end: its agent's page, or its own page if there is no agent.
   static ProgressPage from_environment();
   /// The agent's end.
   static Result<ProgressPage> map(int fd);
-  /// Zeroed memory for a page, sealed against a change of its size. Throws Error{io}.
+  /// Creates zeroed memory for a page, sealed against a change of its size. Throws Error{io}.
   static UniqueFd make_memory();
 
-  // Of the computing thread.
+  // For the computing thread.
   void enter(RunPhase phase);
   void begin_step(std::int64_t step);
   void begin_work(Work work, int unit = -1);
   [[nodiscard]] RunPhase phase() const { return compute_.phase; }
 
-  // Of the communicating thread.
-  /// What an operation is; the texts are cut where they do not fit into CollectiveState.
+  // For the communicating thread.
+  /// An operation; texts that do not fit into CollectiveState are cut.
   struct Operation {
     std::string_view name;
     std::int64_t numel = 0;
@@ -45,12 +45,12 @@ class ProgressPage {
   void begin_operation(const Operation& operation);
   void end_operation();
 
-  // Of the saving thread.
+  // For the saving thread.
   void begin_save();
   void advance_save();
   void end_save();
 
-  /// None while a record is being written.
+  /// Returns none while a record is being written.
   [[nodiscard]] std::optional<RankProgress> read() const;
 
  private:
@@ -68,13 +68,13 @@ class ProgressPage {
   void publish_save();
 
   std::unique_ptr<Layout, Unmap> layout_;
-  // What each writer wrote last.
+  // The last values of each writer.
   ComputeState compute_;
   CollectiveState collective_;
   SaveState save_;
 };
 
-/// The saving thread is busy while this lives.
+/// Marks the saving thread as busy during its lifetime.
 class SavePublished {
  public:
   explicit SavePublished(ProgressPage& page) : page_(page) { page_.begin_save(); }
@@ -88,8 +88,8 @@ class SavePublished {
   ProgressPage& page_;
 };
 
-/// The computing thread is in a phase while this lives, and then in the one before; a rank that
-/// fails stays in the one in which it failed. Nothing when `page` is null.
+/// Sets the phase of the computing thread during its lifetime, then restores the earlier one; a
+/// rank that fails keeps the phase in which it failed. Does nothing if `page` is null.
 class InPhase {
  public:
   InPhase(ProgressPage* page, RunPhase phase)
@@ -111,7 +111,7 @@ class InPhase {
   int exceptions_ = std::uncaught_exceptions();  ///< at the begin
 };
 
-/// Nothing when `page` is null.
+/// Does nothing if `page` is null.
 inline void begin_work(ProgressPage* page, Work work, int unit = -1) {
   if (page != nullptr) page->begin_work(work, unit);
 }

@@ -15,7 +15,7 @@
 namespace dstrain {
 namespace {
 
-/// Takes words off a message. After one that is no such thing it stays bad.
+/// Reads words of a message. After an unexpected one it stays bad.
 class Words {
  public:
   explicit Words(std::string_view message) : rest_(message) {}

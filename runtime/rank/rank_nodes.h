@@ -7,25 +7,26 @@
 namespace dstrain {
 
 namespace env {
-/// The nodes of a job whose launcher knows them, as encode_rank_nodes() has them.
+/// The nodes of a job whose launcher knows them, in the format of encode_rank_nodes().
 inline constexpr const char* nodes = "DSTRAIN_NODES";
 }  // namespace env
 
 /// One node of a job, for messages that name its ranks.
 struct RankNode {
-  std::string host;  ///< empty: nobody has named it
+  std::string host;  ///< empty: unknown
   int ranks = 0;
 };
-/// All of them, in the order of their ranks; empty: nothing is known.
+/// All nodes of a job, in the order of their ranks; empty: unknown.
 using RankNodes = std::vector<RankNode>;
 
-/// "w0*2,w1*2", and "*2,*2" of nodes without names.
+/// Returns "w0*2,w1*2", and "*2,*2" for nodes without names.
 std::string encode_rank_nodes(const RankNodes& nodes);
-/// None for any other text, or where the nodes have not `world_size` ranks.
+/// Returns none for any other text, or if the nodes do not have `world_size` ranks in total.
 RankNodes decode_rank_nodes(std::string_view text, int world_size);
 
-/// "ranks 2 3 (host w1)", "rank 1 (node rank 0), ranks 2 3 (node rank 1)", or "ranks 1 2 3" where
-/// nothing is known; of many nodes the first and how many ranks more. @p ranks ascend.
+/// Returns "ranks 2 3 (host w1)", "rank 1 (node rank 0), ranks 2 3 (node rank 1)", or "ranks 1 2 3"
+/// if nodes are unknown; for many nodes, the first ones and the number of other ranks. @p ranks
+/// ascend.
 std::string locate_ranks(std::span<const int> ranks, const RankNodes& nodes);
 
 }  // namespace dstrain

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view separators = ", \t\r\n";
 constexpr std::size_t digits_max = 64;
 
-/// Text, and the numbers of the bracket behind it.
+/// Text, and the numbers of the bracket after it.
 struct Part {
   std::string_view text;
   std::vector<std::string> numbers;
@@ -23,7 +23,7 @@ Failure refused(std::string_view word, std::string_view why) {
   return {fmt::format("host list \"{}\": {}", word.substr(0, 200), why)};
 }
 
-/// Takes the list's first word, which ends at a separator outside brackets.
+/// Removes the list's first word, which ends at a separator outside of brackets, and returns it.
 std::string_view take_word(std::string_view& list) {
   bool in_bracket = false;
   std::size_t end = 0;
@@ -37,8 +37,8 @@ std::string_view take_word(std::string_view& list) {
   return word;
 }
 
-/// Appends the numbers of "008-010" or "7"; false when it is no such range, or one that stands for
-/// more than `room` numbers.
+/// Appends the numbers of "008-010" or "7". Returns false if it is not such a range, or has more
+/// than `room` numbers.
 bool append_range(std::string_view range, std::size_t room, std::vector<std::string>& numbers) {
   const std::size_t dash = range.find('-');
   const std::string_view from = range.substr(0, dash);
@@ -53,7 +53,7 @@ bool append_range(std::string_view range, std::size_t room, std::vector<std::str
   return true;
 }
 
-/// Cuts "n[1-2]x[3]" into its parts; a word without brackets is one without numbers.
+/// Splits "n[1-2]x[3]" into its parts; a word without brackets has no numbers.
 Result<std::vector<Part>> cut(std::string_view word) {
   std::vector<Part> parts;
   for (std::string_view rest = word; !rest.empty();) {
@@ -64,7 +64,7 @@ Result<std::vector<Part>> cut(std::string_view word) {
       break;
     }
     if (open == rest.npos && close == rest.npos) {
-      return refused(word, fmt::format("\"{}\" stands behind the last bracket", rest));
+      return refused(word, fmt::format("\"{}\" follows the last bracket", rest));
     }
     if (close == rest.npos || open > close) return refused(word, "a bracket without its other one");
     Part part{rest.substr(0, open), {}};
@@ -74,8 +74,9 @@ Result<std::vector<Part>> cut(std::string_view word) {
       const std::size_t comma = ranges.find(',');
       const std::string_view range = ranges.substr(0, comma);
       if (!append_range(range, listed_hosts_max - part.numbers.size(), part.numbers)) {
-        return refused(word, fmt::format("\"{}\" is no range of at most {} numbers, as 008-010",
-                                         range.substr(0, 50), listed_hosts_max));
+        return refused(word,
+                       fmt::format("\"{}\" is not a range of at most {} numbers, such as 008-010",
+                                   range.substr(0, 50), listed_hosts_max));
       }
       more = comma != ranges.npos;
       if (more) ranges.remove_prefix(comma + 1);
@@ -85,7 +86,7 @@ Result<std::vector<Part>> cut(std::string_view word) {
   return parts;
 }
 
-/// How many hosts the parts stand for; none for more than there may be.
+/// Returns the number of hosts in the parts; none if it is above the limit.
 std::optional<std::size_t> count_hosts(const std::vector<Part>& parts) {
   std::size_t count = 1;
   for (const Part& part : parts) {
@@ -95,7 +96,7 @@ std::optional<std::size_t> count_hosts(const std::vector<Part>& parts) {
   return count;
 }
 
-/// Host number `index` of the parts.
+/// Returns host number `index` of the parts.
 std::string host_at(const std::vector<Part>& parts, std::size_t index) {
   if (parts.back().numbers.empty()) return std::string(parts.back().text);
   const auto take = [&index](const Part& part) {
@@ -109,7 +110,7 @@ std::string host_at(const std::vector<Part>& parts, std::size_t index) {
   return name + last;
 }
 
-/// "2(x3)" or "2" as a count and how often it stands; nothing when it is neither.
+/// Parses "2(x3)" or "2" as a count and its repetitions; nothing if it is neither.
 std::optional<std::pair<int, int>> counted(std::string_view part) {
   const std::size_t open = part.find("(x");
   const auto count = parse_number<int>(part.substr(0, open));
@@ -145,7 +146,7 @@ Result<std::vector<int>> expand_task_counts(std::string_view text) {
     const std::size_t comma = text.find(',');
     const auto part = counted(text.substr(0, comma));
     if (!part || static_cast<std::size_t>(part->second) > listed_hosts_max - counts.size()) {
-      return Failure{fmt::format("\"{}\" is no list of tasks per node, as 2(x3),1", text)};
+      return Failure{fmt::format("\"{}\" is not a list of tasks per node, such as 2(x3),1", text)};
     }
     counts.insert(counts.end(), static_cast<std::size_t>(part->second), part->first);
     more = comma != text.npos;

@@ -18,7 +18,7 @@ constexpr int tasks_max = 1 << 20;
 struct Starter {
   StarterKind kind;
   std::string_view name;
-  const char* mark;  ///< set for its tasks, and for nobody else
+  const char* mark;  ///< set only for its tasks
   const char* rank;
   const char* size;
   const char* local_rank;
@@ -28,9 +28,9 @@ struct Starter {
   const char* job;
 };
 
-/// The innermost first. OpenMPI: mpirun(1), "MPIRUN environment"; MPICH: hydra's documentation;
-/// torchrun: torch.distributed.run, "Environment Variables"; SLURM: srun(1), "OUTPUT ENVIRONMENT
-/// VARIABLES". SLURM counts the tasks of a node in a list over all nodes.
+/// Ordered from the innermost. OpenMPI: mpirun(1), "MPIRUN environment"; MPICH: hydra's
+/// documentation; torchrun: torch.distributed.run, "Environment Variables"; SLURM: srun(1), "OUTPUT
+/// ENVIRONMENT VARIABLES". SLURM counts the tasks of a node in a list over all nodes.
 constexpr std::array<Starter, 4> starters{{
     {StarterKind::torchrun, "torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK",
      "LOCAL_WORLD_SIZE", "GROUP_RANK", MpiKind::none, "TORCHELASTIC_RUN_ID"},
@@ -43,7 +43,7 @@ constexpr std::array<Starter, 4> starters{{
      "SLURM_LOCALID", nullptr, "SLURM_NODEID", MpiKind::none, nullptr},
 }};
 
-/// Their tasks cannot be told apart here.
+/// A starter whose tasks cannot be distinguished here.
 struct ForeignStarter {
   const char* size;
   std::string_view name;
@@ -75,7 +75,7 @@ TaskNumber read_number(const Starter& starter, const char* name) {
   return {name, *value};
 }
 
-/// srun tells them of all nodes at once.
+/// srun sets one variable with those of all nodes.
 TaskNumber tasks_of_node(const TaskNumber& node) {
   const char* const name =
       is_set("SLURM_STEP_TASKS_PER_NODE") ? "SLURM_STEP_TASKS_PER_NODE" : "SLURM_TASKS_PER_NODE";
@@ -85,7 +85,7 @@ TaskNumber tasks_of_node(const TaskNumber& node) {
   return index < counts.value().size() ? TaskNumber{name, counts.value()[index]} : TaskNumber{};
 }
 
-/// Which MPI srun offers to its tasks: PMIx is OpenMPI's, PMI MPICH's.
+/// Returns the MPI that srun offers to its tasks: PMIx is for OpenMPI, PMI for MPICH.
 MpiKind mpi_of_srun() {
   if (is_set("PMIX_RANK")) return MpiKind::openmpi;
   return is_set("PMI_RANK") ? MpiKind::mpich : MpiKind::none;
@@ -96,15 +96,16 @@ void add_slurm(StartedTask& task) {
   task.mpi = mpi_of_srun();
   task.job = fmt::format("{}-{}.{}-{}", variable("SLURM_CLUSTER_NAME"), variable("SLURM_JOB_ID"),
                          variable("SLURM_STEP_ID"), variable("SLURM_RESTART_COUNT"));
-  // A controller that begins anew gives the same numbers again.
+  // A restarted controller reuses job numbers.
   if (is_set("SLURM_JOB_START_TIME")) task.job += "-" + variable("SLURM_JOB_START_TIME");
   task.host_list_variable =
       is_set("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
   task.host_list = variable(task.host_list_variable);
 }
 
-/// Of a process whose number somebody has set without being known here: a pod of Kubernetes, a
-/// program that dstrain or DeepSpeed's launcher has started. A size alone is a script's own word.
+/// The variables of a numbered process whose starter is unknown here: a pod of Kubernetes, a
+/// program started by dstrain or DeepSpeed's launcher. A size without a number is a script's own
+/// setting.
 struct Numbering {
   const char* number;
   const char* size;
@@ -143,8 +144,8 @@ StartedTask read_task(const Starter& starter) {
   return task;
 }
 
-/// Whether each task of `outer` has started an `inner` of its own, and so a job of its own. (A
-/// mpirun or torchrun over several nodes may have been started there by srun, once per node.)
+/// Whether each task of `outer` has started its own `inner`, and so its own job. (srun may also
+/// have started one mpirun or torchrun over several nodes, once per node.)
 bool is_nested(const Starter& inner, const StartedTask& task, const Starter& outer) {
   const bool outer_tasks = parse_number<int>(variable(outer.size)).value_or(1) > 1;
   const bool both_mpi = inner.mpi != MpiKind::none && outer.mpi != MpiKind::none;
@@ -171,7 +172,7 @@ std::optional<StartedTask> find_started_task() {
 }
 
 void refuse_unknown_tasks() {
-  // What is no number says as little as an absent one: these starters are not ours.
+  // A variable that is not a number counts as absent: these starters are not ours.
   for (const ForeignStarter& starter : foreign_starters) {
     const int tasks = parse_number<int>(variable(starter.size)).value_or(1);
     if (tasks > 1) refuse_foreign_task(starter.size, starter.name);
@@ -214,7 +215,7 @@ void forget_started_task() {
   };
   for (const Starter& starter : starters) {
     forget(starter.mark);
-    if (starter.kind == StarterKind::torchrun) continue;  // the rest are everybody's words
+    if (starter.kind == StarterKind::torchrun) continue;  // the other variables are generic names
     for (const char* const name :
          {starter.rank, starter.size, starter.local_rank, starter.local_size, starter.node}) {
       forget(name);

@@ -56,9 +56,9 @@ IoKind io_kind() {
   fail(ErrorCode::usage, "{}={}: use auto, uring or threads", env::io, name);
 }
 
-/// Where several jobs may meet at once, each looks at so many ports.
+/// If several jobs may use one machine, each tries this many ports.
 constexpr int shared_ports = 16;
-constexpr int derived_port_min = 15'000;  // below the ports that systems give out by themselves
+constexpr int derived_port_min = 15'000;  // below the range of ephemeral ports
 constexpr int derived_port_count = 14'000;
 
 void check_same(const char* name, const TaskNumber& told) {
@@ -71,7 +71,7 @@ void check_same(const char* name, const TaskNumber& told) {
        name, own, told.variable, told.value, name);
 }
 
-/// Tasks of one starter are the ranks of one job. Who says CROSS_RANK has nodes of his own.
+/// Tasks of one starter are the ranks of one job. CROSS_RANK overrides their nodes.
 void take_identity(const StartedTask& task, WorkerEnv& worker) {
   check_same(env::rank, task.rank);
   check_same(env::world_size, task.size);
@@ -97,8 +97,9 @@ void read_identity(const std::optional<StartedTask>& task, WorkerEnv& worker) {
   if (worker.rank >= worker.world_size || worker.local_rank >= worker.local_world_size ||
       worker.local_world_size > worker.world_size) {
     fail(ErrorCode::usage,
-         "RANK={} WORLD_SIZE={} LOCAL_RANK={} LOCAL_WORLD_SIZE={} do not fit: RANK is below "
-         "WORLD_SIZE, LOCAL_RANK below LOCAL_WORLD_SIZE, and that is at most WORLD_SIZE; set them "
+         "RANK={} WORLD_SIZE={} LOCAL_RANK={} LOCAL_WORLD_SIZE={} are inconsistent: RANK must be "
+         "below WORLD_SIZE, LOCAL_RANK below LOCAL_WORLD_SIZE, and LOCAL_WORLD_SIZE at most "
+         "WORLD_SIZE; set them "
          "so, or unset all four to run one rank",
          worker.rank, worker.world_size, worker.local_rank, worker.local_world_size);
   }
@@ -111,7 +112,7 @@ void read_identity(const std::optional<StartedTask>& task, WorkerEnv& worker) {
   }
 }
 
-/// The node of SLURM's task 0, which is the first of the list but where a list of the user's own
+/// Returns the node of SLURM's task 0, which is the first of the list unless the user's own list
 /// places the tasks.
 std::string first_host(const std::string& host_list) {
   const char* const distribution = std::getenv("SLURM_DISTRIBUTION");
@@ -126,13 +127,13 @@ std::string first_host(const std::string& host_list) {
        env::master_addr, host_list);
 }
 
-/// One of `count` from `first` on, alike in all ranks, whatever each was built with.
+/// Returns one of `count` ports from `first` on, the same on all ranks and in every build.
 int derived_port(const std::string& job, int first, int count) {
   const Digest digest = sha256(job);
   return first + (digest[0] << 8 | digest[1]) % count;
 }
 
-/// Where the ranks of a job meet that nobody has given a port.
+/// Sets the ports of the rendezvous of a job for which none is given.
 void derive_ports(const std::string& job, WorkerEnv& worker) {
   worker.master_ports = shared_ports;
   const auto range = read_port_range();
@@ -145,7 +146,7 @@ void derive_ports(const std::string& job, WorkerEnv& worker) {
   worker.master_port = derived_port(job, range->first, all - worker.master_ports + 1);
 }
 
-/// torchrun's own store holds MASTER_PORT; SLURM gives its steps none.
+/// torchrun's own store uses MASTER_PORT; SLURM sets no port for its steps.
 void find_port(const StartedTask& task, WorkerEnv& worker) {
   const bool given = std::getenv(env::master_port) != nullptr;
   if (task.kind == StarterKind::torchrun) {
@@ -156,7 +157,7 @@ void find_port(const StartedTask& task, WorkerEnv& worker) {
   }
 }
 
-/// Where the tasks of a starter meet, and by which token, as far as nobody has said it.
+/// Sets the address and token of a starter's tasks, unless they are given.
 void find_rendezvous(const StartedTask& task, WorkerEnv& worker) {
   if (task.mpi != MpiKind::none) {
     if (std::getenv(env::master_addr) == nullptr) worker.master_addr.clear();
@@ -178,19 +179,20 @@ void find_rendezvous(const StartedTask& task, WorkerEnv& worker) {
   }
 }
 
-/// Without a token nobody listens where strangers could join: the others would wait in vain.
+/// Without a token, no rank listens where strangers could join, so the others would wait forever.
 void check_token(const WorkerEnv& worker, bool says_its_node) {
   const bool by_mpi = worker.mpi != MpiKind::none;
   const bool one_node = says_its_node && worker.local_world_size == worker.world_size;
   if (!worker.loopback_only || by_mpi || one_node || worker.world_size == 1) return;
   if (is_loopback(worker.master_addr)) return;
   fail(ErrorCode::usage,
-       "{} is not set: ranks on several nodes, which meet at {}, need a secret of their own; "
-       "export the same random text on every node, as `openssl rand -hex 16` prints one",
+       "{} is not set: ranks on several nodes, which meet at {}, need their own secret; export the "
+       "same random text on every node, for example from `openssl rand -hex 16`",
        env::token, worker.master_addr);
 }
 
-/// As the launcher says; else as many alike as the own one, where that can be.
+/// Returns the nodes that the launcher has set; else nodes with as many ranks as this one, if
+/// possible.
 RankNodes find_nodes(const WorkerEnv& worker) {
   const char* const text = std::getenv(env::nodes);
   RankNodes told = decode_rank_nodes(text != nullptr ? text : "", worker.world_size);

@@ -129,10 +129,10 @@ TEST_CASE("Slurm host list: what is none is refused", "[base][slurm_host_list]")
       {"a[1 ,2]", "\"1 \" is no range"},
       {"a[10-8]", "\"10-8\" is no range"},
       {"a[[1-2]]", "\"[1-2\" is no range"},
-      {"b,a[1-2].example.com", "\".example.com\" stands behind the last bracket"},
-      {"n[0-99999999]", "\"0-99999999\" is no range of at most 65536"},
+      {"b,a[1-2].example.com", "\".example.com\" follows the last bracket"},
+      {"n[0-99999999]", "\"0-99999999\" is not a range of at most 65536"},
       {"n[0-18446744073709551615]", "is no range"},
-      {"n[0-40000,1-40000]", "\"1-40000\" is no range of at most 65536"},
+      {"n[0-40000,1-40000]", "\"1-40000\" is not a range of at most 65536"},
       {"n[1-9999][1-9999][1-9999][1-9999][1-9999]", "more than 65536 hosts"},
       {"a[1-40000],b[1-40000]", "\"b[1-40000]\": more than 65536 hosts"},
   }));

@@ -140,7 +140,7 @@ TEST_CASE("WorkerEnv: a set that does not fit together is refused", "[base][work
                Variables{{"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "0"}},
                Variables{{"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "3"}});
   const RankEnvironment environment(variables);
-  CHECK_THROWS_WITH(read_worker_env(), Catch::Matchers::ContainsSubstring("do not fit") &&
+  CHECK_THROWS_WITH(read_worker_env(), Catch::Matchers::ContainsSubstring("are inconsistent") &&
                                            Catch::Matchers::ContainsSubstring("or unset all four"));
 }
 
