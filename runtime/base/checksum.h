@@ -5,8 +5,8 @@
 
 namespace dstrain {
 
-/// XXH3, 64 bits, seed 0 (github.com/Cyan4973/xxHash, doc/xxhash_spec.md): against accidents, not
-/// against intent.
+/// XXH3, 64 bits, seed 0 (github.com/Cyan4973/xxHash, doc/xxhash_spec.md). Detects accidental
+/// changes, not deliberate ones.
 using Checksum = std::uint64_t;
 
 Checksum checksum_of(std::span<const std::byte> bytes);

@@ -5,7 +5,7 @@
 
 namespace dstrain {
 
-/// Where time comes from. Tests hand in their own.
+/// The source of time. Tests use their own.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -22,8 +22,8 @@ class SteadyClock final : public Clock {
   }
 };
 
-/// Monotonic time without the standstills of this process, which waits in slices and tells them:
-/// nobody is late because of a time in which nobody was looked at.
+/// Monotonic time without the standstills of this process, which waits in slices and reports them,
+/// so that nothing times out because this process was suspended.
 class UnsuspendedClock final : public Clock {
  public:
   [[nodiscard]] double now_seconds() const override {

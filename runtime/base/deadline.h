@@ -6,15 +6,15 @@
 
 namespace dstrain {
 
-/// Tells how long this process stood still, as in a suspended job or a frozen control group, while
-/// it waited in slices.
+/// Measures how long this process stood still, as in a suspended job or a frozen control group,
+/// while it waited in slices.
 class Standstills {
  public:
   void begin_slice() { began_ = Clock::now(); }
-  /// To be called after each slice of at most so long; the first one begins with this object, or
+  /// Call after each slice of at most `seconds`; the first one begins with this object, or with
   /// begin_slice(). Returns by how many seconds it took longer; a few count as none.
   double end_slice(double seconds) {
-    constexpr double least = 5;  // a busy machine is late, too
+    constexpr double least = 5;  // a busy machine is late too
     const Clock::time_point now = Clock::now();
     const double beyond = std::chrono::duration<double>(now - began_).count() - seconds;
     began_ = now;
@@ -29,7 +29,7 @@ class Standstills {
 /// A moment on the monotonic clock after which a wait gives up.
 class Deadline {
  public:
-  /// `seconds` from now; more than ten years count as ten years.
+  /// Returns the deadline `seconds` from now, at most ten years.
   static Deadline after(double seconds) {
     const double most = 3.2e8;
     return Deadline(Clock::now() + seconds_of(std::min(seconds, most)));
@@ -38,39 +38,40 @@ class Deadline {
   [[nodiscard]] Deadline at_most(double seconds) const {
     return Deadline(std::min(moment_, after(seconds).moment_));
   }
-  /// To be called after each slice of a wait in slices of at most so long; the first one begins
-  /// with the deadline. A standstill of the process does not count, or all would give up waiting
-  /// the moment they go on.
+  /// Call after each slice of at most `slice_seconds` of a wait; the first one begins with the
+  /// deadline. A standstill of the process does not count; otherwise all waits would time out when
+  /// the process continues.
   void skip_standstill(double slice_seconds) { put_off(slices_.end_slice(slice_seconds)); }
-  /// To be called where only short work has been done since the last slice: a standstill in it does
-  /// not count either.
+  /// Call if only short work was done since the last slice: a standstill in it does not count
+  /// either.
   void skip_standstill() { skip_standstill(0); }
-  /// Calls `wait`, which takes at most so long; as above.
+  /// Calls `wait`, which takes at most `seconds`; as above.
   template <class Wait>
   void slice(double seconds, const Wait& wait) {
     slices_.begin_slice();
     wait();
     skip_standstill(seconds);
   }
-  /// Sleeps so long, or until the deadline; as above.
+  /// Sleeps for `seconds`, or until the deadline; as above.
   void rest(double seconds) {
     const double most = std::min(seconds, remaining_seconds());
     slice(most, [most] { std::this_thread::sleep_for(std::chrono::duration<double>(most)); });
   }
-  /// Seconds by which all that has put it off.
+  /// Returns the seconds by which all standstills have extended the deadline.
   [[nodiscard]] double standstill_seconds() const { return standstill_seconds_; }
-  /// By the standstill of a wait that had a deadline of its own.
+  /// Extends the deadline by the standstill of a wait that had its own deadline.
   void put_off(double seconds) {
     standstill_seconds_ += seconds;
     moment_ += seconds_of(seconds);
     slices_.begin_slice();
   }
   [[nodiscard]] bool passed() const { return Clock::now() >= moment_; }
-  /// Seconds left; 0 once it has passed.
+  /// Returns the seconds left; 0 after the deadline.
   [[nodiscard]] double remaining_seconds() const {
     return std::max(0.0, std::chrono::duration<double>(moment_ - Clock::now()).count());
   }
-  /// What poll(2) takes: milliseconds left, rounded up so that a wait does not spin at the end.
+  /// Returns the timeout for poll(2): milliseconds left, rounded up so that a wait does not spin at
+  /// the end.
   [[nodiscard]] int remaining_ms() const {
     return static_cast<int>(std::min(std::ceil(remaining_seconds() * 1e3), 1e9));
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Names of the environment's variables: the contract between the launcher and the processes that
-/// it starts.
+/// Names of environment variables: the contract between the launcher and the processes that it
+/// starts.
 namespace dstrain::env {
 
 inline constexpr const char* rank = "RANK";
@@ -15,23 +15,24 @@ inline constexpr const char* master_addr = "MASTER_ADDR";
 inline constexpr const char* master_port = "MASTER_PORT";
 inline constexpr const char* omp_num_threads = "OMP_NUM_THREADS";
 inline constexpr const char* token = "DSTRAIN_TOKEN";  ///< guards the rendezvous
-inline constexpr const char* token_directory = "DSTRAIN_TOKEN_DIRECTORY";  ///< see token_file.h
+inline constexpr const char* token_directory = "DSTRAIN_TOKEN_DIRECTORY";  ///< see job_token_file.h
 inline constexpr const char* job = "DSTRAIN_JOB";          ///< the id printed at start
 inline constexpr const char* comm = "DSTRAIN_COMM";        ///< how ranks communicate
 inline constexpr const char* io = "DSTRAIN_IO";            ///< how swap files are read and written
 inline constexpr const char* timeout = "DSTRAIN_TIMEOUT";  ///< rendezvous, in seconds
-inline constexpr const char* checked = "DSTRAIN_CHECKED";  ///< 1: the launcher has looked at files
+inline constexpr const char* checked =
+    "DSTRAIN_CHECKED";  ///< 1: the launcher has checked the files
 inline constexpr const char* restart_count = "DSTRAIN_RESTART_COUNT";  ///< absent the first time
-/// What a launcher that others of the same job do not know of says of the number of ranks: who says
-/// it, and by which options. For messages.
+/// The source of the number of ranks, for a launcher that does not know the others of its job: its
+/// name and options. For messages.
 inline constexpr const char* world_claim = "DSTRAIN_WORLD_CLAIM";
 inline constexpr const char* kept_batch = "DSTRAIN_KEPT_BATCH";  ///< of an elastic job
 inline constexpr const char* silence = "DSTRAIN_SILENCE";  ///< seconds until a silent host is lost
 inline constexpr const char* hang =
     "DSTRAIN_HANG";  ///< least seconds until a hang is reported; 0: never
-/// Folders with a colon between them that plug-ins are looked for in, before all others.
+/// Folders, separated by colons, that are searched for plug-ins first.
 inline constexpr const char* plug_in_path = "DSTRAIN_PLUGIN_PATH";
-/// Where the device files of GPUs are counted, for tests; absent: /dev.
+/// The directory in which device files of GPUs are counted, for tests; absent: /dev.
 inline constexpr const char* gpu_directory = "DSTRAIN_GPU_DIRECTORY";
 inline constexpr const char* log_level = "DSTRAIN_LOG_LEVEL";          ///< as --log_level
 inline constexpr const char* device = "DSTRAIN_DEVICE";                ///< auto, cpu or cuda

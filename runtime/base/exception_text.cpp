@@ -17,14 +17,14 @@
 namespace dstrain {
 namespace {
 
-/// What ulimit -v says; none: nothing.
+/// Returns the limit of ulimit -v; none: unlimited.
 std::optional<Bytes> address_space_limit() {
   rlimit limit{};
   const bool limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
   return limited ? std::optional(static_cast<Bytes>(limit.rlim_cur)) : std::nullopt;
 }
 
-/// The most address space that this process has had.
+/// Returns the largest address space that this process has had.
 Bytes address_space_peak() {
   std::ifstream lines("/proc/self/status");
   for (std::string line; std::getline(lines, line);) {
@@ -37,14 +37,14 @@ Bytes address_space_peak() {
   return 0;
 }
 
-/// The stack of a thread, unless whoever starts it says otherwise.
+/// Returns the default stack size of a thread.
 Bytes stack_bytes() {
   rlimit limit{};
   const bool limited = ::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
   return limited ? static_cast<Bytes>(limit.rlim_cur) : 8 * mebibyte;
 }
 
-/// Root is bound by the control group alone.
+/// Root is limited only by the control group.
 std::string process_limit_remedy() {
   rlimit limit{};
   const bool limited = ::getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
@@ -55,13 +55,13 @@ std::string process_limit_remedy() {
                  : "raise pids.max of the control group, as no ulimit -u is set";
 }
 
-/// What ulimit -v says, where a thread's stack has no room left; none: there is room.
+/// Returns the limit of ulimit -v if there is no room for a thread's stack; none: there is room.
 std::optional<Bytes> used_up_limit() {
   const auto limit = address_space_limit();
   return limit && address_space_peak() + stack_bytes() >= *limit ? limit : std::nullopt;
 }
 
-/// Libraries fail in words of their own when they get no memory.
+/// Explains the messages of libraries that cannot allocate memory.
 std::string full_space_remark() {
   const auto limit = used_up_limit();
   return limit ? fmt::format(" (perhaps as ulimit -v, {}, leaves no room; raise it)",
@@ -69,7 +69,7 @@ std::string full_space_remark() {
                : "";
 }
 
-/// pthread_create() says EAGAIN for a stack, too, that has no room.
+/// pthread_create() also returns EAGAIN if there is no room for a stack.
 std::string why_no_thread() {
   if (const auto limit = used_up_limit()) {
     return fmt::format("ulimit -v, {}, leaves no room for another thread's stack; raise it",

@@ -4,12 +4,11 @@
 
 namespace dstrain {
 
-/// What an exception that is no Error says to people: of a thread that the system does not start,
-/// or of memory that it does not give, which limit that is; of nlohmann/json its text without the
-/// name of its class.
+/// Returns a message for an exception that is not an Error. If the system cannot start a thread or
+/// allocate memory, it names the limit; for nlohmann/json, it is the text without the class name.
 std::string exception_text(const std::exception& exception);
 
-/// Why fork() has failed, by its errno.
+/// Returns why fork() has failed, from its errno.
 std::string why_no_process(int errno_value);
 
 }  // namespace dstrain

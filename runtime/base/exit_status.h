@@ -10,13 +10,12 @@ inline constexpr int failed = 1;
 inline constexpr int bad_input = 2;         ///< usage, config, hostfile, data or model file
 inline constexpr int could_not_launch = 3;  ///< host or MASTER_ADDR unreachable, program missing
 inline constexpr int timed_out = 4;         ///< rendezvous or collective
-inline constexpr int unsaved =
-    74;  ///< trained to the end, but what it was to leave is not all there
+inline constexpr int unsaved = 74;  ///< trained to the end, but some of the results are not written
 inline constexpr int stopped_with_checkpoint = 75;
 inline constexpr int interrupted = 130;
 }  // namespace status
 
-/// The exit status of a process that ends with an error of this kind.
+/// Returns the exit status of a process that ends with an error of this kind.
 constexpr int exit_status(ErrorCode code) {
   switch (code) {
     case ErrorCode::usage:

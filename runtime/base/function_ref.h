@@ -7,11 +7,12 @@ namespace dstrain {
 template <class Signature>
 class FunctionRef;
 
-/// A callable seen through two words, without owning or copying it; it must outlive the call.
+/// A view of a callable in two words; neither owns nor copies it. The callable must outlive the
+/// call.
 template <class R, class... Args>
 class FunctionRef<R(Args...)> {
  public:
-  /// Any callable is one, but for a FunctionRef, which is copied.
+  /// Any callable converts to it, except a FunctionRef, which is copied.
   template <class F>
   // NOLINTNEXTLINE(google-explicit-constructor,bugprone-forwarding-reference-overload)
   requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>) FunctionRef(F&& callable)

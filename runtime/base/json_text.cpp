@@ -16,7 +16,7 @@ namespace {
 
 constexpr int depth_max = 32;
 
-/// nlohmann/json keeps the last of two equal keys silently: this callback refuses them.
+/// A parser callback that refuses duplicate keys, of which nlohmann/json silently keeps the last.
 class Watcher {
  public:
   explicit Watcher(const std::string& file) : file_(file) {}
@@ -30,7 +30,7 @@ class Watcher {
     }
     if (event == Event::key) {
       const auto& key = value.get_ref<const std::string&>();
-      // A key's depth is one more than that of the object that holds it.
+      // A key is one level deeper than the object that holds it.
       if (!keys_.at(static_cast<std::size_t>(depth) - 1).insert(key).second) {
         fail(ErrorCode::input, "{}: the key '{}' appears twice", file_, key);
       }
@@ -68,7 +68,7 @@ std::string nulls_for_python_numbers(std::string_view text) {
 }
 
 nlohmann::json parse_json_object(std::string_view text, const std::string& file) {
-  // The parser would take a NUL for the end and not see what follows.
+  // The parser would stop at a NUL and ignore the rest.
   if (text.find('\0') != std::string_view::npos) {
     fail(ErrorCode::input, "{}: holds a NUL byte; is it JSON?", file);
   }

@@ -6,12 +6,12 @@
 
 namespace dstrain {
 
-/// `text` with null in place of NaN, Infinity and -Infinity outside of strings: Python's json
-/// module writes them, and JSON has no such numbers. Empty when there are none.
+/// Returns `text` with null instead of NaN, Infinity and -Infinity outside of strings: Python's
+/// json module writes them, but they are not JSON. Empty if there are none.
 std::string nulls_for_python_numbers(std::string_view text);
 
-/// What `parse` makes of a JSON text. If it throws, and the text has Python's numbers, it gets the
-/// text with null in their place: where nobody reads them they do no harm.
+/// Returns the result of `parse` for a JSON text. If it throws, and the text has Python's numbers,
+/// parses the text with null instead, which is harmless where the values are not read.
 template <class Parse>
 auto parse_python_json(std::string_view text, Parse&& parse) {
   try {
@@ -23,8 +23,8 @@ auto parse_python_json(std::string_view text, Parse&& parse) {
   }
 }
 
-/// Parses a JSON object strictly: no key twice in one object, nesting of at most 32; Python's
-/// numbers as above. `file` is for messages. Throws Error{input} naming the file and the place.
+/// Parses a JSON object strictly: no duplicate keys, nesting of at most 32; Python's numbers as
+/// above. `file` is for messages. Throws Error{input} naming the file and the place.
 nlohmann::json parse_json_object(std::string_view text, const std::string& file);
 
 }  // namespace dstrain

@@ -6,10 +6,10 @@ namespace dstrain {
 /// The label that does not count in the loss.
 inline constexpr std::int32_t ignored_label = -100;
 
-/// What a decoder reads beside the labels of a pair.
+/// The special ids that a decoder needs beside the labels of a pair.
 struct PairTokens {
   std::int32_t start = 0;    ///< before the first label
-  std::int32_t padding = 0;  ///< in place of labels that do not count; also behind sources
+  std::int32_t padding = 0;  ///< for labels that do not count, and at the end of sources
 };
 
 }  // namespace dstrain

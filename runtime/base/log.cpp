@@ -19,7 +19,7 @@
 namespace dstrain {
 namespace {
 
-/// "std::bad_alloc".
+/// Returns "std::bad_alloc".
 std::string name_of(const std::type_info& type) {
   int status = 0;
   char* const name = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
@@ -28,7 +28,7 @@ std::string name_of(const std::type_info& type) {
   return text;
 }
 
-/// The type and the text of the exception that is being handled.
+/// Returns the type and the text of the current exception.
 std::string describe_exception() {
   const std::type_info* const type = abi::__cxa_current_exception_type();
   if (type == nullptr) return "std::terminate was called";
@@ -43,8 +43,8 @@ std::string describe_exception() {
 
 [[noreturn]] void end_by_exception() noexcept {
   const char* const rank = std::getenv(env::rank);
-  log_error(fmt::format("rank {} ends by an exception that nobody caught: {}",
-                        rank != nullptr ? rank : "0", describe_exception()));
+  log_error(fmt::format("rank {} ends with an uncaught exception: {}", rank != nullptr ? rank : "0",
+                        describe_exception()));
   ::_exit(status::failed);
 }
 

@@ -12,8 +12,8 @@ void log_info(std::string_view message);
 void log_warning(std::string_view message);
 void log_error(std::string_view message);
 
-/// From now on an exception that nobody catches, as one on a thread of its own, is logged with
-/// the rank and its type and ends the process with status::failed. Call once from main.
+/// Makes an uncaught exception, such as one on another thread, log the rank and its type and exit
+/// with status::failed. Call once from main.
 void log_uncaught_exceptions();
 
 }  // namespace dstrain

@@ -5,8 +5,8 @@
 
 namespace dstrain {
 
-/// The number that the whole of `text` is; none when anything else stands there, blanks included,
-/// or when it does not fit.
+/// Parses all of `text` as a number; none if there is anything else, such as blanks, or if it does
+/// not fit.
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
   T number{};

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::size_t line_bytes_max = 8192;
 constexpr std::size_t message_bytes_max = 256U << 10;
-constexpr std::size_t rest_bytes_max = 64;  // that rest_of() takes
+constexpr std::size_t rest_bytes_max = 64;  // the longest result of rest_of()
 
-/// In place of what is not shown, of so many bytes in all.
+/// Returns the text that replaces a hidden rest of `bytes` bytes.
 std::string rest_of(std::size_t bytes) {
   return fmt::format("... ({} bytes)", bytes);
 }
@@ -23,7 +23,7 @@ bool is_broken(std::string_view text, const Character& character) {
   return character.code == 0xFFFD && !text.starts_with(replacement);
 }
 
-/// Controls, separators of lines, and marks that turn the direction of what follows.
+/// Control characters, line separators, and marks that change the direction of text.
 bool is_unprintable(char32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x200E || code == 0x200F ||
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
@@ -46,7 +46,7 @@ std::string escape(std::string_view bytes, char32_t code) {
   return text;
 }
 
-/// Appends what of `text` fits; whether that was all.
+/// Appends as much of `text` as fits; returns whether that was all.
 bool append_printable(std::string& line, std::string_view text, std::size_t bytes_max) {
   while (!text.empty()) {
     const Character character = first_of_any(text);

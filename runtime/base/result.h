@@ -7,10 +7,10 @@
 
 namespace dstrain {
 
-/// Why an operation gave no value: one line that names the culprit.
+/// The reason for a missing value: one line that names the culprit.
 struct Failure {
   std::string message;
-  bool passing = false;  ///< another try may go well, though nothing is changed
+  bool passing = false;  ///< a retry may succeed without any change
 };
 
 /// An outcome the caller must branch on: a value, or the reason there is none.

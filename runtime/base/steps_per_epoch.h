@@ -3,7 +3,8 @@
 
 namespace dstrain {
 
-/// Optimizer steps of an epoch: the last one takes the samples that are left, unless it is dropped.
+/// Returns the optimizer steps of an epoch. The last one takes the remaining samples, unless it is
+/// dropped.
 inline std::int64_t steps_per_epoch(std::int64_t samples,
                                     std::int64_t global_batch,
                                     bool drop_last) {

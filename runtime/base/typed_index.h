@@ -9,7 +9,7 @@ namespace dstrain {
 // `enum class SegmentId : int {};`, and numbers the elements of a TypedVector from 0. An id of one
 // kind does not compile where another kind is expected, and needs no cast to index its vector.
 
-/// The number of an id, for messages, files and arithmetic outside of ids.
+/// Returns the number of an id, for messages, files and arithmetic outside of ids.
 template <class Id>
 constexpr int to_int(Id id) {
   return static_cast<int>(id);
@@ -53,7 +53,7 @@ class IdRange {
   [[nodiscard]] constexpr Iterator end() const { return Iterator(end_); }
   [[nodiscard]] constexpr int size() const { return to_int(end_) - to_int(first_); }
   [[nodiscard]] constexpr bool empty() const { return first_ == end_; }
-  /// Of a range that is not empty.
+  /// The range must not be empty.
   [[nodiscard]] constexpr Id back() const { return next_id(end_, -1); }
 
  private:

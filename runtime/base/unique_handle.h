@@ -5,8 +5,8 @@
 
 namespace dstrain {
 
-/// Sole owner of one C handle, one handle big. `Traits` gives the type `Raw`, the value `null()`
-/// and a noexcept `release(Raw)`.
+/// Sole owner of one C handle, with its size. `Traits` gives the type `Raw`, the value `null()` and
+/// a noexcept `release(Raw)`.
 template <class Traits>
 class UniqueHandle {
  public:
@@ -28,7 +28,7 @@ class UniqueHandle {
 
   [[nodiscard]] Raw get() const noexcept { return raw_; }
   [[nodiscard]] explicit operator bool() const noexcept { return raw_ != Traits::null(); }
-  /// Gives the handle up without releasing it.
+  /// Returns the handle without releasing it.
   [[nodiscard]] Raw detach() noexcept { return std::exchange(raw_, Traits::null()); }
   void reset() noexcept {
     if (raw_ != Traits::null()) Traits::release(std::exchange(raw_, Traits::null()));

@@ -61,7 +61,7 @@ std::string format_bytes(Bytes bytes) {
 }
 
 std::string format_duration(double seconds) {
-  constexpr double longest = 1e12;  // an estimate may divide by nothing
+  constexpr double longest = 1e12;  // an estimate may divide by zero
   if (std::isnan(seconds)) return "?";
   const auto total = static_cast<std::int64_t>(std::llround(std::clamp(seconds, 0.0, longest)));
   if (total < 60) return fmt::format("{}s", total);

@@ -14,19 +14,19 @@ constexpr Bytes kibibyte = 1024;
 constexpr Bytes mebibyte = 1024 * kibibyte;
 constexpr Bytes gibibyte = 1024 * mebibyte;
 
-/// "1536", "512MiB", "2G" (binary, as 2GiB), "1.5GB" (decimal), case-insensitive, to bytes.
+/// Parses "1536", "512MiB", "2G" (binary, as 2GiB), "1.5GB" (decimal), case-insensitive, to bytes.
 Result<Bytes> parse_bytes(std::string_view text);
 
 /// 1536 -> "1.50 KiB": three significant digits and a binary unit.
 std::string format_bytes(Bytes bytes);
 
-/// 93 s -> "1m33s". Below zero counts as zero; what is no number is "?".
+/// 93 s -> "1m33s". Negative values count as zero; NaN is "?".
 std::string format_duration(double seconds);
 
-/// "1 rank", "2 ranks".
+/// Returns "1 rank", "2 ranks".
 std::string counted(std::int64_t count, std::string_view noun);
 
-/// The smallest multiple of `alignment` that is at least `value`; both non-negative.
+/// Returns the smallest multiple of `alignment` that is at least `value`; both non-negative.
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }

@@ -13,7 +13,7 @@ unsigned byte_at(std::string_view text, std::size_t offset) {
   return static_cast<unsigned char>(text[offset]);
 }
 
-/// The values that the second byte of a character may have: Unicode, table 3-7.
+/// The valid values of the second byte of a character: Unicode, table 3-7.
 struct ByteRange {
   unsigned first = 0x80;
   unsigned last = 0xBF;
@@ -40,7 +40,7 @@ std::size_t size_of(unsigned lead) {
   return lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
 }
 
-/// The bytes at the start of `text` that are a character, or as much as there is of one.
+/// The character at the start of `text`, as far as it is there.
 struct Prefix {
   std::size_t size = 0;
   bool whole = false;
@@ -59,7 +59,7 @@ Prefix prefix_of(std::string_view text) {
   return {.size = size, .whole = true};
 }
 
-/// The number of bytes from `offset` on that are valid.
+/// Returns the number of valid bytes from `offset` on.
 std::size_t valid_size(std::string_view text, std::size_t offset) {
   std::size_t end = offset;
   while (end < text.size()) {

@@ -15,28 +15,28 @@ struct Character {
   std::size_t size = 0;
 };
 
-/// The character at the start of `text`, which is valid UTF-8 and not empty.
+/// Returns the character at the start of `text`, which is valid UTF-8 and not empty.
 Character first_character(std::string_view text);
 
-/// The same of any text that is not empty: U+FFFD, with the size of the maximal part, where a
-/// broken character begins it.
+/// The same for any text that is not empty: for a broken character, U+FFFD with the size of its
+/// maximal part.
 Character first_of_any(std::string_view text);
 
-/// The last character of `text`, which is valid UTF-8 and not empty.
+/// Returns the last character of `text`, which is valid UTF-8 and not empty.
 Character last_character(std::string_view text);
 
 /// Appends the UTF-8 of a Unicode scalar value.
 void append_utf8(std::string& text, char32_t code);
 
-/// ASCII letters in lower case, all else as it is.
+/// Returns `text` with ASCII letters in lower case.
 std::string lower_case(std::string_view text);
 
-/// Offset of the first byte that begins no valid UTF-8 character (RFC 3629: no overlong forms, no
-/// surrogates, nothing above U+10FFFF), or nothing when all of it is valid.
+/// Returns the offset of the first byte that does not begin a valid UTF-8 character (RFC 3629: no
+/// overlong forms, no surrogates, nothing above U+10FFFF), or nothing if all of it is valid.
 std::optional<std::size_t> find_invalid_utf8(std::string_view text);
 
-/// `text` if it is valid UTF-8. Otherwise a copy in `storage` in which each maximal part of a
-/// broken character is one U+FFFD, as Python's bytes.decode(errors="replace") has it.
+/// Returns `text` if it is valid UTF-8. Otherwise a copy in `storage` in which each maximal part of
+/// a broken character is one U+FFFD, as in Python's bytes.decode(errors="replace").
 std::string_view valid_utf8(std::string_view text, std::string& storage);
 
 }  // namespace dstrain

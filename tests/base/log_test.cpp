@@ -43,6 +43,6 @@ TEST_CASE("Log: an exception that nobody catches names the rank and itself", "[b
   int ended = 0;
   REQUIRE(::waitpid(pid, &ended, 0) == pid);
   CHECK(WEXITSTATUS(ended) == status::failed);
-  CHECK_THAT(said, ContainsSubstring("rank 7 ends by an exception that nobody caught: "
+  CHECK_THAT(said, ContainsSubstring("rank 7 ends with an uncaught exception: "
                                      "std::runtime_error: out of luck"));
 }
