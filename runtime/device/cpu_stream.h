@@ -7,14 +7,14 @@
 
 namespace dstrain {
 
-/// A stream of the CPU as a device: functions on a queue of the host, inline, on the caller's
-/// thread, or with a thread of its own.
+/// A stream of the CPU as a device: functions on a host queue, either inline on the caller's thread
+/// or on its own thread.
 class CpuStream final : public Stream {
  public:
   using Mode = HostQueue::Mode;
   explicit CpuStream(Mode mode) : Stream(Device{}), queue_(mode) {}
 
-  // As those of HostQueue.
+  // As in HostQueue.
   template <class Task>
   void launch(Task&& task) {
     queue_.run(std::forward<Task>(task));
@@ -27,7 +27,7 @@ class CpuStream final : public Stream {
   [[nodiscard]] std::exception_ptr failure() const override { return queue_.failure(); }
   void wait_until_idle() noexcept override { queue_.wait_until_idle(); }
 
-  /// What a library of ops keeps for the work of one stream: what it has prepared, its scratch.
+  /// Data that a library of ops keeps for the work of one stream: prepared products, scratch.
   class Kept {
    public:
     Kept() = default;
@@ -37,7 +37,7 @@ class CpuStream final : public Stream {
     Kept& operator=(Kept&&) = delete;
     virtual ~Kept() = default;
   };
-  /// The one T of this stream, made when it is first asked for. For who launches.
+  /// Returns the stream's only T, made on first use. For code that launches.
   template <class T>
   T& kept() {
     if (kept_ == nullptr) kept_ = std::make_unique<T>();
@@ -49,7 +49,7 @@ class CpuStream final : public Stream {
   void wait_for(std::shared_ptr<EventPoint> point) override;
 
   std::unique_ptr<Kept> kept_;
-  HostQueue queue_;  // what runs there uses the rest: goes first
+  HostQueue queue_;  // its work uses the other members, so it is destroyed first
 };
 
 }  // namespace dstrain

@@ -4,8 +4,8 @@
 
 namespace dstrain {
 
-/// Where the host keeps what goes to a device and comes from it in every step: in pinned memory,
-/// which a device copies while the host goes on; where both are one, in what there is.
+/// Returns the host tier of data that is copied to a device and back in every step: pinned memory,
+/// which a device copies while the host continues; if both share memory, any.
 constexpr MemoryTier crossing_tier(DeviceKind kind) {
   return shares_host_memory(kind) ? MemoryTier::host : MemoryTier::pinned;
 }

@@ -8,15 +8,15 @@
 namespace dstrain {
 
 /// A point in the work of a stream or a host queue that another one can wait for: the four
-/// crossings between devices and the host. Copies share the point. It is reached after a failure
-/// too, so that nobody waits for ever; the failure then comes out of each wait: of the call where
-/// who waits is inline, else it fails who waits as one of its own would.
+/// crossings between devices and the host. Copies share the point. It is also reached after a
+/// failure, so that no wait lasts forever. Each wait then gets the failure: an inline waiter throws
+/// it from the call; any other fails as if its own work had failed.
 class Event {
  public:
-  /// The point after all that `stream` was given so far.
+  /// Returns the point after all work given to `stream` so far.
   static Event record(StreamView stream);
   static Event record(HostQueue& queue);
-  /// Work launched on `stream` from now on runs after this point.
+  /// Makes work launched on `stream` from now on run after this point.
   void wait_on(StreamView stream) const;
   void wait_on(HostQueue& queue) const;
 

@@ -11,15 +11,15 @@
 
 namespace dstrain {
 
-/// A point in the work of a queue of the host. A stream of a device waits for it by a gate of the
-/// device's own, which then() opens.
+/// A point in the work of a host queue. A stream of a device waits for it at a gate of the device,
+/// which then() opens.
 class HostPoint final : public EventPoint {
  public:
-  /// The point after all that `queue` was given so far.
+  /// Returns the point after all work given to `queue` so far.
   static std::shared_ptr<EventPoint> record(HostQueue& queue);
   void wait() override;
-  /// Calls `open` with the failure that came before the point, or null: once it is reached, where
-  /// that happens; at once if it has been. `open` neither throws nor blocks.
+  /// Calls `open` with the failure before the point, or null: when the point is reached, on the
+  /// thread that reaches it; at once if it is already reached. `open` must not throw or block.
   using Open = std::function<void(std::exception_ptr failure)>;
   void then(Open open);
 

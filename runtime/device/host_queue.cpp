@@ -12,7 +12,7 @@ namespace dstrain {
 /// Runs tasks in order and sleeps when there are none.
 class HostQueue::Thread {
  public:
-  /// `prepare` is the first that it runs.
+  /// `prepare` is the first task.
   explicit Thread(std::function<void()> prepare)
       : thread_([this, prepare = std::move(prepare)] {
           prepare();
@@ -77,7 +77,7 @@ class HostQueue::Thread {
       } catch (...) {
         failure = std::current_exception();
       }
-      task = {};  // before the lock: what it holds may give its own release to this queue
+      task = {};  // before the lock: its captures may be released through this queue
       lock.lock();
       if (failure && !failure_) failure_ = failure;
       busy_ = false;

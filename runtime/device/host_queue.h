@@ -7,16 +7,16 @@
 
 namespace dstrain {
 
-/// Functions of the host in order, for what must not run on a stream of a device: what blocks, does
-/// I/O or throws. They run inline, on the caller's thread, or on a thread of the queue's own; that
-/// keeps the first exception for synchronize() and until then drops what comes after it, except
+/// Runs host functions in order, for work that must not run on a stream of a device: it blocks,
+/// does I/O or throws. They run inline on the caller's thread, or on the queue's own thread. That
+/// thread keeps the first exception for synchronize() and drops later work until then, except
 /// run_always(). Giving it work from several threads needs a lock. Events (event.h) order it with
 /// streams and other queues. Owner.
 class HostQueue {
  public:
   enum class Mode {
     inline_on_caller,
-    worker_thread,   ///< which helps a caller that computes: its loops run on it alone
+    worker_thread,   ///< supports a caller that computes: its loops run on this thread only
     compute_thread,  ///< with as many compute threads as the caller, which does not use them now
   };
   explicit HostQueue(Mode mode);
@@ -27,7 +27,7 @@ class HostQueue {
   /// Finishes the work.
   ~HostQueue();
 
-  /// Runs `task` after everything given before it. Returns at once with a thread of its own.
+  /// Runs `task` after all earlier ones. Returns at once if the queue has its own thread.
   template <class Task>
   void run(Task&& task) {
     if (thread_ == nullptr) {
@@ -37,7 +37,7 @@ class HostQueue {
     }
   }
 
-  /// The same for work that must be done after a failure too: to release memory, to pass an event.
+  /// The same for work that must also run after a failure: releasing memory, passing an event.
   template <class Task>
   void run_always(Task&& task) {
     if (thread_ == nullptr) {
@@ -50,10 +50,10 @@ class HostQueue {
   /// Blocks until all work is done; rethrows the first exception of the thread.
   void synchronize();
 
-  /// The first exception of the thread, which it keeps; null: none by now.
+  /// Returns the first exception of the thread, which keeps it; null: none so far.
   [[nodiscard]] std::exception_ptr failure() const;
 
-  /// Blocks until all work is done or dropped. Throws nothing and keeps a failure: for owners of
+  /// Blocks until all work is done or dropped. Does not throw, and keeps a failure: for owners of
   /// memory that the work uses.
   void wait_until_idle() noexcept;
 

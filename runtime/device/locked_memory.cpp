@@ -11,7 +11,7 @@ namespace dstrain {
 
 std::byte* LockedMemory::allocate(Bytes bytes, StreamView stream) {
   std::byte* const address = upstream_.allocate(bytes, stream);
-  // Even nothing would lock a page.
+  // Locking 0 bytes would lock a page.
   if (bytes == 0 || ::mlock(address, static_cast<std::size_t>(bytes)) == 0) return address;
   const int error = errno;
   upstream_.deallocate(address, bytes, stream);
@@ -29,7 +29,7 @@ Bytes LockedMemory::allowed() {
   constexpr Bytes all = std::numeric_limits<Bytes>::max();
   rlimit limit{};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return all;
-  // Some may pass it (CAP_IPC_LOCK): tried with addresses alone, no memory is taken.
+  // Some processes may exceed it (CAP_IPC_LOCK): tried with address space only, without memory.
   const std::size_t beyond = limit.rlim_cur + 1;
   void* const address = ::mmap(nullptr, beyond, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

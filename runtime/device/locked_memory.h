@@ -3,8 +3,8 @@
 
 namespace dstrain {
 
-/// Memory of another resource that the system may not move or swap out (mlock): what devices and
-/// disks copy from and to without staging. Throws Error{out_of_memory} when it cannot be locked.
+/// Memory of another resource that the system may not move or swap out (mlock), so that devices and
+/// disks copy from and to it without staging. Throws Error{out_of_memory} if it cannot be locked.
 class LockedMemory final : public MemoryResource {
  public:
   explicit LockedMemory(MemoryResource& upstream) : upstream_(upstream) {}
@@ -12,7 +12,7 @@ class LockedMemory final : public MemoryResource {
   std::byte* allocate(Bytes bytes, StreamView stream) override;
   void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
 
-  /// The most that this process may lock, as its limits and rights stand.
+  /// Returns the most that this process may lock with its limits and rights.
   static Bytes allowed();
 
  private:

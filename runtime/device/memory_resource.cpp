@@ -41,7 +41,8 @@ std::byte* HostMemory::allocate(Bytes bytes, StreamView /*stream*/) {
   if (address == nullptr) {
     fail(ErrorCode::out_of_memory, "the machine has no {} of memory left", format_bytes(bytes));
   }
-  if (alignment == huge_page) ::madvise(address, size, MADV_HUGEPAGE);  // a hint: may be refused
+  if (alignment == huge_page)
+    ::madvise(address, size, MADV_HUGEPAGE);  // a hint that may be refused
   return static_cast<std::byte*>(address);
 }
 

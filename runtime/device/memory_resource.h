@@ -10,11 +10,11 @@
 
 namespace dstrain {
 
-/// Where bytes live.
+/// The kind of memory that holds bytes.
 enum class MemoryTier : std::uint8_t { device, host, pinned, nvme };
 inline constexpr std::array<const char*, 4> memory_tier_names{"device", "host", "pinned", "nvme"};
 
-/// What bytes are for. `buffers` is what moves data: gathered parameters, buckets, staging.
+/// The purpose of bytes. `buffers` are for moving data: gathered parameters, buckets, staging.
 enum class MemoryCategory : std::uint8_t { parameters, gradients, optimizer, activations, buffers };
 inline constexpr std::array<const char*, 5> memory_category_names{
     "parameters", "gradients", "optimizer", "activations", "buffers"};
@@ -27,7 +27,7 @@ constexpr const char* name_of(MemoryCategory category) {
 using CategoryBytes = std::array<Bytes, memory_category_names.size()>;
 using TierBytes = std::array<CategoryBytes, memory_tier_names.size()>;
 
-/// Those of one category.
+/// Returns the bytes of one category.
 constexpr Bytes& of(CategoryBytes& bytes, MemoryCategory category) {
   return bytes.at(static_cast<std::size_t>(category));
 }
@@ -35,26 +35,26 @@ constexpr Bytes of(const CategoryBytes& bytes, MemoryCategory category) {
   return bytes.at(static_cast<std::size_t>(category));
 }
 
-/// Hands out memory of one tier. Addresses are aligned to 64 bytes. Thread-safe.
+/// Allocates memory of one tier. Addresses are aligned to 64 bytes. Thread-safe.
 class MemoryResource {
  public:
   virtual ~MemoryResource() = default;
-  /// Whose memory it is; that of the host is the CPU's.
+  /// Returns the device of the memory; for host memory, the CPU.
   [[nodiscard]] virtual Device device() const noexcept = 0;
-  /// Uninitialised memory, usable by work launched on `stream`. Throws Error{out_of_memory}, of
-  /// a device's {out_of_device_memory}.
+  /// Returns uninitialised memory for work launched on `stream`. Throws Error{out_of_memory}, or
+  /// {out_of_device_memory} for a device's memory.
   virtual std::byte* allocate(Bytes bytes, StreamView stream) = 0;
-  /// Takes the memory back once the work launched on `stream` so far is done.
+  /// Frees the memory once the work launched on `stream` so far is done.
   virtual void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept = 0;
 
  protected:
-  /// Calls `release` once the work launched on `stream` so far is done, for which it waits when
-  /// that is another device's: for memory of the host.
+  /// Calls `release` once the work launched on `stream` so far is done. Waits for it if the stream
+  /// is of another device: for host memory.
   static void after_work_on(StreamView stream, std::function<void()> release);
 };
 
-/// Ordinary memory of the host; on the CPU device it is the device's memory too. From 4 KiB on it
-/// begins on a page, as direct I/O wants it, from 2 MiB on on a huge one.
+/// Ordinary host memory; on the CPU device it is also the device's memory. Blocks from 4 KiB on
+/// begin on a page, as direct I/O needs; from 2 MiB on, on a huge page.
 class HostMemory final : public MemoryResource {
  public:
   [[nodiscard]] Device device() const noexcept override { return {}; }
@@ -62,10 +62,10 @@ class HostMemory final : public MemoryResource {
   void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
 };
 
-/// Bytes in use now and at most, by category, of one tier. Thread-safe.
+/// Current and peak bytes by category, for one tier. Thread-safe.
 class MemoryLedger {
  public:
-  /// Adds unless the total would pass `limit`; says whether it did.
+  /// Adds unless the total would exceed `limit`; returns whether it did.
   [[nodiscard]] bool try_add(MemoryCategory category, Bytes bytes, Bytes limit) noexcept;
   void add(MemoryCategory category, Bytes bytes) noexcept;
   [[nodiscard]] Bytes current() const noexcept { return total_.current.load(); }
@@ -87,10 +87,10 @@ class MemoryLedger {
 /// One for each tier, by MemoryTier.
 using MemoryLedgers = std::array<MemoryLedger, memory_tier_names.size()>;
 
-/// Counts what passes through it under one category of `ledger`, and refuses what would take the
-/// ledger's total over `limit` (0: no limit); refusals, also those of below, tell what is in use.
-/// What is given back counts as free at once, though a worker stream frees it later: counts repeat
-/// from run to run.
+/// Counts allocations under one category of `ledger`, and refuses those that would raise the
+/// ledger's total above `limit` (0: no limit). Refusals, also those of the inner resource, list the
+/// memory in use. Freed memory counts as free at once, even if a worker stream frees it later, so
+/// that counts repeat from run to run.
 class TrackedMemory final : public MemoryResource {
  public:
   struct Options {
@@ -105,7 +105,7 @@ class TrackedMemory final : public MemoryResource {
 
  private:
   [[noreturn]] void refuse(Bytes bytes) const;
-  [[nodiscard]] std::string in_use() const;  ///< of each category, whatever the limit
+  [[nodiscard]] std::string in_use() const;  ///< for each category, whatever the limit
 
   MemoryResource& upstream_;
   MemoryLedger& ledger_;

@@ -6,7 +6,7 @@
 
 namespace dstrain {
 
-/// What an Event passes on: a point in the work of a stream or a queue.
+/// The shared state of an Event: a point in the work of a stream or a queue.
 class EventPoint {
  public:
   EventPoint() = default;
@@ -19,9 +19,9 @@ class EventPoint {
   virtual void wait() = 0;
 };
 
-/// Work of a device in order: its ops, copies and collectives, which launch it in the device's own
-/// way (cpu_stream_access.h). Nothing else can be launched. The first failure comes out of
-/// synchronize(); until then what comes after it is dropped. Owner; hand out StreamView. Launching
+/// Runs the work of a device in order: its ops, copies and collectives, which launch it in the
+/// device's own way (cpu_stream_access.h). Nothing else can be launched. synchronize() throws the
+/// first failure; until then later work is dropped. Owner; pass StreamView to others. Launching
 /// from several threads needs a lock.
 class Stream {
  public:
@@ -36,35 +36,35 @@ class Stream {
   [[nodiscard]] Device device() const noexcept { return device_; }
   /// Blocks until all work is done; rethrows the first failure.
   virtual void synchronize() = 0;
-  /// What synchronize() would throw by now; null: nothing. The stream keeps it.
+  /// Returns what synchronize() would throw now; null: nothing. The stream keeps it.
   [[nodiscard]] virtual std::exception_ptr failure() const = 0;
-  /// Blocks until all work is done or dropped. Throws nothing and keeps a failure: for owners of
+  /// Blocks until all work is done or dropped. Does not throw, and keeps a failure: for owners of
   /// memory that the work uses.
   virtual void wait_until_idle() noexcept = 0;
 
  private:
   friend class Event;
-  /// The point after all that was launched so far; it is reached after a failure too.
+  /// Returns the point after all work launched so far; it is also reached after a failure.
   virtual std::shared_ptr<EventPoint> record() = 0;
-  /// What is launched from now on runs after `point`, of whatever stream or queue it is.
+  /// Makes work launched from now on run after `point`, of any stream or queue.
   virtual void wait_for(std::shared_ptr<EventPoint> point) = 0;
 
   Device device_;
 };
 
-/// A stream that someone else owns; what asynchronous functions take last.
+/// A view of a stream; the last parameter of asynchronous functions.
 class StreamView {
  public:
   StreamView(Stream& stream) noexcept : stream_(&stream) {}  // NOLINT(google-explicit-constructor)
   [[nodiscard]] Device device() const noexcept { return stream_->device(); }
   void synchronize() const { stream_->synchronize(); }
-  /// Rethrows what the stream has failed with by now: for who waits for an event and wants to hear
-  /// at once that the work before it has failed.
+  /// Rethrows the failure of the stream so far: for code that waits for an event and must learn at
+  /// once that earlier work has failed.
   void check() const {
     if (const std::exception_ptr failed = stream_->failure()) std::rethrow_exception(failed);
   }
   void wait_until_idle() const noexcept { stream_->wait_until_idle(); }
-  /// For what launches on its device.
+  /// For code that launches on its device.
   [[nodiscard]] Stream& stream() const noexcept { return *stream_; }
   /// Whether both are the same stream.
   friend bool operator==(StreamView a, StreamView b) noexcept { return a.stream_ == b.stream_; }
@@ -73,9 +73,8 @@ class StreamView {
   Stream* stream_;
 };
 
-/// Where the work of a rank runs. Communication that has a stream of its own overlaps with
-/// computing; with one stream for both it does not. The same for copies of activations between
-/// device and host, and for what the host updates.
+/// The streams of a rank's work. Communication overlaps with computing if it has its own stream.
+/// The same holds for copies of activations between device and host, and for updates on the host.
 struct Streams {
   Streams(StreamView all) noexcept : Streams(all, all) {}  // NOLINT(google-explicit-constructor)
   Streams(Stream& all) noexcept : Streams(all, all) {}     // NOLINT(google-explicit-constructor)

@@ -6,9 +6,9 @@
 
 namespace dstrain {
 
-/// Tells when a device got to points of its streams, in seconds of a clock of the host. A device's
-/// own clock says that, which compare() has held against the host's. Its streams must outlive what
-/// is stamped on them. Thread-safe.
+/// Measures when a device reaches points of its streams, in seconds of a host clock. It uses the
+/// device's own clock, which compare() relates to the host's. Streams must outlive their stamps.
+/// Thread-safe.
 class StreamClock {
  public:
   StreamClock() = default;
@@ -18,21 +18,21 @@ class StreamClock {
   StreamClock& operator=(StreamClock&&) = delete;
   virtual ~StreamClock() = default;
 
-  /// Compares the two clocks anew, for the points that are stamped from now on: two clocks drift
-  /// apart. Waits for the device to answer, not for what its streams have been given.
+  /// Compares the two clocks again, for points stamped from now on, because they drift. Waits for
+  /// the device to answer, not for the work of its streams.
   virtual void compare() = 0;
-  /// By how much a time may be wrong, at most so far: how long the device took to answer, and what
-  /// the clocks drifted from one comparison to the next.
+  /// Returns the maximum error of a time: the time that the device took to answer, and the drift of
+  /// the clocks between comparisons.
   [[nodiscard]] virtual double error_seconds() const = 0;
 
-  /// A point that was stamped; its number is free for another one once seconds() has told it.
+  /// A stamped point. Its number is reused after seconds() has returned its time.
   using Stamp = std::size_t;
-  /// The point after all that `stream` was given so far. Does not wait. What fails comes out of
-  /// seconds().
+  /// Returns the point after all work given to `stream` so far. Does not wait. seconds() throws
+  /// failures.
   virtual Stamp stamp(StreamView stream) noexcept = 0;
-  /// When the stream got there, to be asked until it is told; nothing: it has not yet.
+  /// Returns when the stream reached it; nothing: not yet. Call until it returns a time.
   virtual std::optional<double> seconds(Stamp stamp) = 0;
-  /// Blocks until the stream is there.
+  /// Blocks until the stream reaches it.
   virtual void wait_for(Stamp stamp) = 0;
 };
 
