@@ -4,7 +4,7 @@
 
 namespace dstrain {
 
-/// Cuts tensors, aligned to 64 bytes, out of one block of bytes (u8). Without a block it only
+/// Cuts tensors, aligned to 64 bytes, from one block of bytes (u8). Without a block it only
 /// measures: the same cuts give the size to reserve and, later, the views.
 class Arena {
  public:
@@ -20,7 +20,7 @@ class Arena {
     return block_.cut(begin, dtype, shape);
   }
   [[nodiscard]] Bytes used() const { return used_; }
-  /// What is left of the block.
+  /// Returns the rest of the block.
   [[nodiscard]] TensorView rest() const {
     if (block_.empty()) return {};
     return block_.cut(used_, DType::u8, {block_.bytes() - used_});

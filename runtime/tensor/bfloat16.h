@@ -6,7 +6,7 @@
 
 namespace dstrain {
 
-/// The upper half of a float: 8 exponent bits, 7 of mantissa. A type to store; arithmetic is f32.
+/// The upper half of a float: 8 exponent bits, 7 mantissa bits. For storage; arithmetic is f32.
 struct BFloat16 {
   std::uint16_t bits = 0;
   friend bool operator==(BFloat16, BFloat16) = default;
@@ -19,7 +19,7 @@ constexpr float to_float(BFloat16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }
 
-/// Rounds to nearest, ties to even. A NaN stays one, with its quiet bit set.
+/// Rounds to nearest, ties to even. A NaN stays a NaN, with its quiet bit set.
 constexpr BFloat16 to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
@@ -27,9 +27,8 @@ constexpr BFloat16 to_bfloat16(float value) {
   return {static_cast<std::uint16_t>((nan ? bits | 0x400000U : rounded) >> 16)};
 }
 
-/// Rounds to one of the two neighbours, stochastically: away from zero when `draw`, uniform over 16
-/// bits, is among the part of them that the value has of the way there. What is a BFloat16 stays
-/// it.
+/// Rounds stochastically to one of the two neighbours: away from zero if `draw`, uniform over 16
+/// bits, is below the fraction of the way there that the value has. BFloat16 values are unchanged.
 constexpr BFloat16 stochastic_bfloat16(float value, std::uint16_t draw) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;

@@ -30,7 +30,7 @@ class Buffer {
   }
 
   [[nodiscard]] bool empty() const noexcept { return data_ == nullptr; }
-  /// All of it, as bytes (u8).
+  /// Returns all of it, as bytes (u8).
   [[nodiscard]] TensorView block() const {
     return {data_, DType::u8, {bytes_}, resource_ == nullptr ? Device{} : resource_->device()};
   }
@@ -52,7 +52,7 @@ class Buffer {
   std::byte* data_ = nullptr;
 };
 
-/// One of memory of the host. Throws Error{internal} when `resource` is another device's.
+/// A buffer in host memory. Throws Error{internal} if `resource` is of another device.
 class HostBuffer : public Buffer {
  public:
   HostBuffer() noexcept = default;
@@ -61,7 +61,7 @@ class HostBuffer : public Buffer {
 
   [[nodiscard]] HostView block() const { return {address(), DType::u8, Buffer::block().shape()}; }
   [[nodiscard]] std::span<std::byte> bytes() const { return as<std::byte>(); }
-  /// The memory as elements of T; the size must be a multiple of sizeof(T).
+  /// Returns the memory as elements of T; the size must be a multiple of sizeof(T).
   template <class T>
   [[nodiscard]] std::span<T> as() const {
     return {reinterpret_cast<T*>(address()),

@@ -3,8 +3,8 @@
 
 namespace dstrain {
 
-/// Where a view begins, for the ops of its device, which alone know what the address means. Nothing
-/// else includes this header (tests/tidy).
+/// Returns the address of a view, for the ops of its device, which alone can interpret it. No other
+/// code includes this header (tests/tidy).
 inline std::byte* device_access(const TensorView& view) {
   return view.address_;
 }

@@ -28,12 +28,12 @@ constexpr Bytes size_of(DType dtype) {
   return 0;
 }
 
-/// Of 16 bits, and rounded from what is computed in f32.
+/// Whether the dtype has 16 bits and is rounded from f32 results.
 constexpr bool is_half(DType dtype) {
   return dtype == DType::f16 || dtype == DType::bf16;
 }
 
-/// "bf16"
+/// Returns "bf16".
 constexpr std::string_view name_of(DType dtype) {
   constexpr std::array<std::string_view, 8> names{"f32", "f64", "f16", "bf16",
                                                   "i32", "i64", "u8",  "u16"};

@@ -6,7 +6,7 @@
 
 namespace dstrain {
 
-/// IEEE 754's binary16: 5 exponent bits, 10 of mantissa. A type to store; arithmetic is f32.
+/// IEEE 754's binary16: 5 exponent bits, 10 mantissa bits. For storage; arithmetic is f32.
 struct Float16 {
   std::uint16_t bits = 0;
   friend bool operator==(Float16, Float16) = default;
@@ -15,7 +15,7 @@ struct Float16 {
 template <>
 inline constexpr DType dtype_of<Float16> = DType::f16;
 
-// Without branches, so that loops over them become vector instructions on any machine.
+// Without branches, so that loops over them are vectorized on any machine.
 
 constexpr float to_float(Float16 value) {
   constexpr std::uint32_t rebias = (127 - 15) << 23;
@@ -30,8 +30,8 @@ constexpr float to_float(Float16 value) {
   return std::bit_cast<float>(bits | (static_cast<std::uint32_t>(value.bits & 0x8000U) << 16));
 }
 
-/// The bits for a magnitude that lies between two Float16, `finite`, or for one that does not: from
-/// 65536 on it is infinite, and a NaN stays one, with its quiet bit set.
+/// Returns the bits for a magnitude: `finite` if it is between two Float16; infinity from 65536 on;
+/// a NaN stays a NaN, with its quiet bit set.
 constexpr std::uint32_t float16_magnitude(std::uint32_t magnitude, std::uint32_t finite) {
   constexpr std::uint32_t overflow = (127 + 16) << 23;
   constexpr std::uint32_t infinity = 255U << 23;
@@ -40,12 +40,12 @@ constexpr std::uint32_t float16_magnitude(std::uint32_t magnitude, std::uint32_t
   return magnitude >= overflow ? special : finite;
 }
 
-/// Rounds to nearest, ties to even; to infinity from 65520 on. A NaN stays one, with its quiet bit
-/// set.
+/// Rounds to nearest, ties to even; to infinity from 65520 on. A NaN stays a NaN, with its quiet
+/// bit set.
 constexpr Float16 to_float16(float value) {
   constexpr std::uint32_t rebias = (127 - 15) << 23;
   constexpr std::uint32_t least_normal = (127 - 14) << 23;
-  constexpr float to_mantissa = 0.5F;  // what is added to it is rounded to multiples of 2^-24
+  constexpr float to_mantissa = 0.5F;  // a value added to it is rounded to multiples of 2^-24
   const auto all = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = all & 0x7fffffffU;
   const std::uint32_t normal = (magnitude - rebias + 0xfffU + ((magnitude >> 13) & 1U)) >> 13;
@@ -57,8 +57,8 @@ constexpr Float16 to_float16(float value) {
   return {static_cast<std::uint16_t>(bits | ((all >> 16) & 0x8000U))};
 }
 
-/// Rounds to one of the two neighbours, stochastically: away from zero when `draw`, uniform over 16
-/// bits, is among the part of them that the value has of the way there. What is a Float16 stays it.
+/// Rounds stochastically to one of the two neighbours: away from zero if `draw`, uniform over 16
+/// bits, is below the fraction of the way there that the value has. Float16 values are unchanged.
 constexpr Float16 stochastic_float16(float value, std::uint16_t draw) {
   constexpr std::uint32_t rebias = (127 - 15) << 23;
   constexpr std::uint32_t least_normal = (127 - 14) << 23;

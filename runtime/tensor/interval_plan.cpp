@@ -13,7 +13,7 @@ bool alive_together(const Interval& a, const Interval& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-/// The lowest offset at which `interval` fits between `placed`, which is sorted by offset.
+/// Returns the lowest offset at which `interval` fits between `placed`, which is sorted by offset.
 Bytes lowest_place(const Interval& interval, const std::vector<const Interval*>& placed) {
   Bytes offset = 0;
   for (const Interval* const other : placed) {

@@ -38,7 +38,7 @@ class Shape {
   std::size_t rank_ = 0;
 };
 
-/// "(2, 3)".
+/// Returns "(2, 3)".
 std::string to_string(const Shape& shape);
 
 }  // namespace dstrain

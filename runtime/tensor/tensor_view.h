@@ -11,16 +11,17 @@
 
 namespace dstrain {
 
-/// Typed memory of a device that someone else owns, with a shape. It says where the memory lies and
-/// gives no way to it: ops, copies and collectives that run on that device take it (HostView,
-/// below, is for the host). Rows may be strided: consecutive rows of the last axis lie `row_stride`
-/// elements apart (the last extent when dense). One without memory describes. Pass by value.
+/// Typed memory of a device, with a shape; does not own it. It identifies the memory but gives no
+/// access to it: ops, copies and collectives that run on that device have access (HostView, below,
+/// is for the host). Rows may be strided: consecutive rows of the last axis are `row_stride`
+/// elements apart (the last extent if dense). A view without memory describes a tensor. Pass by
+/// value.
 class TensorView {
  public:
   TensorView() = default;
   /// Describes a tensor.
   TensorView(DType dtype, Shape shape) : TensorView(nullptr, dtype, shape, Device{}) {}
-  /// For owners of memory: `address` is one of `device`'s.
+  /// For owners of memory: `address` is an address of `device`.
   TensorView(void* address, DType dtype, Shape shape, Device device)
       : TensorView(address, dtype, shape, device, shape.rank() == 0 ? 1 : shape[shape.rank() - 1]) {
   }
@@ -35,38 +36,38 @@ class TensorView {
   [[nodiscard]] bool dense() const {
     return shape_.rank() == 0 || row_stride_ == shape_[shape_.rank() - 1];
   }
-  /// Whether both begin at the same place.
+  /// Whether both begin at the same address.
   [[nodiscard]] bool begins_with(const TensorView& other) const {
     return address_ == other.address_;
   }
 
-  /// The same dense elements under another shape of equal numel.
+  /// Returns the same dense elements with another shape of equal numel.
   [[nodiscard]] TensorView reshaped(Shape shape) const {
     require_dense(shape.numel() == numel(), 0, shape);
     return {address_, dtype_, shape, device_};
   }
-  /// `shape` of the elements of a dense view, from `begin` on.
+  /// Returns the elements of a dense view from `begin` on, as `shape`.
   [[nodiscard]] TensorView part(std::int64_t begin, Shape shape) const {
     require_dense(begin >= 0 && begin + shape.numel() <= numel(), begin, shape);
     return {at(begin), dtype_, shape, device_};
   }
-  /// The memory of a dense view for another tensor, which it has room for.
+  /// Returns the memory of a dense view for another tensor that fits into it.
   [[nodiscard]] TensorView reused(DType dtype, Shape shape) const {
     require_dense(shape.numel() * size_of(dtype) <= bytes(), 0, shape);
     return {address_, dtype, shape, device_};
   }
-  /// Rows [first, first + count) of a dense view (R, C), as (count, C).
+  /// Returns rows [first, first + count) of a dense view (R, C), as (count, C).
   [[nodiscard]] TensorView rows(std::int64_t first, std::int64_t count) const {
     DSTRAIN_CHECK(shape_.rank() == 2, "rows of {}", to_string(shape_));
     return part(first * shape_[1], {count, shape_[1]});
   }
-  /// Columns [first, first + count) of a dense view (R, C), as strided (R, count).
+  /// Returns columns [first, first + count) of a dense view (R, C), as strided (R, count).
   [[nodiscard]] TensorView columns(std::int64_t first, std::int64_t count) const {
     DSTRAIN_CHECK(dense() && shape_.rank() == 2 && first >= 0 && first + count <= shape_[1],
                   "{} columns from {} in {}", count, first, to_string(shape_));
     return {at(first), dtype_, Shape{shape_[0], count}, device_, shape_[1]};
   }
-  /// A tensor in a dense block of bytes (u8), from byte `begin` on.
+  /// Returns a tensor in a dense block of bytes (u8), from byte `begin` on.
   [[nodiscard]] TensorView cut(Bytes begin, DType dtype, Shape shape) const {
     require_dense(
         dtype_ == DType::u8 && begin >= 0 && begin + shape.numel() * size_of(dtype) <= bytes(),
@@ -100,8 +101,8 @@ class TensorView {
   Device device_;
 };
 
-/// Memory of the host, which whoever has the view may read and write. It is a TensorView too, of
-/// the CPU as a device; a TensorView is none of the host (but see host_access.h).
+/// Host memory that any code with the view may read and write. It is also a TensorView of the CPU
+/// device; the reverse is not true (but see host_access.h).
 class HostView : public TensorView {
  public:
   HostView() = default;
@@ -119,14 +120,14 @@ class HostView : public TensorView {
       : HostView(values.data(), DType::i64, shape, values.size()) {}
 
   [[nodiscard]] std::byte* data() const { return address_; }
-  /// The elements of a dense view. T must be the view's type.
+  /// Returns the elements of a dense view. T must be the view's type.
   template <class T>
   [[nodiscard]] std::span<T> as() const {
     DSTRAIN_CHECK(dtype_of<std::remove_const_t<T>> == dtype_ && dense(), "wrong type or strided");
     return {reinterpret_cast<T*>(address_), static_cast<std::size_t>(numel())};
   }
 
-  // As those of TensorView.
+  // As in TensorView.
   [[nodiscard]] HostView reshaped(Shape shape) const {
     return HostView(TensorView::reshaped(shape));
   }
