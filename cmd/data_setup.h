@@ -45,4 +45,9 @@ std::string describe_held_out(const RunData& run);
 /// The digest of its content and, of records, whether they are packed.
 std::string describe_held_out_content(const RunData& run);
 
+/// Settles the tokens of a sequence: --block_size, else min(1024, the model's positions), as
+/// run_clm; of an encoder-decoder --max_target_length and --max_source_length, else 128 and 1024,
+/// as run_translation. Throws Error{usage} for more than the positions, or what the model has not.
+void settle_lengths(config::DataSettings& data, const model::Model& model);
+
 }  // namespace dstrain::cmd

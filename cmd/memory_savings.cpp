@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cmd/memory_setup.h"
 #include "runtime/base/error.h"
+#include "runtime/session/memory_setup.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -61,7 +61,7 @@ class Savings {
  private:
   [[nodiscard]] Bytes needed(config::TrainSettings settings) const {
     const auto ranks = static_cast<int>(setup_.context.world_size);
-    const zero::MemoryPlan plan = set_up_memory(settings, setup_.model, ranks).plan;
+    const zero::MemoryPlan plan = session::set_up_memory(settings, setup_.model, ranks).plan;
     return node_ranks_ > 0 ? node_ranks_ * plan.machine_total() : plan.total();
   }
 

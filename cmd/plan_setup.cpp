@@ -4,10 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cmd/memory_setup.h"
+#include "cmd/data_setup.h"
 #include "cmd/model_loading.h"
-#include "cmd/offload_setup.h"
 #include "runtime/config/resolve.h"
+#include "runtime/session/memory_setup.h"
+#include "runtime/session/offload_setup.h"
 #include "zero/step_cost.h"
 
 namespace dstrain::cmd {
@@ -16,7 +17,7 @@ namespace {
 nlohmann::ordered_json zero_section(const zero::PlanChoice& choice) {
   nlohmann::ordered_json zero{{"stage", choice.stage}};
   const auto offload = [&zero](const char* section, MemoryTier tier) {
-    if (tier != MemoryTier::device) zero[section]["device"] = offload_device(tier);
+    if (tier != MemoryTier::device) zero[section]["device"] = session::offload_device(tier);
     if (tier == MemoryTier::nvme) zero[section]["nvme_path"] = "/local_nvme";  // as in DeepSpeed's
   };
   offload("offload_optimizer", choice.optimizer);
@@ -64,7 +65,7 @@ zero::PlanRow PlanSetup::row(const zero::PlanChoice& choice) const {
   config::TrainSettings settings = config::resolve_config(options_, config, context).settings;
   settings.data = settings_.data;
   settings.gradient_checkpointing = choice.checkpointing;
-  const MemorySetup memory = set_up_memory(settings, model_, world_);
+  const session::MemorySetup memory = session::set_up_memory(settings, model_, world_);
   const zero::StepWork work = zero::step_work(
       *memory.layout,
       {.store = memory.store,

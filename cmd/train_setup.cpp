@@ -77,19 +77,18 @@ void settle_bytes(TrainSetup& setup, model::ModelConfig& model) {
   if (!text || settings.data.tokenizer != "byte") return;
   if (model.vocabulary() == data::byte_vocabulary) return;
   const std::string& file = (trains_on_text ? setup.training_data : setup.validation_data)->path();
-  if (!settings.data.tokenizer_given && !model.byte_tokens) {
-    if (!settings.model.directory.empty()) {
-      fail(
-          ErrorCode::usage,
-          "{}: is text, and the model in {} has a vocabulary of {}, not of 256 bytes, and no "
-          "tokenizer beside it: add --tokenizer DIR with its tokenizer's files, give a file of its "
-          "own tokens (llm.c's .bin), or add --tokenizer byte to train it on the bytes of the text "
-          "as ids 0 to 255",
-          file, settings.model.directory, model.vocabulary());
-    }
+  if (!settings.data.tokenizer_given && !model.byte_tokens && !settings.model.directory.empty()) {
+    fail(ErrorCode::usage,
+         "{}: is text, and the model in {} has a vocabulary of {}, not of 256 bytes, and no "
+         "tokenizer beside it: add --tokenizer DIR with its tokenizer's files, give a file of its "
+         "own tokens (llm.c's .bin), or add --tokenizer byte to train it on the bytes of the text "
+         "as ids 0 to 255",
+         file, settings.model.directory, model.vocabulary());
+  }
+  if (settings.model.directory.empty()) {
     setup.notes.push_back(
-        fmt::format("{}: each byte of the text is a token, of which the model's vocabulary of {} "
-                    "uses 256 (--tokenizer byte)",
+        fmt::format("{}: each byte of the text is a token, and the model has a vocabulary of {}; "
+                    "vocab_size=256 in --config_overrides makes it smaller and faster",
                     file, model.vocabulary()));
   }
   if (!trains_on_text) return;
@@ -235,7 +234,7 @@ void check_budget(const TrainSetup& setup, Bytes budget) {
 /// What all ranks of the machine need together.
 void check_machine(const TrainSetup& setup, const TrainPlace& place) {
   if (place.node_ranks == 0) return;
-  const auto exceeded = exceeded_memory(setup.plan, place.node_ranks, place.host_memory);
+  const auto exceeded = session::exceeded_memory(setup.plan, place.node_ranks, place.host_memory);
   if (!exceeded) return;
   fail(ErrorCode::config, "{} ({}); {}{}", exceeded->reason,
        zero::describe(setup.plan, setup.formula),
@@ -247,7 +246,7 @@ void check_machine(const TrainSetup& setup, const TrainPlace& place) {
 
 }  // namespace
 
-void check_room(const TrainSetup& setup, const DeviceRoom& room) {
+void check_room(const TrainSetup& setup, const session::DeviceRoom& room) {
   const Bytes libraries =
       ops::library_bytes(setup.model.device, static_cast<int>(setup.context.world_size));
   if (room.free == 0 || setup.plan.total() + libraries <= room.free) return;
@@ -313,8 +312,8 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
                             weights_digest(*setup.initial_parameters, setup.model));
     }
   }
-  MemorySetup& memory = setup;
-  memory = set_up_memory(setup.settings, setup.model, place.world_size);
+  session::MemorySetup& memory = setup;
+  memory = session::set_up_memory(setup.settings, setup.model, place.world_size);
   check_budget(setup, place.device_memory);
   check_room(setup, place.room);
   check_machine(setup, place);

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cmd/data_setup.h"
-#include "cmd/memory_setup.h"
 #include "runtime/config/kept_batch.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/train_options.h"
@@ -13,12 +12,13 @@
 #include "runtime/engine/trainer_state.h"
 #include "runtime/model/model.h"
 #include "runtime/model/parameter_source.h"
+#include "runtime/session/memory_setup.h"
 
 namespace dstrain::cmd {
 
 /// All that a training run decides before any rank starts: every mistake in flags, configuration,
 /// model directory and data is found while making it.
-struct TrainSetup : MemorySetup, RunData {
+struct TrainSetup : session::MemorySetup, RunData {
   config::TrainOptions options;  ///< as they were typed
   config::Context context;       ///< in which they came to
   config::TrainSettings settings;
@@ -33,13 +33,13 @@ struct TrainSetup : MemorySetup, RunData {
 struct TrainPlace {
   int world_size = 1;
   DeviceKind device = DeviceKind::cpu;
-  Bytes device_memory = 0;  ///< budget per rank; 0: none
-  DeviceRoom room = {};     ///< of one of the ranks
-  Bytes host_memory = 0;    ///< budget of the ranks of this machine; 0: what is available
-  int node_ranks = 0;       ///< of this machine, none of which has allocated; 0: not looked at
-  int ranks_here = 0;       ///< that shall start on this machine; 0: they have begun to
-  int first_slot = 0;       ///< of the first of these: which of the visible devices it has
-  bool starts = true;       ///< false: nothing is to be written, and warnings are told at once
+  Bytes device_memory = 0;        ///< budget per rank; 0: none
+  session::DeviceRoom room = {};  ///< of one of the ranks
+  Bytes host_memory = 0;          ///< budget of the ranks of this machine; 0: what is available
+  int node_ranks = 0;  ///< of this machine, none of which has allocated; 0: not looked at
+  int ranks_here = 0;  ///< that shall start on this machine; 0: they have begun to
+  int first_slot = 0;  ///< of the first of these: which of the visible devices it has
+  bool starts = true;  ///< false: nothing is to be written, and warnings are told at once
   /// Of an elastic job.
   std::optional<config::KeptBatch> kept_batch = std::nullopt;
 };
@@ -48,6 +48,6 @@ struct TrainPlace {
 TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace& place);
 
 /// Throws Error{config} where the plan and what libraries take do not fit into the room of a rank.
-void check_room(const TrainSetup& setup, const DeviceRoom& room);
+void check_room(const TrainSetup& setup, const session::DeviceRoom& room);
 
 }  // namespace dstrain::cmd

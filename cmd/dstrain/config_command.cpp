@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cmd/data_setup.h"
 #include "cmd/dstrain/commands.h"
-#include "cmd/memory_setup.h"
 #include "cmd/model_loading.h"
 #include "cmd/offload_disks.h"
 #include "launcher/plan/option_checks.h"
@@ -20,6 +20,7 @@
 #include "runtime/config/resolve.h"
 #include "runtime/config/suggest.h"
 #include "runtime/rank/worker_env.h"
+#include "runtime/session/memory_setup.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -125,9 +126,9 @@ std::string describe_memory(config::TrainSettings& settings,
       model_config(settings.model)->make({settings.dtype, settings.model.in_splits, device});
   settle_lengths(settings.data, model);
   const auto ranks = static_cast<int>(world);
-  const MemorySetup memory = set_up_memory(settings, model, ranks);
+  const session::MemorySetup memory = session::set_up_memory(settings, model, ranks);
   // The ranks may run on other machines.
-  if (const auto exceeded = exceeded_memory(memory.plan, ranks, host_memory)) {
+  if (const auto exceeded = session::exceeded_memory(memory.plan, ranks, host_memory)) {
     settings.warnings.push_back("dstrain train would refuse this run here: " + exceeded->reason);
   }
   return fmt::format("on {}, {}: {}\n", name_of(device), counted(world, "rank"),

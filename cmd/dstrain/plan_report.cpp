@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cmd/offload_setup.h"
 #include "runtime/ops/library_memory.h"
+#include "runtime/session/offload_setup.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -41,10 +41,10 @@ std::string tier_cells(const zero::MemoryPlan& memory, MemoryTier tier) {
 /// A choice's lines: one for each tier that it uses.
 std::string row_lines(const zero::PlanRow& row, std::size_t place, const zero::PlanRow& first) {
   const zero::PlanChoice& choice = row.choice;
-  std::string text =
-      fmt::format("{:>3} {}  {:<5} {:<9} {:<5} {:<13} {:<4}  ", place, cost_cell(row, first),
-                  choice.stage, offload_device(choice.optimizer), offload_device(choice.parameters),
-                  choice.checkpointing ? "yes" : "-", choice.lean ? "yes" : "-");
+  std::string text = fmt::format(
+      "{:>3} {}  {:<5} {:<9} {:<5} {:<13} {:<4}  ", place, cost_cell(row, first), choice.stage,
+      session::offload_device(choice.optimizer), session::offload_device(choice.parameters),
+      choice.checkpointing ? "yes" : "-", choice.lean ? "yes" : "-");
   const std::string indent(text.size(), ' ');
   text += tier_cells(row.memory, MemoryTier::device);
   for (const MemoryTier tier : {MemoryTier::host, MemoryTier::pinned, MemoryTier::nvme}) {
@@ -105,8 +105,8 @@ std::string plan_json(const PlanSetup& setup, const std::vector<zero::PlanRow>& 
   for (const zero::PlanRow& row : rows) {
     nlohmann::ordered_json one;
     one["stage"] = row.choice.stage;
-    one["offload_optimizer"] = offload_device(row.choice.optimizer);
-    one["offload_param"] = offload_device(row.choice.parameters);
+    one["offload_optimizer"] = session::offload_device(row.choice.optimizer);
+    one["offload_param"] = session::offload_device(row.choice.parameters);
     one["gradient_checkpointing"] = row.choice.checkpointing;
     if (predicts_time(row.memory.device)) {
       one["relative_step_time"] = row.cost / rows.front().cost;

@@ -53,9 +53,9 @@ void check_samples(const data::SampleSource& source) {
 }
 
 /// Starts the device of the first rank on this machine; no device if no rank here uses one.
-DeviceRoom check_device(const TrainPlace& place) {
+session::DeviceRoom check_device(const TrainPlace& place) {
   if (place.ranks_here == 0 || place.device == DeviceKind::cpu) return {};
-  return find_room(*open_backend({place.device, place.first_slot}), place.ranks_here);
+  return session::find_room(*open_backend({place.device, place.first_slot}), place.ranks_here);
 }
 
 }  // namespace

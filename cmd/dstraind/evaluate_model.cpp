@@ -4,21 +4,10 @@
 
 #include <fmt/core.h>
 
-#include "cmd/dstraind/rank_disks.h"
-#include "cmd/dstraind/rank_memory.h"
-#include "cmd/dstraind/rank_streams.h"
-#include "cmd/dstraind/store_memory.h"
-#include "runtime/backend/open_backend.h"
-#include "runtime/base/clock.h"
-#include "runtime/comm/make_communicator.h"
-#include "runtime/device/crossing_tier.h"
-#include "runtime/engine/collective_records.h"
 #include "runtime/engine/evaluation.h"
-#include "runtime/engine/observed_control_group.h"
 #include "runtime/monitor/eval_results.h"
 #include "runtime/monitor/progress_line.h"
-#include "runtime/rank/rank_control.h"
-#include "zero/sharded_store.h"
+#include "runtime/session/rank_session.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -34,48 +23,30 @@ void report(const monitor::EvalResults& results, const std::string& directory) {
 
 int evaluate_model(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress) {
   const config::TrainSettings& settings = setup.settings;
-  const std::unique_ptr<Backend> backend = open_backend({setup.model.device, worker.local_rank});
-  const RankStreams own_streams(*backend, setup);
-  const Streams streams = own_streams.views();
-  progress.enter(RunPhase::meeting);
-  const RankControl control_socket = RankControl::from_environment();
-  comm::World world = comm::join_world(worker, setup.alike, comm::news_for(control_socket));
+  session::RankSession session({.model = setup.model,
+                                .memory = setup,
+                                .settings = settings,
+                                .alike = setup.alike,
+                                .worker = worker,
+                                .progress = progress,
+                                .check_room = [&](const session::DeviceRoom& room) {
+                                  check_room(setup, room);
+                                }});
   progress.enter(RunPhase::loading);
-  engine::CollectiveRecords records(nullptr, &progress);
-  engine::ObservedControlGroup control(*world.control, progress);
-  RankMemory memory(*backend, worker.device_memory_bytes, world.communicator->memory());
-  const std::unique_ptr<comm::Communicator> communicator =
-      backend->connect({.communicator = std::move(world.communicator),
-                        .control = *world.control,
-                        .staging = memory.of(setup.store.offload.staging).staging,
-                        .timeout_seconds = worker.timeout_seconds});
-  communicator->set_observer(&records);
-  const RankDisks disks(setup, worker, memory, nullptr);
-  zero::ShardedStore store(
-      {*setup.layout, *communicator, store_memory(memory, setup.store.offload, disks)}, setup.store,
-      streams);
-  engine::Engine engine(
-      {.model = setup.model,
-       .store = store,
-       .activations = memory.device.activations,
-       .host_activations = memory.of(crossing_tier(setup.model.device)).activations,
-       .progress = &progress},
-      setup.engine, streams);
-  store.load({*setup.initial_parameters}, streams.compute);
+  session.store().load({*setup.initial_parameters}, session.streams().compute);
   const data::EvaluationLoader loader(
       *setup.validation_data, {settings.evaluation.batch_size, worker.rank, worker.world_size},
       setup.validation_samples);
   progress.enter(RunPhase::evaluating);
-  const SteadyClock clock;
-  const double begin = clock.now_seconds();
-  const double loss = engine::evaluate(engine, loader, control);
+  const double begin = session.clock().now_seconds();
+  const double loss = engine::evaluate(session.engine(), loader, session.control_group());
   if (worker.rank == 0) {
     report({.loss = loss,
             .samples = setup.validation_samples.count,
-            .seconds = clock.now_seconds() - begin},
+            .seconds = session.clock().now_seconds() - begin},
            settings.output.directory);
   }
-  control.barrier();
+  session.control_group().barrier();
   return status::done;
 }
 

@@ -5,13 +5,13 @@
 
 #include "cmd/dstraind/commands.h"
 #include "cmd/generate_setup.h"
-#include "cmd/memory_setup.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/comm/self/self_communicator.h"
 #include "runtime/numeric/parallel_for.h"
 #include "runtime/rank/worker_env.h"
+#include "runtime/session/memory_setup.h"
 #include "zero/sharded_store.h"
 
 namespace dstrain::cmd {
@@ -28,7 +28,7 @@ void check_memory(const GenerateSetup& setup, const zero::FlatLayout& layout, By
       layout, {.device = model.device,
                .trains = false,
                .activations = engine::Engine::activation_bytes(model, {.shape = longest})});
-  const auto exceeded = exceeded_memory(plan, 1, budget);
+  const auto exceeded = session::exceeded_memory(plan, 1, budget);
   if (exceeded) fail(ErrorCode::config, "{}", exceeded->reason);
 }
 

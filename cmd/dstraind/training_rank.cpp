@@ -11,20 +11,16 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cmd/dstraind/store_memory.h"
 #include "cmd/resume_plan.h"
-#include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/printable.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/comm/hierarchical/node_map.h"
-#include "runtime/device/crossing_tier.h"
 #include "runtime/engine/micro_batch.h"
 #include "runtime/engine/model_saver.h"
 #include "runtime/engine/profile_report.h"
 #include "runtime/ops/library_memory.h"
-#include "runtime/os/gpu_files.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -32,36 +28,6 @@ namespace {
 void say(const std::string& line) {
   fmt::print("{}\n", line);
   std::fflush(stdout);
-}
-
-std::unique_ptr<StreamClock> make_stream_clock(const TrainSetup& setup,
-                                               Backend& backend,
-                                               const Clock& clock) {
-  return setup.settings.output.profile.empty() ? nullptr : backend.make_stream_clock(clock);
-}
-
-/// `device`: null: only the host's clock tells.
-std::unique_ptr<profile::Timeline> make_recording_timeline(const Clock& clock,
-                                                           StreamClock* device,
-                                                           StreamView compute) {
-  if (device == nullptr) return std::make_unique<profile::Timeline>(clock);
-  return std::make_unique<profile::Timeline>(clock, profile::Timeline::Device{*device, compute});
-}
-
-/// Null unless --profile asks for one, or a profiler shows its ranges, which needs no spans.
-std::unique_ptr<profile::Timeline> make_timeline(const TrainSetup& setup,
-                                                 const Clock& clock,
-                                                 StreamClock* device,
-                                                 HostRanges* ranges,
-                                                 StreamView compute) {
-  std::unique_ptr<profile::Timeline> timeline;
-  if (!setup.settings.output.profile.empty()) {
-    timeline = make_recording_timeline(clock, device, compute);
-  } else if (ranges != nullptr) {
-    timeline = std::make_unique<profile::Timeline>(clock, 1);
-  }
-  if (ranges != nullptr) timeline->show(*ranges, engine::unit_names(setup.model));
-  return timeline;
 }
 
 /// "rate 0.001, linear with total_steps 4"
@@ -92,29 +58,9 @@ std::vector<int> directory_ranks(const TrainSetup& setup,
   return all;
 }
 
-/// What is told of a rank to whoever watches it.
-struct Watched {
-  ProgressPage& progress;
-  const RankControl& control;
-};
-
 /// While one rank waits, the others wait in a collective.
 double visible_within(const WorkerEnv& worker) {
   return std::min(visible_seconds, worker.timeout_seconds / 2);
-}
-
-comm::World join(const TrainSetup& setup, const WorkerEnv& worker, const Watched& watched) {
-  const InPhase meeting(&watched.progress, RunPhase::meeting);
-  return comm::join_world(worker, setup.alike, comm::news_for(watched.control));
-}
-
-/// Other ranks may have taken memory of a device that they share: there the launcher has looked.
-DeviceRoom checked_room(const TrainSetup& setup, Backend& backend, const WorkerEnv& worker) {
-  if (shares_host_memory(backend.device().kind)) return {};
-  if (worker.local_world_size > count_visible_gpu_files()) return {};
-  DeviceRoom room = find_room(backend, worker.local_world_size);
-  check_room(setup, room);
-  return room;
 }
 
 }  // namespace
@@ -123,52 +69,40 @@ TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressP
     : setup_(setup),
       worker_(worker),
       progress_(progress),
-      backend_(open_backend({setup_.model.device, worker.local_rank})),
-      room_(checked_room(setup_, *backend_, worker)),
-      own_streams_(*backend_, setup_),
-      streams_(own_streams_.views()),
-      world_(join(setup_, worker, {progress_, control_})),
-      memory_(*backend_, worker.device_memory_bytes, world_.communicator->memory()),
-      communicator_(backend_->connect({.communicator = std::move(world_.communicator),
-                                       .control = *world_.control,
-                                       .staging = memory_.of(setup_.store.offload.staging).staging,
-                                       .timeout_seconds = worker.timeout_seconds})),
-      stream_clock_(make_stream_clock(setup_, *backend_, clock_)),
-      timeline_(make_timeline(
-          setup_, clock_, stream_clock_.get(), backend_->host_ranges(), streams_.compute)),
-      collective_records_(timeline_.get(), &progress_),
-      control_group_(*world_.control, progress_),
-      disks_(setup_, worker, memory_, timeline_.get()),
-      store_({*setup_.layout, *communicator_, store_memory(memory_, setup_.store.offload, disks_),
-              setup_.groups.get(), timeline_.get()},
-             setup_.store,
-             streams_),
-      engine_(
-          {setup_.model, store_, memory_.device.activations,
-           memory_.of(crossing_tier(setup_.model.device)).activations, timeline_.get(), &progress_},
-          setup_.engine,
-          streams_) {
-  communicator_->set_observer(&collective_records_);
+      session_({.model = setup_.model,
+                .memory = setup_,
+                .settings = setup_.settings,
+                .alike = setup_.alike,
+                .worker = worker_,
+                .progress = progress_,
+                .check_room =
+                    [this](const session::DeviceRoom& room) {
+                      check_room(setup_, room);
+                    }}),
+      control_group_(session_.control_group()),
+      streams_(session_.streams()) {
   const InPhase loading(&progress_, RunPhase::loading);
   load();
   set_up_tuning();
+  MemoryResource* const disk_staging = session_.disks().staging();
   checkpointer_ = std::make_unique<engine::Checkpointer>(
-      engine::Checkpointer::Inputs{setup_.model, store_, control_group_,
-                                   directory_ranks(setup_, worker, control_group_),
-                                   disks_.staging() ? *disks_.staging() : memory_.host.staging, say,
-                                   [this] { flush_metrics(); }, &progress_},
+      engine::Checkpointer::Inputs{
+          setup_.model, session_.store(), control_group_,
+          directory_ranks(setup_, worker_, control_group_),
+          disk_staging != nullptr ? *disk_staging : session_.memory().host.staging, say,
+          [this] { flush_metrics(); }, &progress_},
       checkpoint_options(), streams_.compute);
   checkpointer_->rehearse(setup_.settings.steps);
 }
 
 void TrainingRank::load() {
   if (setup_.initial_parameters) {
-    return store_.load({*setup_.initial_parameters}, streams_.compute);
+    return session_.store().load({*setup_.initial_parameters}, streams_.compute);
   }
   engine::ResumePlan plan = plan_resume(setup_.settings, worker_.rank);
   plan.visible_seconds = visible_within(worker_);
-  const engine::Resumed resumed =
-      engine::resume(plan, setup_.state, {setup_.model, store_, control_group_}, streams_.compute);
+  const engine::Resumed resumed = engine::resume(
+      plan, setup_.state, {setup_.model, session_.store(), control_group_}, streams_.compute);
   setup_.state.global_step = resumed.state.global_step;
   setup_.state.updates = resumed.state.updates;
   setup_.state.optimizer_step = resumed.state.optimizer_step;
@@ -245,7 +179,7 @@ void TrainingRank::set_up_tuning() {
   if (setup_.settings.tune_matmuls) {
     const Bytes budget = worker_.device_memory_bytes;
     tuning_.emplace(MatmulTuning::Parts{
-        *backend_, streams_, control_group_,
+        session_.backend(), streams_, control_group_,
         budget > 0 ? budget - setup_.plan.total() : std::numeric_limits<Bytes>::max()});
     return tuning_->use_kept(kept);
   }
@@ -304,7 +238,7 @@ void TrainingRank::load_checkpoint(const std::filesystem::path& path) {
          .files = files,
          .other_data = engine::OtherData::taken,  // the run may have begun it with others
          .visible_seconds = visible_within(worker_)},
-        setup_.state, {setup_.model, store_, control_group_}, streams_.compute);
+        setup_.state, {setup_.model, session_.store(), control_group_}, streams_.compute);
   } catch (const Error& error) {
     fail(error.code(), "--load_best_model_at_end: {}; no model is written to {}", error.what(),
          setup_.settings.output.directory);
@@ -371,24 +305,24 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
   }
   if (!settings.output.profile.empty()) {  // a profiler may watch some of the ranks
     control_group_.barrier();
-    timeline_->restart();
+    session_.timeline()->restart();
   }
   engine::Trainer trainer({.settings = settings,
                            .model = setup_.model,
-                           .engine = engine_,
+                           .engine = session_.engine(),
                            .control_group = control_group_,
-                           .memory = memory_.ledgers,
+                           .memory = session_.memory().ledgers,
                            .planned_memory = setup_.plan.bytes,
-                           .clock = clock_,
+                           .clock = session_.clock(),
                            .training_data = training,
                            .checkpointer = *checkpointer_,
-                           .control = control_,
+                           .control = session_.control(),
                            .state = setup_.state,
                            .validation_data = validation ? &*validation : nullptr,
                            .metrics = metrics_ ? &*metrics_ : nullptr,
-                           .timeline = timeline_.get(),
+                           .timeline = session_.timeline(),
                            .progress = &progress_,
-                           .read_sensors = [this] { return backend_->read_sensors(); },
+                           .read_sensors = [this] { return session_.backend().read_sensors(); },
                            .say = say,
                            .stop_requested = [&signals] { return signals.arrived() != 0; },
                            .tune = tuner()});
@@ -397,15 +331,15 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
   return outcome;
 }
 
-/// What no plan counts; the context is older than room_.
+/// Tells what the plan does not count. The context was there before the session looked for room.
 void TrainingRank::tell_library_memory() {
-  if (room_.free == 0 || worker_.rank != 0) return;
-  const Bytes own = memory_.ledger(MemoryTier::device).current();
-  const Bytes others = room_.free - backend_->free_memory() - own;
+  if (session_.room().free == 0 || worker_.rank != 0) return;
+  const Bytes own = session_.memory().ledger(MemoryTier::device).current();
+  const Bytes others = session_.room().free - session_.backend().free_memory() - own;
   if (others <= 0) return;
   log_info(fmt::format(
       "CUDA's libraries took {} of GPU {} beside the plan and the context; {} were left to them",
-      format_bytes(others), room_.gpu,
+      format_bytes(others), session_.room().gpu,
       format_bytes(ops::library_bytes(setup_.model.device, worker_.world_size))));
 }
 
@@ -431,11 +365,12 @@ void TrainingRank::save(const engine::Trainer::Outcome& outcome) {
   if (setup_.settings.evaluation.loads_best && !outcome.stopped) load_best(outcome);
   const std::filesystem::path directory = setup_.settings.output.directory;
   const std::exception_ptr failure = engine::save_model(
-      setup_.model, store_, worker_.rank == 0 ? &directory : nullptr, streams_.compute);
+      setup_.model, session_.store(), worker_.rank == 0 ? &directory : nullptr, streams_.compute);
   if (failure) std::rethrow_exception(failure);
   control_group_.barrier();
   if (setup_.settings.output.profile.empty()) return;
-  engine::write_profile(*timeline_, setup_.model, control_group_, setup_.settings.output.profile);
+  engine::write_profile(*session_.timeline(), setup_.model, control_group_,
+                        setup_.settings.output.profile);
 }
 
 }  // namespace dstrain::cmd

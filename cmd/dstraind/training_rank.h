@@ -4,24 +4,17 @@
 #include <optional>
 
 #include "cmd/dstraind/matmul_tuning.h"
-#include "cmd/dstraind/rank_disks.h"
-#include "cmd/dstraind/rank_memory.h"
-#include "cmd/dstraind/rank_streams.h"
 #include "cmd/dstraind/stop_signals.h"
 #include "cmd/train_setup.h"
-#include "runtime/comm/make_communicator.h"
 #include "runtime/engine/checkpointer.h"
-#include "runtime/engine/collective_records.h"
-#include "runtime/engine/observed_control_group.h"
 #include "runtime/engine/resume.h"
 #include "runtime/engine/trainer.h"
-#include "runtime/rank/rank_control.h"
 #include "runtime/rank/worker_env.h"
-#include "zero/sharded_store.h"
+#include "runtime/session/rank_session.h"
 
 namespace dstrain::cmd {
 
-/// The parts of a training rank, in the order in which they depend on each other.
+/// A rank that trains: a session with checkpoints, metrics and the training loop.
 class TrainingRank {
  public:
   /// Meets the other ranks and loads the parameters, or the checkpoint to go on from. Collective.
@@ -55,23 +48,10 @@ class TrainingRank {
 
   TrainSetup& setup_;
   WorkerEnv worker_;
-  SteadyClock clock_;
-  RankControl control_ = RankControl::from_environment();
   ProgressPage& progress_;
-  std::unique_ptr<Backend> backend_;
-  DeviceRoom room_;
-  RankStreams own_streams_;
+  session::RankSession session_;
+  comm::ControlGroup& control_group_;
   Streams streams_;
-  comm::World world_;  ///< its communicator serves that of the device
-  RankMemory memory_;
-  std::unique_ptr<comm::Communicator> communicator_;
-  std::unique_ptr<StreamClock> stream_clock_;    ///< null without --profile, and of the host
-  std::unique_ptr<profile::Timeline> timeline_;  ///< null without --profile and a profiler
-  engine::CollectiveRecords collective_records_;
-  engine::ObservedControlGroup control_group_;
-  RankDisks disks_;
-  zero::ShardedStore store_;
-  engine::Engine engine_;
   /// The step of the checkpoint in the output directory from which the run goes on; 0: none there.
   std::int64_t continued_step_ = 0;
   std::optional<MatmulTuning> tuning_;

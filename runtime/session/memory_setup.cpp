@@ -1,14 +1,14 @@
-#include "cmd/memory_setup.h"
+#include "runtime/session/memory_setup.h"
 
 #include <algorithm>
 
-#include "cmd/offload_setup.h"
 #include "runtime/base/units.h"
 #include "runtime/device/locked_memory.h"
 #include "runtime/optim/parameter_groups.h"
 #include "runtime/os/gpu_files.h"
+#include "runtime/session/offload_setup.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 namespace {
 
 /// Whole pages are locked: so much more than the buffers have.
@@ -135,33 +135,4 @@ std::optional<AvailableMemory> exceeded_memory(const zero::MemoryPlan& plan,
                   format_bytes(needs), available->reason)};
 }
 
-void settle_lengths(config::DataSettings& data, const model::Model& model) {
-  constexpr std::int64_t default_length = 1024;
-  constexpr std::int64_t default_target_length = 128;
-  if (model.pairs) {
-    if (data.block_size > 0) {
-      fail(ErrorCode::usage,
-           "--block_size: {} is an encoder-decoder, whose samples have --max_source_length and "
-           "--max_target_length",
-           model.name);
-    }
-    if (data.documents) {
-      fail(ErrorCode::usage, "--reset_attention_mask: a sample of {} is one pair", model.name);
-    }
-    data.block_size = data.target_length > 0 ? data.target_length : default_target_length;
-    if (data.source_length == 0) data.source_length = default_length;
-    return;
-  }
-  if (data.source_length > 0 || data.target_length > 0) {
-    fail(ErrorCode::usage,
-         "{}: {} is no encoder-decoder and has no sources; give --block_size instead",
-         data.source_length > 0 ? "--max_source_length" : "--max_target_length", model.name);
-  }
-  if (data.block_size == 0) data.block_size = std::min(default_length, model.positions);
-  if (data.block_size > model.positions) {
-    fail(ErrorCode::usage, "--block_size {} is longer than the model's {} positions",
-         data.block_size, model.positions);
-  }
-}
-
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

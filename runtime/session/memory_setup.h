@@ -12,7 +12,7 @@
 #include "zero/memory_plan.h"
 #include "zero/sharded_store.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 
 /// How the ranks of a training run hold its states and activations, and the memory that takes.
 struct MemorySetup {
@@ -45,9 +45,4 @@ std::optional<AvailableMemory> exceeded_memory(const zero::MemoryPlan& plan,
                                                int ranks,
                                                Bytes budget);
 
-/// Settles the tokens of a sequence: --block_size, else min(1024, the model's positions), as
-/// run_clm; of an encoder-decoder --max_target_length and --max_source_length, else 128 and 1024,
-/// as run_translation. Throws Error{usage} for more than the positions, or what the model has not.
-void settle_lengths(config::DataSettings& data, const model::Model& model);
-
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

@@ -1,4 +1,4 @@
-#include "cmd/offload_setup.h"
+#include "runtime/session/offload_setup.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include "runtime/device/locked_memory.h"
 #include "zero/shard_plan.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 namespace {
 
 MemoryTier tier_of(const config::OffloadSettings& settings) {
@@ -97,4 +97,4 @@ zero::Offload unpin(const zero::Offload& offload,
   return unpinned;
 }
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

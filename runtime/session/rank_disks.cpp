@@ -1,4 +1,4 @@
-#include "cmd/dstraind/rank_disks.h"
+#include "runtime/session/rank_disks.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "runtime/base/log.h"
 #include "runtime/os/shared_place.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 namespace {
 
 /// Another rank may make the same directory.
@@ -25,15 +25,11 @@ void warn_of_disk(const std::string& directory) {
 
 }  // namespace
 
-RankDisks::RankDisks(const TrainSetup& setup,
-                     const WorkerEnv& worker,
-                     RankMemory& memory,
-                     profile::Timeline* timeline) {
-  const zero::Offload& offload = setup.store.offload;
+RankDisks::RankDisks(const Options& options, RankMemory& memory, profile::Timeline* timeline) {
+  const auto& [offload, aio, zero, worker] = options;
   const bool states = offload.optimizer == MemoryTier::nvme;
   const bool shards = offload.parameters == MemoryTier::nvme;
   if (!states && !shards) return;
-  const config::AioSettings& aio = setup.settings.aio;
   offload::MadeFileIo made = offload::make_file_io({.block_size = aio.block_size,
                                                     .queue_depth = aio.queue_depth,
                                                     .threads = aio.threads,
@@ -42,7 +38,6 @@ RankDisks::RankDisks(const TrainSetup& setup,
                                                    worker.io, timeline);
   if (worker.rank == 0 && !made.fallback.empty()) log_warning(made.fallback);
   io_ = std::move(made.io);
-  const config::ZeroSettings& zero = setup.settings.zero;
   if (states) make_swap_directory(zero.offload_optimizer.nvme_path);
   if (shards) make_swap_directory(zero.offload_param.nvme_path);
   if (worker.rank == 0 && states) warn_of_disk(zero.offload_optimizer.nvme_path);
@@ -62,4 +57,4 @@ RankDisks::RankDisks(const TrainSetup& setup,
   }
 }
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

@@ -4,7 +4,7 @@
 #include "runtime/backend/backend.h"
 #include "runtime/device/memory_resource.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 
 /// A rank's memory in one tier, counted by category and bounded by `limit` (0: not). What
 /// collectives move is taken from `moved`, where they need not stage it.
@@ -54,4 +54,4 @@ struct RankMemory {
   }
 };
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

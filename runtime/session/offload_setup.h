@@ -6,7 +6,7 @@
 #include "zero/flat_layout.h"
 #include "zero/offload.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 
 /// Where a run's states live, as its configuration says. Host memory is pinned where that is asked
 /// for; see unpin().
@@ -26,4 +26,4 @@ std::string describe_raise(const config::OffloadSettings& parameters,
 /// What a configuration calls the device of a tier: none, cpu or nvme.
 const char* offload_device(MemoryTier tier);
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

@@ -1,0 +1,89 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/backend/backend.h"
+#include "runtime/base/clock.h"
+#include "runtime/comm/make_communicator.h"
+#include "runtime/engine/collective_records.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/observed_control_group.h"
+#include "runtime/profile/timeline.h"
+#include "runtime/rank/rank_control.h"
+#include "runtime/rank/worker_env.h"
+#include "runtime/session/memory_setup.h"
+#include "runtime/session/rank_disks.h"
+#include "runtime/session/rank_memory.h"
+#include "zero/sharded_store.h"
+
+namespace dstrain::session {
+
+/// Everything with which a rank runs a model: backend, streams, communicators, memory, disks,
+/// parameter store and engine. The only place where these are put together, so that training and
+/// evaluation make the same checks. Use from one thread.
+class RankSession {
+ public:
+  /// All must outlive the session.
+  struct Inputs {
+    const model::Model& model;
+    const MemorySetup& memory;
+    const config::TrainSettings& settings;
+    const std::vector<std::string>& alike;  ///< what all ranks must have in common, a line each
+    const WorkerEnv& worker;
+    ProgressPage& progress;
+    /// Throws if the plan does not fit into the free memory of the device. Called before the rank
+    /// takes any, unless ranks share the device: then the launcher has looked.
+    std::function<void(const DeviceRoom&)> check_room;
+  };
+
+  /// Meets the other ranks and allocates what the plan says; the parameters are not loaded yet.
+  /// Collective. Throws Error{config} if the ranks were given different options or data, Error{io}
+  /// for a disk that cannot be used.
+  explicit RankSession(const Inputs& inputs);
+
+  [[nodiscard]] Backend& backend() { return *backend_; }
+  /// What the device had free at the start; unknown on CPUs and on shared devices.
+  [[nodiscard]] const DeviceRoom& room() const { return room_; }
+  [[nodiscard]] const Streams& streams() const { return streams_; }
+  [[nodiscard]] RankControl& control() { return control_; }
+  [[nodiscard]] comm::ControlGroup& control_group() { return control_group_; }
+  [[nodiscard]] RankMemory& memory() { return memory_; }
+  [[nodiscard]] RankDisks& disks() { return disks_; }
+  [[nodiscard]] const Clock& clock() const { return clock_; }
+  /// Null without --profile and without a profiler.
+  [[nodiscard]] profile::Timeline* timeline() { return timeline_.get(); }
+  [[nodiscard]] zero::ShardedStore& store() { return store_; }
+  [[nodiscard]] engine::Engine& engine() { return engine_; }
+
+ private:
+  /// A null stream is not needed: the compute stream does its work.
+  struct OwnStreams {
+    std::unique_ptr<Stream> compute;
+    std::unique_ptr<Stream> communication;
+    std::unique_ptr<Stream> copies;
+    std::unique_ptr<Stream> transfers;
+  };
+  static OwnStreams make_streams(Backend& backend, const Inputs& inputs);
+  static Streams views(const OwnStreams& streams);
+
+  SteadyClock clock_;
+  RankControl control_;
+  std::unique_ptr<Backend> backend_;
+  DeviceRoom room_;
+  OwnStreams own_streams_;
+  Streams streams_;
+  comm::World world_;  ///< its communicator serves that of the device
+  RankMemory memory_;
+  std::unique_ptr<comm::Communicator> communicator_;
+  std::unique_ptr<StreamClock> stream_clock_;  ///< null without --profile, and of the host
+  std::unique_ptr<profile::Timeline> timeline_;
+  engine::CollectiveRecords collective_records_;
+  engine::ObservedControlGroup control_group_;
+  RankDisks disks_;
+  zero::ShardedStore store_;
+  engine::Engine engine_;
+};
+
+}  // namespace dstrain::session
