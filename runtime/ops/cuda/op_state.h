@@ -33,12 +33,12 @@ inline constexpr std::int64_t sorted_slab_rows = 1024;
 
 /// Sums of a matrix's rows begin as sums of slabs of rows, by so many blocks of threads at most:
 /// two for each of an H100's multiprocessors. Each has two sums of so many columns.
-inline constexpr std::int64_t row_sum_blocks = 2 * 132;
+inline constexpr std::int64_t row_sum_blocks = 264;
 inline constexpr std::int64_t row_sum_columns = 256;
 
 /// Gradients of a norm's weight and bias begin as sums of slabs of rows: so many elements at most,
 /// two blocks for each of an H100's multiprocessors with two sums of 2,048 columns.
-inline constexpr std::int64_t norm_partial_numel = 2 * 132 * 2 * 2048;
+inline constexpr std::int64_t norm_partial_numel = row_sum_blocks * 2 * 2048;
 
 /// Words of the device that ops of one stream use from one launch to the next.
 struct DeviceWords {
