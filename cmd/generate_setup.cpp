@@ -256,6 +256,7 @@ std::string generate_help() {
   Options options;
   CLI::App app{"Continue a prompt with a trained model.", "dstrain generate"};
   declare(app, options);
+  launcher::show_plain_types(app);
   return app.help();
 }
 

@@ -148,7 +148,7 @@ void check_command(std::span<const std::string> arguments) {
   const std::string word = arguments.empty() ? "" : arguments.front();
   if (std::ranges::find(commands, word) != commands.end()) return;
   const std::string likely = config::suggest(word, commands);
-  fail(ErrorCode::usage, "bench {}: {}; see dstrain bench --help", word,
+  fail(ErrorCode::usage, "bench{}{}: {}; see dstrain bench --help", word.empty() ? "" : " ", word,
        likely.empty() ? "say what: gemm, comm, adam, checkpoint, io or launch"
                       : fmt::format("did you mean {}?", likely));
 }
@@ -184,12 +184,13 @@ Options parse_options(std::span<const std::string> arguments, int world_size) {
 
 std::string help() {
   Typed typed;
-  CLI::App app{"What this machine can do and what dstrain reaches.", "dstrain bench"};
+  CLI::App app{"Benchmark this machine, and dstrain beside its ceilings.", "dstrain bench"};
   declare(app, typed);
   app.footer(
       "comm runs between ranks: dstrain --num_gpus 2 bench comm. dstrain bench launch --help: how\n"
       "long it takes until many ranks have met. Other work on the machine\n"
       "shows in all figures: compare a figure with the ceiling beside it.");
+  launcher::show_plain_types(app);
   return app.help("", CLI::AppFormatMode::All);
 }
 

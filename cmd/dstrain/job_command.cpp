@@ -119,7 +119,7 @@ std::optional<JobRequest> parse_request(CLI::App& app, std::span<const std::stri
   JobRequest request;
   app.footer(job_help);
   const bool lists = app.get_name() == "dstrain status";  // without JOB
-  app.add_option("JOB", request.job)->required(!lists);
+  app.add_option("JOB", request.job, "id or output directory")->required(!lists);
   if (lists) {
     app.add_flag("--json", request.json, "print one JSON object for JOB, else a list of them");
     app.add_flag("--stacks", request.stacks, "show what each rank of JOB is doing, with its stack");

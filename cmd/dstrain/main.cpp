@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,15 @@
 namespace dstrain::cmd {
 namespace {
 
+std::string describe_commands() {
+  std::string text;
+  for (const CommandInfo& command : all_commands()) {
+    if (command.summary.empty()) continue;
+    text += fmt::format("  {:<28}{}\n", command.name, command.summary);
+  }
+  return text;
+}
+
 void print_help() {
   std::string text =
       "Train language models on many processes.\n\n"
@@ -35,10 +45,7 @@ void print_help() {
       "in .py runs under python3 -u with --local_rank=N as its first argument. Ranks find RANK,\n"
       "WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT and so on in their environment.\n\n"
       "Commands:\n";
-  for (const CommandInfo& command : all_commands()) {
-    if (command.summary.empty()) continue;
-    text += fmt::format("  {:<28}{}\n", command.name, command.summary);
-  }
+  text += describe_commands();
   text += launcher::launch_options_help();
   text +=
       "\nThe files .deepspeed_env and .dstrain_env, in the home directory and in this one, set\n"
@@ -66,7 +73,12 @@ bool names_device_alone(std::span<const std::string> options) {
   return options.empty();
 }
 
+/// `dstrain help [COMMAND]`, `version` and `list`, which other programs have. A program of such a
+/// name is started behind a launch option or "--". None: the words are something else.
+std::optional<int> run_help_word(std::span<const std::string> arguments);
+
 int run(std::span<const std::string> arguments) {
+  if (const auto status = run_help_word(arguments)) return *status;
   const launcher::CommandLine line = launcher::parse_command_line(arguments);
   if (line.help) return print_help(), status::done;
   if (line.version) return fmt::print("dstrain {}\n", DSTRAIN_VERSION), status::done;
@@ -103,6 +115,24 @@ int run(std::span<const std::string> arguments) {
   if (line.launch_options_given) both.insert(both.end(), in_front.begin(), in_front.end());
   limit_compute_threads(usable_cores());
   return command->run(both);
+}
+
+std::optional<int> run_help_word(std::span<const std::string> arguments) {
+  const std::string word = arguments.empty() ? "" : arguments.front();
+  if (word == "help" && arguments.size() > 1) {
+    std::vector<std::string> asked(arguments.begin() + 1, arguments.end());
+    asked.emplace_back("--help");
+    return run(asked);
+  }
+  if (word != "help" && word != "version" && word != "list") return std::nullopt;
+  if (arguments.size() > 1) fail(ErrorCode::usage, "{} takes no options", word);
+  if (word == "help") print_help();
+  if (word == "version") fmt::print("dstrain {}\n", DSTRAIN_VERSION);
+  if (word == "list") {
+    fmt::print("{}\nOptions: dstrain help COMMAND. Running jobs: dstrain status.\n",
+               describe_commands());
+  }
+  return status::done;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace dstrain::cmd {
 
 bool parse_tool_options(CLI::App& app, std::span<const std::string> arguments) {
   constexpr std::string_view program = "dstrain ";
+  launcher::show_plain_types(app);
   try {
     launcher::parse_option_words(app, arguments, app.get_name().substr(program.size()));
   } catch (const CLI::CallForHelp&) {

@@ -51,8 +51,21 @@ bool means_train(const std::string& name) {
   return std::ranges::find(words, lower_case(name)) != words.end();
 }
 
+/// Whether a program starts the processes of a job by itself, as dstrain does.
+bool is_launcher(const std::string& name) {
+  constexpr std::array<std::string_view, 6> launchers{"torchrun", "deepspeed", "accelerate",
+                                                      "mpirun",   "mpiexec",   "srun"};
+  return std::ranges::find(launchers, name) != launchers.end();
+}
+
 /// A misspelt command must not run a program that happens to have its name.
 void refuse_bare_word(const std::string& name, std::span<const std::string_view> known) {
+  if (is_launcher(name)) {
+    fail(ErrorCode::usage,
+         "{}: dstrain takes its place: dstrain --num_gpus N train ..., or dstrain --num_gpus N "
+         "PROGRAM ...",
+         name);
+  }
   const std::string near = means_train(name) ? "train" : config::suggest(name, known);
   if (!near.empty()) {
     fail(ErrorCode::usage, "\"{}\" is not a command; did you mean \"{}\"?", name, near);
@@ -78,7 +91,9 @@ Command resolve_program(const CommandLine& line, std::span<const std::string_vie
   if (options.module || (script && !options.no_python)) {
     std::error_code ignored;
     if (!options.module && !std::filesystem::exists(name, ignored)) {
-      fail(ErrorCode::remote, "program {}: no such file", name);
+      fail(ErrorCode::remote,
+           "program {}: no such file; to train with dstrain, write train in place of a script",
+           name);
     }
     command.program = find_python(options);
     command.argv = {command.program, "-u"};

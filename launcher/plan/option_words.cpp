@@ -167,6 +167,18 @@ std::string describe_missing(const CLI::App& app, const CLI::RequiredError& erro
   return fmt::format("{} {} required", fmt::join(names, " and "), names.size() == 1 ? "is" : "are");
 }
 
+/// "N" of "INT:INT in [1 - 4096]", "llmc|megatron" of "TEXT:{llmc,megatron}".
+std::string plain_type(const std::string& type) {
+  if (const std::size_t choices = type.find(":{"); choices != type.npos) {
+    std::string names = type.substr(choices + 2, type.find('}') - choices - 2);
+    std::ranges::replace(names, ',', '|');
+    return names;
+  }
+  const std::string kind = type.substr(0, type.find(':'));
+  if (kind == "INT" || kind == "UINT") return "N";
+  return kind == "FLOAT" ? "X" : kind;
+}
+
 }  // namespace
 
 std::string describe(const CLI::ParseError& error) {
@@ -191,6 +203,19 @@ void check_typed_values(CLI::App& app) {
     }
   }
   for (CLI::App* const command : app.get_subcommands(nullptr)) check_typed_values(*command);
+}
+
+void show_plain_types(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options()) {
+    if (option->get_type_size() == 0 || !option->get_option_text().empty()) continue;
+    std::string text = plain_type(option->get_type_name());
+    if (option->get_expected_max() == CLI::detail::expected_max_vector_size) text += " ...";
+    if (option->get_required()) text += " (required)";
+    option->option_text(text);
+  }
+  for (CLI::App* const tool : app.get_subcommands([](CLI::App*) { return true; })) {
+    show_plain_types(*tool);
+  }
 }
 
 void refuse_empty_texts(CLI::App& app, std::span<const std::string_view> exempt) {

@@ -18,6 +18,10 @@ std::string describe(const CLI::ParseError& error);
 /// as 8.
 void check_typed_values(CLI::App& app);
 
+/// Shows types in the help of `app` and its subcommands as people write them: "N", "X", "a|b",
+/// "(required)", in place of "INT:INT in [1 - 9223372036854775807]".
+void show_plain_types(CLI::App& app);
+
 /// Makes the text options of `app`, except the `exempt` ones ("--include"), refuse an empty text.
 void refuse_empty_texts(CLI::App& app, std::span<const std::string_view> exempt);
 

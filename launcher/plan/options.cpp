@@ -149,6 +149,7 @@ class Parser {
     constexpr std::array<std::string_view, 5> empty{"--hostfile", "--include", "--exclude",
                                                     "--launcher_args", "--master_addr"};
     refuse_empty_texts(app_, empty);
+    show_plain_types(app_);
   }
 
   void parse(std::span<const std::string> arguments);
@@ -246,6 +247,7 @@ std::size_t Parser::split(std::span<const std::string> arguments,
       if (!joined && at == arguments.size()) {
         fail(ErrorCode::usage, "{}: a value is missing", name);
       }
+      if (!joined && next == "train") fail(ErrorCode::usage, "{}: a value is missing", name);
       launch.push_back(joined ? word.substr(is_long ? equals + 1 : 2) : arguments[at++]);
     } else if (joined) {
       fail(ErrorCode::usage, "{}: takes no value", word);

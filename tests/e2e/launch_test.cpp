@@ -48,6 +48,25 @@ TEST_CASE("Launch: each rank is told who it is", "[e2e]") {
   CHECK(tokens.size() == 1);
 }
 
+TEST_CASE("Launch: help version and list are commands", "[e2e]") {
+  const auto out_of = [](const Words& words) {
+    Launch launch(words);
+    CHECK(launch.wait() == 0);
+    CHECK(launch.err().empty());
+    return launch.out();
+  };
+  CHECK(out_of({"help"}) == out_of({"--help"}));
+  CHECK(out_of({"version"}) == out_of({"--version"}));
+  CHECK(out_of({"help", "plan"}) == out_of({"plan", "--help"}));
+  CHECK(out_of({"help", "train"}) == out_of({"train", "--help"}));
+  CHECK_THAT(out_of({"list"}), ContainsSubstring("checkpoint") && ContainsSubstring("train"));
+  CHECK(out_of({"-q", "printf", "help"}) == "help");
+  for (const Words& words : {Words{"--help"}, Words{"plan", "--help"}, Words{"bench", "--help"},
+                             Words{"generate", "--help"}, Words{"tokenize", "--help"}}) {
+    CHECK_THAT(out_of(words), !ContainsSubstring("INT") && !ContainsSubstring("92233720368"));
+  }
+}
+
 TEST_CASE("Launch: a bare word that is not a command runs no program", "[e2e]") {
   const auto error_of = [](const Words& words) {
     Launch launch(words);
@@ -58,6 +77,7 @@ TEST_CASE("Launch: a bare word that is not a command runs no program", "[e2e]") 
   CHECK_THAT(error_of({"trian"}),
              ContainsSubstring(R"("trian" is not a command; did you mean "train"?)"));
   CHECK_THAT(error_of({"printf", "x"}), ContainsSubstring("write dstrain -- printf"));
+  CHECK_THAT(error_of({"torchrun", "train.py"}), ContainsSubstring("dstrain takes its place"));
   for (const Words& words :
        {Words{"--", "printf", "x"}, Words{"-q", "printf", "x"}, Words{"/usr/bin/printf", "x"}}) {
     Launch launch(words);

@@ -119,6 +119,7 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
        "\u2013-device: begins with a typographic dash; write --device"},
       {"-x|p", "unknown launch option -x"},
       {"--num_gpus", "--num_gpus: a value is missing"},
+      {"--num_gpus|train|--bf16", "--num_gpus: a value is missing"},
       {"--num_gpus|0|p", "--num_gpus: must be 1..1024, got 0"},
       {"--num_gpus|2000|p", "--num_gpus: must be 1..1024"},
       {"--num_gpus|two|p", "--num_gpus: must be a number, got \"two\""},
