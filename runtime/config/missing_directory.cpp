@@ -32,11 +32,13 @@ bool may_be_on_the_hub(const std::string& path) {
 std::string missing(const std::string& path, std::string_view what, std::string_view option) {
   std::string message = path + ": no such directory";
   if (!may_be_on_the_hub(path)) return message;
-  const std::string name = path.substr(path.find('/') + 1);
+  const std::size_t slash = path.find('/');
+  const std::string name = path.substr(slash + 1);
+  const std::string_view owner = slash == std::string::npos ? "OWNER/" : "";
   return message + fmt::format(
                        "; a {} of the Hugging Face hub is not downloaded: fetch it yourself, hf "
-                       "download {} --local-dir {}, and give {} ./{}",
-                       what, path, name, option, name);
+                       "download {}{} --local-dir {}, and give {} ./{}",
+                       what, owner, path, name, option, name);
 }
 
 bool is_file(const std::string& path) {

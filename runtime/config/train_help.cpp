@@ -15,7 +15,8 @@ constexpr std::string_view head =
 
 constexpr std::string_view tail =
     "\n"
-    "Booleans may carry true, false, 1 or 0. The last of a repeated option counts. Several files\n"
+    "Booleans may carry true, false, 1 or 0. The last of a repeated option counts, except that\n"
+    "--train_file and --validation_file may not be repeated: give all files to one. Several files\n"
     "form a mixture, with weights as in --train_file 0.7 A 0.3 B, or without: each sample once an\n"
     "epoch. Schedules are constant, constant_with_warmup, linear, cosine, polynomial and\n"
     "inverse_sqrt, as Hugging Face computes them; a scheduler in the configuration replaces them.\n"

@@ -94,8 +94,12 @@ std::string stray_word(const std::string& word, const TrainOptions& options) {
     return fmt::format("{}: {}; {}", word, stray, tell_config(word, options));
   }
   if (ends(".py")) {
-    return fmt::format("{}: {}; a program runs without the word train: dstrain {}", word, stray,
-                       word);
+    return fmt::format("{}: {}; leave it out: train takes the place of a training script", word,
+                       stray);
+  }
+  if (word.find_first_not_of(" \t\r\n") == std::string::npos) {
+    return fmt::format("\"{}\": {}; nothing may stand behind the \\ at the end of a line",
+                       printable(word), stray);
   }
   return fmt::format("{}: {}", word, stray);
 }
@@ -310,6 +314,25 @@ Lines with_values(const Lines& words) {
   return kept;
 }
 
+/// Quotes that a text program has put in place of " and ', and line ends of Windows.
+void refuse_odd_characters(std::span<const std::string> words) {
+  constexpr std::array<std::string_view, 4> quotes{"\u201c", "\u201d", "\u201e", "\u2018"};
+  for (const std::string& word : words) {
+    if (word.ends_with('\r')) {
+      fail(ErrorCode::usage,
+           "{}: ends with a carriage return: the script has the line ends of Windows; convert it: "
+           "sed -i 's/\\r$//' SCRIPT",
+           printable(word));
+    }
+    const std::string_view value = std::string_view(word).substr(word.find('=') + 1);
+    const bool quoted =
+        std::ranges::any_of(quotes, [&](std::string_view one) { return value.starts_with(one); });
+    if (quoted) {
+      fail(ErrorCode::usage, "{}: has typographic quotes; type \" or ' in place of them", word);
+    }
+  }
+}
+
 /// Words between "train" and its options, and dashes that a text program has made of "--".
 void refuse_dashes(const Lines& words) {
   if (std::ranges::find(words, "--") != words.end()) {
@@ -334,6 +357,7 @@ void require_utf8(std::span<const std::string> arguments) {
 
 TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems) {
   require_utf8(arguments);
+  refuse_odd_characters(arguments);
   Lines words;
   for (const std::string& argument : arguments) words.push_back(with_underscores(argument));
   refuse_dashes(words);

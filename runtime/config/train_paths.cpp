@@ -162,6 +162,15 @@ bool check_resume_path(const TrainOptions& options, std::vector<std::string>& pr
 void check_output(const TrainOptions& options, std::vector<std::string>& problems) {
   if (check_resume_path(options, problems)) return;
   const fs::path directory = options.output_dir.value;
+  const std::string& name = options.output_dir.value;
+  if (name.starts_with("~/") || name == "~") {
+    problems.push_back(fmt::format(
+        "--output_dir {}: the shell has not replaced ~; write $HOME, or leave out quotes and =",
+        name));
+  } else if (name.find("://") != std::string::npos) {
+    problems.push_back(
+        fmt::format("--output_dir {}: is a URL; give a directory of a mounted file system", name));
+  }
   std::error_code ignored;
   if (!fs::exists(directory, ignored)) return;
   if (!fs::is_directory(directory, ignored)) {

@@ -110,8 +110,12 @@ struct Numbering {
   const char* number;
   const char* size;
 };
-constexpr std::array<Numbering, 3> numberings{
-    {{"RANK", "WORLD_SIZE"}, {"PET_NODE_RANK", "PET_NNODES"}, {"NODE_RANK", "NNODES"}}};
+constexpr std::array<Numbering, 6> numberings{{{"RANK", "WORLD_SIZE"},
+                                               {"PET_NODE_RANK", "PET_NNODES"},
+                                               {"NODE_RANK", "NNODES"},
+                                               {"NODE_RANK", "WORLD_SIZE"},
+                                               {"NODE_RANK", "AZUREML_NODE_COUNT"},
+                                               {"VC_TASK_INDEX", "VC_WORKER_NUM"}}};
 
 [[noreturn]] void refuse_foreign_task(const char* name, std::string_view starter) {
   fail(ErrorCode::usage,
@@ -202,7 +206,8 @@ void refuse_numbered_training() {
     fail(ErrorCode::usage,
          "{}={} {}={}: this process is one of {}, and each would train alone. Start dstrain once, "
          "for all hosts (dstrain -H HOSTFILE ...), or on each node with --no_ssh --num_nodes N "
-         "--node_rank R, or start dstraind, whose processes are the ranks of one job; or unset {} "
+         "--node_rank R --master_addr HOST, or start dstraind, whose processes are the ranks of "
+         "one job; or unset {} "
          "and {}",
          numbering.number, variable(numbering.number), numbering.size, size, size, numbering.number,
          numbering.size);

@@ -201,6 +201,9 @@ TEST_CASE("Starter: a process with a number of unknown origin does not start ran
        {{{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_SIZE", "2"}}, true},
        {{{"PET_NODE_RANK", "0"}, {"PET_NNODES", "2"}, {"PET_NPROC_PER_NODE", "8"}}, true},
        {{{"NODE_RANK", "1"}, {"NNODES", "2"}}, true},
+       {{{"NODE_RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "n1"}}, true},
+       {{{"NODE_RANK", "0"}, {"AZUREML_NODE_COUNT", "2"}}, true},
+       {{{"VC_TASK_INDEX", "1"}, {"VC_WORKER_NUM", "2"}}, true},
        {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, false},
        {{{"WORLD_SIZE", "8"}, {"NNODES", "2"}, {"MASTER_ADDR", "n1"}}, false},
        {{{"LOCAL_RANK", "1"}}, false}}));

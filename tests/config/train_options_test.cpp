@@ -376,8 +376,17 @@ TEST_CASE("TrainOptions: words that are no options of train", "[config][options]
        "ds.json: an argument without an option; use --deepspeed FILE for a configuration of "
        "DeepSpeed, --config_name FILE for a config.json; other options are typed behind train"},
       {{"train.py"},
-       "train.py: an argument without an option; a program runs without the word train: dstrain "
-       "train.py"},
+       "train.py: an argument without an option; leave it out: train takes the place of a training "
+       "script"},
+      {{" "},
+       "\" \": an argument without an option; nothing may stand behind the \\ at the end of a "
+       "line"},
+      {{"--train_file", "\u201csome.txt\u201d"},
+       "\u201csome.txt\u201d: has typographic quotes; type \" or ' in place of them"},
+      {{"--output_dir", "out\r"},
+       "out\\r: ends with a carriage return: the script has the line ends of Windows; convert it: "
+       "sed "
+       "-i 's/\\r$//' SCRIPT"},
       {{""}, "\"\": an argument without an option"},
   }));
   CAPTURE(row.arguments);
