@@ -157,9 +157,11 @@ std::string describe(const MemoryPlan& plan, Bytes formula) {
     text += ")";
   }
   if (plan.save_copy > 0) {
-    text += fmt::format(
-        "; {} of the buffers from the first save on. Model states take {} ({} by the ZeRO paper)",
-        format_bytes(plan.save_copy), format_bytes(plan.model_states()), format_bytes(formula));
+    const std::string states = format_bytes(plan.model_states());
+    const std::string paper = format_bytes(formula);
+    text += fmt::format("; {} of the buffers from the first save on. Model states take {}{}",
+                        format_bytes(plan.save_copy), states,
+                        states == paper ? "" : fmt::format(" ({} by the ZeRO paper)", paper));
   }
   return text + fmt::format(". Libraries take more: {}", ops::library_memory(plan.device));
 }

@@ -161,7 +161,7 @@ std::string describe_rule(const TrainSetup& setup) {
       "{} of {}, {}{}", counted(settings.steps, "step"), describe(settings.optimizer),
       describe(settings.schedule),
       unlike.empty() ? ""
-                     : fmt::format("; unlike Hugging Face's Trainer: {}", fmt::join(unlike, ", ")));
+                     : fmt::format("; unlike Hugging Face's Trainer: {}", fmt::join(unlike, "; ")));
 }
 
 }  // namespace dstrain::cmd

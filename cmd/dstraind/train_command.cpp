@@ -53,7 +53,8 @@ void announce(const TrainSetup& setup, const WorkerEnv& worker) {
       setup.layout->numel(), describe_precision(settings, worker.world_size),
       counted(worker.world_size, "rank"), settings.zero.stage, batch, settings.data.block_size,
       source > 0 ? fmt::format(" from sources of {}", source) : "",
-      settings.trains ? "per step" : "at a time"));
+      settings.trains ? fmt::format("per step, {} an epoch", setup.training_samples)
+                      : fmt::format("at a time, {} in all", setup.validation_samples.count)));
   if (setup.model.device != DeviceKind::cpu) {
     log_info(fmt::format("the ranks compute on {}", name_of(setup.model.device)));
   }
