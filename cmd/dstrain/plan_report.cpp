@@ -62,8 +62,8 @@ std::string legend(DeviceKind device) {
   text += "Memory is per rank; the host's buffers are for saving";
   if (!shares_host_memory(device)) text += " and for copies";
   return text + fmt::format(
-                    ".\nlean: stage 3 without persistent parameters and overlap.\nLibraries need "
-                    "more, which is not counted: {}.\n",
+                    ".\nlean: stage 3 without persistent parameters and overlap.\nLibraries take "
+                    "more: {}.\n",
                     ops::library_memory(device));
 }
 

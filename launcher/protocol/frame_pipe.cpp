@@ -24,8 +24,8 @@ std::string PreambleFilter::pass(std::string_view bytes) {
   if (at == std::string::npos) {
     if (noise_.size() <= noise_bytes_max) return "";
     fail(ErrorCode::remote,
-         "the host printed more than {} KiB before the agent's first message; check what its shell "
-         "startup files print",
+         "printed more than {} KiB before the agent's first message; check what its shell startup "
+         "files print",
          noise_bytes_max >> 10);
   }
   found_ = true;

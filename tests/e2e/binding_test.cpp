@@ -77,7 +77,7 @@ TEST_CASE("Binding: what cannot be had is refused", "[e2e][binding]") {
   all_cores();
   Launch absent({"--bind_core_list", "9999", "sh", "-c", "true"});
   CHECK(absent.wait() == 3);
-  CHECK_THAT(absent.err(), ContainsSubstring("core 9999 is not among"));
+  CHECK_THAT(absent.err(), ContainsSubstring("core 9999 is not one of"));
   Launch wrong({"--bind_core_list", "3-1", "sh", "-c", "true"});
   CHECK(wrong.wait() == 2);
   Launch twice({"--bind_cores_to_rank", "--env", "KMP_AFFINITY=compact", "sh", "-c", "true"});

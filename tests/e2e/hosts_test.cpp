@@ -190,7 +190,7 @@ TEST_CASE("Hosts: all that do not come up are named", "[e2e]") {
     for (const char* part : {"host refuse: ", "connect to host refuse: Connection refused",
                              "host old: ", "its dstrain is version 0.0", "--copy_binary",
                              "host absent: no executable dstrain there",
-                             "host flood: more than 1024 KiB", "host garbage: "}) {
+                             "host flood: printed more than 1024 KiB", "host garbage: "}) {
       CHECK_THAT(launch.err(), ContainsSubstring(part));
     }
   }

@@ -85,7 +85,7 @@ TEST_CASE("Cores: whole cores in the order of nodes and memory beside them", "[l
   CHECK_THAT(test::error_of([] {
                bind_cores({0, 12}, 1);
              }),
-             Catch::Matchers::ContainsSubstring("core 12 is not among"));
+             Catch::Matchers::ContainsSubstring("core 12 is not one of"));
 }
 
 TEST_CASE("Cores: only those this process may use", "[launcher][cores]") {

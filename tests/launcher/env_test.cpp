@@ -149,7 +149,7 @@ TEST_CASE("JobEnv: what travels and what was said last", "[launcher]") {
   CHECK(value(typed, "DSTRAIN_TIMEOUT") == "9");
   typed.env = {"DSTRAIN_DEVICE=cuda"};
   CHECK_THROWS_WITH(value(typed, "DSTRAIN_DEVICE"),
-                    Catch::Matchers::ContainsSubstring("use --device"));
+                    Catch::Matchers::ContainsSubstring("pass --device"));
   for (const char* const name : names) ::unsetenv(name);
   for (const char* const name :
        {"HOME_T", "DSTRAIN_TIMEOUT", "DSTRAIN_DEVICE", "CUDA_VISIBLE_DEVICES"}) {

@@ -143,7 +143,7 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
        "--launcher pdsh: not supported; did you mean ssh"},
       {"--launcher|mvapich|p", "run the command on each node with --no_ssh --node_rank R"},
       {"--launcher|IMPI|p", "--launcher impi: not supported; use openmpi, mpich, slurm, or ssh"},
-      {"--launcher|impi|--launcher_args|-genv A B|p", "--launcher impi: not built"},
+      {"--launcher|impi|--launcher_args|-genv A B|p", "--launcher impi: not supported"},
       {"--module|--no_python|p", "exclude each other"},
       {"--max_restarts|-1|p", "--max_restarts: must be 0.."},
       {"--no_ssh|p", "--node_rank is missing"},

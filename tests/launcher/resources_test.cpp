@@ -149,13 +149,13 @@ TEST_CASE("Resources: contradictions and absent things are refused", "[launcher]
   using Catch::Matchers::ContainsSubstring;
   for (const char* kind : {"-i", "-e"}) {
     CHECK_THAT(error_of({"--num_nodes", "1", kind, "localhost"}, cpu_box),
-               ContainsSubstring("beside"));
+               ContainsSubstring("cannot be combined"));
     CHECK_THAT(error_of({"--num_gpus", "1", kind, "localhost"}, cpu_box),
-               ContainsSubstring("beside"));
+               ContainsSubstring("cannot be combined"));
     CHECK_THAT(error_of({"--num_nodes", "1", "--num_gpus", "1", kind, "localhost"}, cpu_box),
-               ContainsSubstring("beside"));
+               ContainsSubstring("cannot be combined"));
   }
-  CHECK_THAT(error_of({"--num_nodes", "2"}, cpu_box), ContainsSubstring("need a hostfile"));
+  CHECK_THAT(error_of({"--num_nodes", "2"}, cpu_box), ContainsSubstring("needs a hostfile"));
   CHECK_THAT(error_of({"--num_nodes", "2"}, cpu_box, file), ContainsSubstring("has 1 hosts"));
   CHECK_THAT(error_of({"--num_gpus", "3"}, cpu_box, file), ContainsSubstring("has 2 slots"));
   CHECK_THAT(error_of({"-i", "localhost:9"}, cpu_box), ContainsSubstring("no slot 9"));

@@ -257,7 +257,7 @@ TEST_CASE("SshLink: through a jump host", "[net][ssh]") {
   CHECK_THAT(ended.output, ContainsSubstring(fmt::format("127.0.0.1 {}", server.port())));
   std::ofstream(gate.home() / ".ssh/authorized_keys", std::ios::trunc);
   CHECK_THAT(run(node).reason,
-             ContainsSubstring("ProxyJump says") && ContainsSubstring("Permission denied"));
+             ContainsSubstring("ProxyJump printed") && ContainsSubstring("Permission denied"));
 }
 
 TEST_CASE_METHOD(KnownNode, "SshLink: through a command, which no shell reads", "[net][ssh]") {
