@@ -20,8 +20,7 @@ inline constexpr const char* job = "DSTRAIN_JOB";          ///< the id printed a
 inline constexpr const char* comm = "DSTRAIN_COMM";        ///< how ranks communicate
 inline constexpr const char* io = "DSTRAIN_IO";            ///< how swap files are read and written
 inline constexpr const char* timeout = "DSTRAIN_TIMEOUT";  ///< rendezvous, in seconds
-inline constexpr const char* checked =
-    "DSTRAIN_CHECKED";  ///< 1: the launcher has checked the files
+inline constexpr const char* checked = "DSTRAIN_CHECKED";  ///< 1: the launcher has checked files
 inline constexpr const char* restart_count = "DSTRAIN_RESTART_COUNT";  ///< absent the first time
 /// The source of the number of ranks, for a launcher that does not know the others of its job: its
 /// name and options. For messages.

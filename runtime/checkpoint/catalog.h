@@ -40,11 +40,9 @@ enum class Depth {
 /// The result of verifying a checkpoint. Listing, verifying, pruning and resuming depend on this
 /// alone.
 struct Verification {
-  std::vector<std::string>
-      damage;  ///< one line for each file that is changed or missing, with the place
+  std::vector<std::string> damage;   ///< one line per changed or missing file, with the place
   std::vector<std::string> foreign;  ///< files in the directory that are not part of the checkpoint
-  std::string
-      newer;  ///< the program that wrote it in a format that this one cannot read; else empty
+  std::string newer;  ///< the writer of a format that this program cannot read; else empty
 
   /// Whether the data are as they were written. Foreign files do not matter.
   [[nodiscard]] bool intact() const { return damage.empty() && newer.empty(); }

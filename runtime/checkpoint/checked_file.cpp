@@ -18,9 +18,8 @@
 namespace dstrain::checkpoint {
 namespace {
 
-constexpr std::size_t piece_size =
-    2 * chunk_size;                      ///< fits in the cache, so that it is hashed there
-constexpr std::size_t alignment = 4096;  ///< of direct reads
+constexpr std::size_t piece_size = 2 * chunk_size;  ///< stays in the cache until it is hashed
+constexpr std::size_t alignment = 4096;             ///< of direct reads
 constexpr int threads_max = 4;
 constexpr std::size_t large_size = 8 * piece_size;  ///< smaller reads are not worth a thread
 

@@ -51,8 +51,7 @@ void share_out(std::size_t count, int threads, FunctionRef<void(Next)> work) {
     std::vector<std::jthread> helpers;
     try {
       for (int i = 1; i < threads; ++i) helpers.emplace_back([&] { shared.run(work); });
-    } catch (
-        const std::system_error&) {  // no more threads are available: the running ones do all of it
+    } catch (const std::system_error&) {  // no more threads: the running ones do all of it
     }
     shared.run(work);
   }

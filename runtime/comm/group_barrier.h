@@ -24,9 +24,8 @@ struct alignas(64) GroupBlock {
   std::atomic<std::uint32_t> failed{none};
   std::int32_t code = 0;       ///< an ErrorCode; readable once the failure is published, like `why`
   std::array<char, 1016> why;  ///< zero-terminated text of the failure
-  std::atomic<std::int32_t> left{0};  ///< number of ranks that have left
-  alignas(64) std::atomic<std::uint64_t> arrived{
-      0};                                 ///< arrivals of ranks, in all barriers together
+  std::atomic<std::int32_t> left{0};                  ///< number of ranks that have left
+  alignas(64) std::atomic<std::uint64_t> arrived{0};  ///< arrivals in all barriers
   alignas(64) WaitableCounter completed;  ///< number of completed barriers; the ranks wait for it
 };
 
@@ -108,9 +107,8 @@ class GroupBarrier {
   GroupBlock& group_;
   std::span<MemberBlock> members_;
   Options options_;
-  bool has_core_;  ///< no more ranks than cores
-  std::uint32_t barriers_to_sleep_ =
-      0;  ///< barriers that follow in which this rank sleeps without yielding
+  bool has_core_;                        ///< no more ranks than cores
+  std::uint32_t barriers_to_sleep_ = 0;  ///< next barriers without yielding
   std::uint32_t barriers_ = 0;
   std::int64_t operations_ = 0;
   Call current_;

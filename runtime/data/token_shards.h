@@ -26,8 +26,7 @@ class TokenShards : public TokenStream {
 
  private:
   std::vector<std::unique_ptr<TokenStream>> shards_;
-  std::vector<std::int64_t> begins_{
-      0};  ///< the first token of each shard in the stream, then the stream's end
+  std::vector<std::int64_t> begins_{0};  ///< of each shard in the stream, then its end
 };
 
 }  // namespace dstrain::data

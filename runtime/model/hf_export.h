@@ -20,7 +20,7 @@ struct HfExportOptions {
   /// gets its own shard.
   Bytes shard_bytes_max = std::numeric_limits<Bytes>::max();
   std::span<const CompanionFile>
-      companions{};                ///< written beside the weights; they must outlive the export
+      companions{};                ///< written beside the weights; must outlive the export
   std::string_view name_prefix{};  ///< HfNames::prefix
 };
 

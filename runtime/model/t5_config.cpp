@@ -210,8 +210,7 @@ void T5Config::settle(const StoredTensor& stored) {
 }
 
 void T5Config::check_more(std::vector<std::string>& problems) const {
-  const std::int64_t exact =
-      relative_attention_num_buckets / 2;  // of the decoder, which has more exact buckets
+  const std::int64_t exact = relative_attention_num_buckets / 2;  // of the decoder, which has more
   if (relative_attention_max_distance <= exact) {
     problems.push_back(
         fmt::format("relative_attention_max_distance {} is not above {}, half of the "

@@ -26,9 +26,8 @@ class TokenListener {
     UniqueFd listener;  ///< from listen_tcp()
     Magic magic{};
     std::string token;
-    std::string name;  ///< "rendezvous": the name in logs
-    bool own_user_only =
-        false;  ///< admit only this user and root: the token is not secret, or empty
+    std::string name;                ///< "rendezvous": the name in logs
+    bool own_user_only = false;      ///< and root: the token is not secret, or empty
     std::size_t unproved_max = 128;  ///< connections that have not proved the token yet
     double proof_seconds = 5;        ///< for each connection
   };

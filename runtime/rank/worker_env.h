@@ -55,9 +55,8 @@ struct WorkerEnv {
   std::string master_addr = "127.0.0.1";           ///< empty: from MPI
   const char* master_variable = env::master_addr;  ///< the variable that sets it
   int master_port = 29500;                         ///< 0: from MPI
-  int master_ports =
-      1;  ///< number of ports from `master_port` on; rank 0 listens at the first free one
-  std::string token;  ///< empty: from MPI or `token_file`, else there is none
+  int master_ports = 1;  ///< rank 0 listens at the first free one of these, from `master_port` on
+  std::string token;     ///< empty: from MPI or `token_file`, else there is none
   /// Listen only on loopback: there is no token, or it only separates jobs and is not secret.
   bool loopback_only = true;
   std::string token_file;  ///< job for job_token_file.h, which has the token; empty: none

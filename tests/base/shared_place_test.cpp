@@ -139,7 +139,7 @@ TEST_CASE("Shared place: what decides what runs is nobody else's", "[base][share
   for (const mode_t mode : {0664U, 0646U}) {
     REQUIRE(::chmod(path.c_str(), mode) == 0);
     CHECK_THAT(error_of([&] { read_trusted_text(path, 3); }),
-               ContainsSubstring(path.string()) && ContainsSubstring("may be written by others") &&
+               ContainsSubstring(path.string()) && ContainsSubstring("is writable by others") &&
                    ContainsSubstring("chmod go-w"));
   }
   REQUIRE(::chmod(path.c_str(), 0644) == 0);

@@ -89,8 +89,7 @@ TEST_CASE("Hostile place: variables of others are not obeyed", "[e2e]") {
   fs::permissions(file, fs::perms::group_write, fs::perm_options::add);
   const Outcome writable = run();
   CHECK(writable.status == 2);
-  CHECK_THAT(writable.err, ContainsSubstring(name) &&
-                               ContainsSubstring("may be written by others") &&
+  CHECK_THAT(writable.err, ContainsSubstring(name) && ContainsSubstring("is writable by others") &&
                                ContainsSubstring("chmod go-w " + file.string()));
   fs::permissions(file, fs::perms::group_write, fs::perm_options::remove);
   if (::chown(file.c_str(), 54'321, static_cast<gid_t>(-1)) == 0) {

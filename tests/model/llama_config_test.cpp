@@ -299,7 +299,7 @@ TEST_CASE("LlamaConfig: what would change the numbers is refused by name", "[mod
   CHECK(llama_error(R"("rope_scaling":2)") == "rope_scaling must be null or an object, got 2");
   CHECK_THAT(llama_error(R"("rope_parameters":{"full_attention":{"rope_type":"default"}})"),
              Catch::Matchers::StartsWith(
-                 "rope_parameters.full_attention: only rotations that all layers"));
+                 "rope_parameters.full_attention: only the same rotations for all layers"));
   CHECK(llama_error(R"("partial_rotary_factor":0.5)") ==
         "partial_rotary_factor is 0.5; only 1.0 is built");
   CHECK(llama_error(R"("quantization_config":{"bits":4})") ==

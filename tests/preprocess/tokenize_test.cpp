@@ -266,7 +266,7 @@ TEST_CASE("tokenize: files of tokens that nobody knows are left alone unless ask
     tokenize(corpus.inputs(), corpus.encoder(), out.path(), options, no_report);
   };
   CHECK_THAT(test::error_of(run),
-             Catch::Matchers::ContainsSubstring("tokens_000000.bin: is there, and no manifest"));
+             Catch::Matchers::ContainsSubstring("tokens_000000.bin: exists, but no manifest"));
   CHECK(bytes_in(out.path()).at("tokens_000000.bin") == "of somebody else");
   options.overwrite = true;
   run();

@@ -38,8 +38,7 @@ class HierarchicalControlGroup final : public ControlGroup {
   int splits_ = 0;
   StoredWaits waits_;
   SharedControlGroup within_;
-  std::unique_ptr<TreeControlGroup>
-      between_;  ///< joins the first rank of each node; null on the others
+  std::unique_ptr<TreeControlGroup> between_;  ///< of each node's first rank; null on the others
 };
 
 }  // namespace dstrain::comm

@@ -42,8 +42,7 @@ class StoredWaits {
   std::string name_;
   Store::Member member_;
   std::int64_t operation_ = 0;
-  std::int64_t said_ =
-      0;  ///< the last operation in which this rank has told the store that it waits
+  std::int64_t said_ = 0;  ///< the last operation for which the store knows that this rank waits
   std::optional<Deadline> next_look_;  ///< none before the first look of an operation
 };
 

@@ -101,8 +101,7 @@ Bytes limit_of(decltype(RLIMIT_AS) resource) {
 }  // namespace
 
 Bytes default_heap_bytes(int size) {
-  constexpr Bytes address_space =
-      Bytes{32} * 1024 * gibibyte;  // a quarter of the address space of x86-64
+  constexpr Bytes address_space = Bytes{32} * 1024 * gibibyte;  // a quarter of that of x86-64
   const Bytes machine = Bytes{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
   const Bytes for_all =
       std::min({address_space, limit_of(RLIMIT_AS) / 4, limit_of(RLIMIT_FSIZE) / 4});

@@ -66,8 +66,7 @@ class ShmCommunicator final : public HostCommunicator {
   GroupBarrier barrier_;
   std::uint32_t operation_ = 0;
   std::uint32_t round_ = 0;
-  std::vector<const std::byte*>
-      shown_;  ///< each rank's tensor in the segment, by rank; null: not there
+  std::vector<const std::byte*> shown_;  ///< by rank, its tensor in the segment; null: none there
   bool any_staged_ = false;
   bool any_in_place_ = false;
 };

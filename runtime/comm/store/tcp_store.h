@@ -59,8 +59,7 @@ class TcpStore final : public Store {
   Options options_;
   std::unique_ptr<TcpStoreServer> server_;
   std::mutex mutex_;
-  std::vector<UniqueFd>
-      idle_;  ///< one connection per call under way, so that a get does not block other calls
+  std::vector<UniqueFd> idle_;  ///< one connection per call under way: a get blocks no other call
 };
 
 }  // namespace dstrain::comm
