@@ -88,7 +88,7 @@ std::string unpack_command(const ForeignFormat& format, const std::string& path)
     return fmt::format("{} {}", format.unpack, shell_path(path));
   }
   return fmt::format("{} < {} > {}", program, shell_path(path),
-                     shell_path(with_suffix(path, "-unpacked")));
+                     shell_path(free_name(with_suffix(path, "-unpacked"))));
 }
 
 bool is_format(const ForeignFormat& format, const std::string& path, std::string_view begin) {
@@ -140,6 +140,7 @@ std::string to_utf8(std::string_view encoding, const std::string& path) {
 
 /// Statistics on the bytes above 127 in a text.
 struct HighBytes {
+  std::size_t bytes = 0;
   std::size_t characters = 0;  ///< valid UTF-8 characters
   std::size_t broken = 0;
   std::size_t runs = 0;    ///< runs of adjacent bytes above 127
@@ -151,6 +152,7 @@ HighBytes high_bytes(std::string_view text) {
   std::size_t run = 0;
   for (const char c : text) {
     const bool high = static_cast<unsigned char>(c) > 127;
+    if (high) ++found.bytes;
     if (!high && run > 0) ++found.runs;
     if (!high && run == 1) ++found.single;
     run = high ? run + 1 : 0;
@@ -235,14 +237,26 @@ void refuse_unless_text(const std::string& path, std::string_view what) {
   fail(ErrorCode::input, "{}: is {}, not text", path, what);
 }
 
+/// torch.save() writes a zip archive, whose first file is NAME/data.pkl.
+bool is_torch_file(const std::string& path, std::string_view begin) {
+  constexpr std::array<std::string_view, 4> extensions{".pt", ".pth", ".bin", ".ckpt"};
+  constexpr std::size_t first_name_max = 256;
+  if (!begin.starts_with("PK\x03\x04")) return false;
+  return std::ranges::find(extensions, lower_extension(path)) != extensions.end() ||
+         begin.substr(0, first_name_max).find("/data.pkl") != std::string_view::npos;
+}
+
 }  // namespace
 
 void refuse_unread_format(const std::string& path, std::string_view begin) {
+  if (is_torch_file(path, begin)) {
+    refuse_unless_text(path, "a file of PyTorch that holds tensors");
+  }
   for (const ForeignFormat& format : unread_formats) {
     if (!is_format(format, path, begin)) continue;
     fail(ErrorCode::input, "{}: {}", path,
          fmt::format(fmt::runtime(format.remedy), shell_path(path),
-                     shell_path(converted_name(path)), unpack_command(format, path)));
+                     shell_path(free_name(converted_name(path))), unpack_command(format, path)));
   }
 }
 
@@ -271,7 +285,8 @@ void refuse_binary(const std::string& path, std::string_view text) {
 std::string encoding_remedy(const std::string& path, std::string_view text, std::size_t invalid) {
   constexpr std::size_t looked_at = std::size_t{1} << 16;  // in each direction
   const std::size_t begin = invalid - std::min(invalid, looked_at);
-  const HighBytes found = high_bytes(text.substr(begin, 2 * looked_at));
+  const std::string_view around = text.substr(begin, 2 * looked_at);
+  const HighBytes found = high_bytes(around);
   if (found.characters > found.broken) {
     const std::string repair = reading(
         "python3 -c \"import sys; sys.stdout.buffer.write(open((sys.argv + [0])[1], 'rb').read()"
@@ -281,12 +296,14 @@ std::string encoding_remedy(const std::string& path, std::string_view text, std:
         "; the characters around it are UTF-8, so it is damaged; put U+FFFD for it: {}",
         whole_or_none(repair, with_suffix(unpacked_name(path), "-utf8")));
   }
-  if (found.single * 2 >= found.runs) {
+  // Accented letters are few and stand alone; in Big5 and Shift-JIS the second byte of a character
+  // may be ASCII, but most bytes are above 127.
+  if (found.bytes * 5 <= around.size() && found.single * 5 >= found.runs * 4) {
     return "; it looks like Latin-1 (single bytes above 127 between letters): make it UTF-8, and "
            "look at the result: " +
            to_utf8("WINDOWS-1252", path);
   }
-  return "; type its encoding (GB18030, SHIFT_JIS, EUC-KR, WINDOWS-1251, ...) in place of "
+  return "; type its encoding (GB18030, BIG5, SHIFT_JIS, EUC-KR, WINDOWS-1251, ...) in place of "
          "ENCODING, and look at the result: " +
          to_utf8("ENCODING", path);
 }
@@ -304,16 +321,10 @@ void refuse_records_as_text(const std::string& path, std::string_view begin) {
          is_json_name(name)) {
     name.replace_extension();
   }
-  const std::filesystem::path stem = name;
-  std::error_code ignored;
   name += ".jsonl";
-  for (int number = 2; std::filesystem::exists(name, ignored); ++number) {
-    name = stem;
-    name += fmt::format("-{}.jsonl", number);
-  }
   fail(ErrorCode::input,
        "{}: holds JSON records, and its name says text; name it as JSON lines: mv {} {}", path,
-       shell_path(path), shell_path(name));
+       shell_path(path), shell_path(free_name(name.string())));
 }
 
 std::string note_on_json(const std::string& path, std::string_view begin) {
@@ -346,8 +357,9 @@ std::string directory_remedy(const std::filesystem::path& directory) {
         "-c "
         "\"import sys, datasets as d; d.load_from_disk(sys.argv[1]){}.to_json(sys.argv[2])\" {} {}",
         parts ? "['train']" : "", shell_path(directory),
-        shell_path((directory.has_filename() ? directory : directory.parent_path()).string() +
-                   "-converted.jsonl"));
+        shell_path(
+            free_name((directory.has_filename() ? directory : directory.parent_path()).string() +
+                      "-converted.jsonl")));
   }
   constexpr std::array<std::string_view, 9> extensions{".txt", ".text",    ".gz",    ".zst", ".csv",
                                                        ".tsv", ".parquet", ".arrow", ".zip"};

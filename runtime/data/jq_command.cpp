@@ -39,9 +39,21 @@ std::string converted_name(const std::string& file) {
   return without_extensions(file) + "-converted.jsonl";
 }
 
+std::string free_name(const std::string& path) {
+  const std::filesystem::path wanted(path);
+  std::filesystem::path name = wanted;
+  std::error_code ignored;
+  for (int number = 2; std::filesystem::exists(name, ignored); ++number) {
+    name.replace_filename(
+        fmt::format("{}-{}{}", wanted.stem().string(), number, wanted.extension().string()));
+  }
+  return name.string();
+}
+
 std::string whole_or_none(std::string_view command, const std::string& target) {
-  const std::string part = shell_path(target + ".tmp");
-  return fmt::format("{} > {} && mv {} {}", command, part, part, shell_path(target));
+  const std::string name = free_name(target);
+  const std::string part = shell_path(name + ".tmp");
+  return fmt::format("{} > {} && mv {} {}", command, part, part, shell_path(name));
 }
 
 std::string reading(std::string_view command, const std::string& file) {

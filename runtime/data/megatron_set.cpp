@@ -195,6 +195,22 @@ std::optional<std::string> find_megatron_prefix(const std::filesystem::path& pat
   return prefix.string();
 }
 
+void refuse_missing_index(const std::filesystem::path& path) {
+  std::error_code ignored;
+  std::filesystem::path prefix = path;
+  if (path.extension() == ".bin") prefix.replace_extension();
+  if (prefix == path && std::filesystem::exists(path, ignored)) return;
+  const std::string name = prefix.string();
+  if (!name.ends_with("_document") || !std::filesystem::exists(name + ".bin", ignored) ||
+      std::filesystem::exists(name + ".idx", ignored)) {
+    return;
+  }
+  fail(ErrorCode::input,
+       "{0}.bin: is named as the ids of a Megatron set, and its index {0}.idx is missing beside "
+       "it; copy both files",
+       name);
+}
+
 MegatronSet::MegatronSet(const std::string& prefix,
                          std::int64_t vocabulary,
                          std::span<const double> split)

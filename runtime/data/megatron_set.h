@@ -41,6 +41,10 @@ MegatronIndex parse_megatron_index(std::span<const std::byte> bytes,
 /// PREFIX itself is a file, it means that file.
 std::optional<std::string> find_megatron_prefix(const std::filesystem::path& path);
 
+/// Throws Error{input} if `path`, a prefix or a .bin, is named as Megatron names its sets and has a
+/// .bin without its index.
+void refuse_missing_index(const std::filesystem::path& path);
+
 /// An indexed, mapped Megatron set as one stream of its sequences.
 class MegatronSet : public TokenStream {
  public:

@@ -123,6 +123,7 @@ std::unique_ptr<SampleSource> open_whole(const std::string& path,
     return std::make_unique<StreamSamples>(std::make_unique<TokenShards>(path, options.vocabulary),
                                            options.sizes, tail);
   }
+  if (!path.ends_with(".bin")) refuse_missing_index(path);
   const MappedFile file(path);
   refuse_foreign_format(path, file.text());
   const bool is_llmc = begins_llmc(file.text());

@@ -27,6 +27,10 @@ RecordSamples::RecordSamples(RecordFile file,
                              Packing packing)
     : SampleSource(file.path, sizes), file_(std::move(file)), set_(std::move(set)) {
   lay_rows(packing);
+  if (records_.empty() && set_.kind() == RecordKind::completion && !counts_any()) {
+    fail(ErrorCode::input, "{}: the completions of all {} records are empty; nothing to learn",
+         path(), set_.records());
+  }
   if (records_.empty()) {
     fail(ErrorCode::input, "{}: none of {} records has a label within block_size {}", path(),
          set_.records(), block_size());
@@ -36,6 +40,13 @@ RecordSamples::RecordSamples(RecordFile file,
 TokenRange RecordSamples::tokens_of(std::int64_t record) const {
   const std::int64_t begin = set_.start(record);
   return {begin, std::min(set_.start(record + 1), begin + block_size() + 1)};
+}
+
+bool RecordSamples::counts_any() const {
+  for (std::int64_t t = 0; t < set_.ids().size(); ++t) {
+    if (set_.counts(t)) return true;
+  }
+  return false;
 }
 
 bool RecordSamples::has_label(const TokenRange& range) const {

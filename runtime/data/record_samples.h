@@ -62,6 +62,7 @@ class RecordSamples : public SampleSource {
 
  private:
   [[nodiscard]] TokenRange tokens_of(std::int64_t record) const;
+  [[nodiscard]] bool counts_any() const;
   [[nodiscard]] bool has_label(const TokenRange& range) const;
   void lay_rows(Packing packing);
   static void fill_document(const SampleRows& row, std::size_t at);

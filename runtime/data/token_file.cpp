@@ -10,6 +10,8 @@
 #include "runtime/base/error.h"
 #include "runtime/base/shell_word.h"
 #include "runtime/data/content_digest.h"
+#include "runtime/data/jq_command.h"
+#include "runtime/data/megatron_set.h"
 #include "runtime/data/tokenizer.h"
 
 namespace dstrain::data {
@@ -43,6 +45,7 @@ TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary)
   if (magic == llmc_u16.magic || magic == llmc_u32.magic) {
     open_llmc();
   } else if (path.ends_with(".bin")) {
+    refuse_missing_index(path);
     refuse_raw_ids();
     fail(ErrorCode::input,
          "{}: unknown magic {}; a .bin token file starts with {} (u16 ids) or {} (u32 ids)", path,
@@ -73,7 +76,7 @@ void TokenFile::refuse_raw_ids() const {
        path(),
        bytes() > most ? ", which counts less than 2^31: split -b 4GB it, then for each" : "",
        llmc_u16.magic, llmc_u16.version, llmc_header_bytes, file, file,
-       shell_path(path().substr(0, path().rfind('.')) + "-llmc.bin"));
+       shell_path(free_name(path().substr(0, path().rfind('.')) + "-llmc.bin")));
 }
 
 void TokenFile::open_text() {

@@ -264,4 +264,17 @@ TEST_CASE("MegatronSet: an index alone is no set", "[data][megatron]") {
   CHECK(data::find_megatron_prefix(prefix + ".txt") == std::nullopt);
 }
 
+TEST_CASE("MegatronSet: a prefix without an index is told that it is missing", "[data][megatron]") {
+  const TempDir directory;
+  const std::string prefix = (directory.path() / "m_text_document").string();
+  write_file(prefix + ".bin", "ab");
+  for (const std::string& name : {prefix, prefix + ".bin"}) {
+    CHECK(error_of([&] {
+            data::open_samples(name, *data::make_encoder("byte"),
+                               {.sizes = {4}, .vocabulary = 65536});
+          }) == prefix + ".bin: is named as the ids of a Megatron set, and its index " + prefix +
+                    ".idx is missing beside it; copy both files");
+  }
+}
+
 }  // namespace dstrain::test

@@ -134,8 +134,8 @@ TEST_CASE("JsonLines: a prompt that fills its row is left out", "[data][records]
   CHECK(files.error(pair("abcde", "f")) ==
         "d.jsonl: none of 1 records has a label within "
         "block_size 4");
-  CHECK(files.error(pair("abc", "")) ==
-        "d.jsonl: none of 1 records has a label within block_size 4");
+  CHECK(files.error(pair("abc", "") + pair("a", "")) ==
+        "d.jsonl: the completions of all 2 records are empty; nothing to learn");
 }
 
 TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]") {
@@ -255,6 +255,9 @@ TEST_CASE("OpenSamples: files that hold no text are named as what they are", "[d
       {"d.tar.gz", "\x1f\x8b..", "is an archive; tar -xzf "},
       {"d.TGZ", "\x1f\x8b..", "is an archive; tar -xzf "},
       {"d.zip", "PK\x03\x04", "is an archive; unzip "},
+      {"d.pt", "PK\x03\x04", "is a file of PyTorch that holds tensors, not text"},
+      {"d.bin", "PK\x03\x04", "is a file of PyTorch that holds tensors, not text"},
+      {"d", "PK\x03\x04..model/data.pkl", "is a file of PyTorch that holds tensors, not text"},
       {"d.CSV", "a,b\n1,2\n", "training does not read CSV; convert it to JSON lines: python3 -c "},
       {"d.Parquet", "a", "Parquet is not supported"},
   }));
@@ -470,6 +473,10 @@ TEST_CASE("OpenSamples: a text in another encoding gets the command for it", "[d
       {"GB18030",
        "\u4eca\u5929\u5929\u6c14\u5f88\u597d\uff0c\u6211\u4eec\u53bb\u516c\u56ed\u3002"
        " abc \u4f60\u597d\n"},
+      {"BIG5",
+       "\u4eca\u5929\u5929\u6c23\u5f88\u597d\uff0c\u6211\u5011\u4e00\u8d77\u53bb\u516c\u5712\u3002"
+       "\n"},
+      {"SHIFT_JIS", "\u30bd\u30d5\u30c8\u30a6\u30a7\u30a2\u306e\u8868\u793a\u80fd\u529b\u3002\n"},
       {"SHIFT_JIS", "\u3053\u308c\u306f\u30c6\u30b9\u30c8\u3067\u3059\u3002\u65e5\u672c\n"},
       {"WINDOWS-1251",
        "\u041f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440 \u044d\u0442\u043e "

@@ -101,6 +101,11 @@ TEST_CASE("TokenFile: raw ids are told with the way to a header", "[data][tokens
                  Catch::Matchers::ContainsSubstring("; cat ") &&
                  Catch::Matchers::EndsWith("train-llmc.bin"));
   CHECK_THAT(files.error("train.bin", raw, 99), Catch::Matchers::StartsWith("train.bin: unknown"));
+  CHECK_THAT(
+      files.error("x_text_document.bin", raw, 100),
+      Catch::Matchers::StartsWith("x_text_document.bin: is named as the ids of a Megatron "
+                                  "set, and its index ") &&
+          Catch::Matchers::EndsWith("/x_text_document.idx is missing beside it; copy both files"));
 }
 
 TEST_CASE("TokenFile: an id beyond the vocabulary is named with its position", "[data][tokens]") {
