@@ -311,6 +311,14 @@ Program program_for(const json& record) {
   return holder_program(record, program_for, plain_program);
 }
 
+constexpr std::string_view no_preferences =
+    "preference training (DPO) is not built, and the command makes records that imitate chosen "
+    "alone";
+
+bool keeps_chosen(std::string_view program) {
+  return program.find(".chosen") != std::string_view::npos;
+}
+
 /// Converts a list of turns without a record around it; none if it is not such a list.
 Program turns_of(const json& list) {
   if (!list.is_array() || list.empty() || !list.front().is_object()) return std::nullopt;
@@ -348,6 +356,11 @@ std::vector<RoleName> guess_roles(std::span<const Message> messages) {
 
 }  // namespace
 
+bool imitates_chosen(const json& record) {
+  const Program program = program_for(record);
+  return program && keeps_chosen(*program);
+}
+
 std::string_view type_in_jq(const json& value) {
   return is_word(value) ? word_type : value.type_name();
 }
@@ -384,7 +397,7 @@ bool has_form(const json& record, const std::vector<FormKey>& form) {
 std::string record_conversion(const json& record, const std::string& file) {
   const Program program = program_for(record);
   if (!program || *program == ".") return "";
-  return fmt::format("{}: {}",
+  return fmt::format("{}{}: {}", keeps_chosen(*program) ? "; " + std::string(no_preferences) : "",
                      program->find(one_in_jq) == std::string::npos
                          ? ""
                          : " (the first of several answers becomes the completion, and records "
@@ -452,8 +465,10 @@ std::string document_conversion(std::string_view document, const std::string& fi
   const bool numbers = first && program && *program == "." && first->contains("completion");
   if (numbers) program = fmt::format("{}.completion |= word", part_in_jq);
   const bool as_it_is = !program || *program == ".";
-  if (!is_array) return jq_command(as_it_is ? "." : *program, file);
-  return jq_command(as_it_is ? ".[]" : ".[] | " + *program, file);
+  const std::string note =
+      program && keeps_chosen(*program) ? std::string(no_preferences) + ": " : "";
+  if (!is_array) return note + jq_command(as_it_is ? "." : *program, file);
+  return note + jq_command(as_it_is ? ".[]" : ".[] | " + *program, file);
 }
 
 bool holds_object(std::string_view text) {

@@ -39,6 +39,9 @@ bool has_form(const nlohmann::json& record, const std::vector<FormKey>& form);
 /// refused when the result is read.
 std::string record_conversion(const nlohmann::json& record, const std::string& file);
 
+/// Whether that command keeps the chosen one of two answers, as a record to imitate.
+bool imitates_chosen(const nlohmann::json& record);
+
 /// Does the same for a whole document: an array of such records, or objects over several lines.
 /// Throws Error{input} if no command keeps the contents of the first record.
 std::string document_conversion(std::string_view document, const std::string& file);

@@ -11,7 +11,8 @@ std::string converted_name(const std::string& file);
 /// Returns the last extension of a file's name in lower case: ".jsonl" for "d/DATA.JSONL".
 std::string lower_extension(const std::string& file);
 
-/// Returns `path`, or if that exists "d/chat-2.jsonl" for "d/chat.jsonl", with the first free number.
+/// Returns `path`, or if that exists "d/chat-2.jsonl" for "d/chat.jsonl", with the first free
+/// number.
 std::string free_name(const std::string& path);
 
 /// Returns `command` with its output in free_name(`target`), which is created only if the command

@@ -217,7 +217,7 @@ std::vector<Message> take_messages(json& record, const std::string& place) {
     }
     const std::string prefix = fmt::format("{}: {}.", place, name);
     Message message{take_string(item, "role", prefix + "role"), {}};
-    refuse_message(item, message.role, fmt::format("{}: {}", place, name));
+    refuse_message(item, message.role, fmt::format("{}: {}", place, name), file_of(place));
     const auto content = item.find("content");
     if (const auto program = content == item.end() ? std::nullopt : parts_program(*content)) {
       fail(ErrorCode::input, "{}content is a list of parts, not a string: {}", prefix,
@@ -310,12 +310,19 @@ RecordKind kind_of(const json& record, const std::string& place) {
   }
   if (text) {
     refuse_null(record, "text", place);
+    refuse_number(record, "text", place);
     const json& texts = record.at("text");
     if (texts.is_array() && std::ranges::all_of(texts, &json::is_string)) {
       fail(ErrorCode::input, "{}: text is a list; one text of it, a line for each: {}", place,
            jq_command(R"((.text | arrays) |= join("\n"))", file_of(place)));
     }
     return RecordKind::text;
+  }
+  if (!messages && !record.contains("completion") && imitates_chosen(record) &&
+      number_answer(record).empty()) {
+    refuse_unkept(record, place);
+    fail(ErrorCode::input, "{}: holds preferences{}", place,
+         record_conversion(record, file_of(place)));
   }
   if (completion) return RecordKind::completion;
   if (messages) return RecordKind::messages;

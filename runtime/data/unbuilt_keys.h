@@ -29,7 +29,11 @@ void refuse_judgement(const nlohmann::json& record, const std::string& place);
 /// Refuses keys that only records of messages have.
 void refuse_conversation_keys(const nlohmann::json& record, const std::string& place);
 /// Refuses keys of one message: tool calls, thoughts, a weight of an answer. `place` names the
-/// message too.
-void refuse_message(const nlohmann::json& message, std::string_view role, const std::string& place);
+/// message too. With the `file` of the records, some errors end with the command that leaves such
+/// records out.
+void refuse_message(const nlohmann::json& message,
+                    std::string_view role,
+                    const std::string& place,
+                    const std::string& file = {});
 
 }  // namespace dstrain::data

@@ -139,7 +139,7 @@ TEST_CASE("JqCommands: conversations of other programs become messages", "[data]
 {"conversations": [{"from": "human", "value": "a", "weight": 0}], "tools": "[]", "mask": "User"})",
        "user:a assistant:b\n"
        "out.jsonl:1: messages[1]: weight 0 is not implemented: the answer would be learned as any "
-       "other; leave the record out\n"
+       "other; split the conversation before it, or leave the record out\n"
        "out.jsonl:1: tools is not implemented; leave it out\n"
        "out.jsonl:1: messages[1]: the role function_call is not implemented; leave the record out\n"
        "out.jsonl:1: images is not implemented; leave it out\n"
@@ -171,7 +171,7 @@ TEST_CASE("JqCommands: conversations of other programs become messages", "[data]
 {"conversation": [{"input": "a", "output": "b", "output_with_loss": false}]})",
        "system:S user:a assistant:b user:c assistant:d\n"
        "out.jsonl:1: messages[1]: output_with_loss false is not implemented: the answer would be "
-       "learned as any other; leave the record out\n"},
+       "learned as any other; split the conversation before it, or leave the record out\n"},
       {"UltraChat's first form", R"({"id": "0", "data": ["a", "b", "c"]})",
        "user:a assistant:b user:c\n"},
       {"TRL's prompt and completion of messages",
@@ -181,7 +181,7 @@ TEST_CASE("JqCommands: conversations of other programs become messages", "[data]
        R"("content": "b"}]})",
        "user:a assistant:b\n"
        "out.jsonl:1: messages[0]: weight 0 is not implemented: the answer would be learned as any "
-       "other; leave the record out\n"},
+       "other; split the conversation before it, or leave the record out\n"},
       {"TRL's preferences",
        R"({"prompt": [{"role": "user", "content": "a"}], "chosen": [{"role": "assistant", )"
        R"("content": "b"}], "rejected": []})",
@@ -544,7 +544,7 @@ TEST_CASE("JqCommands: what no command keeps is named in place of one", "[data][
        R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b", )"
        R"("weight": 0}]})",
        "1: conversations[1]: weight 0 is not implemented: the answer would be learned as any "
-       "other; leave the record out"},
+       "other; split the conversation before it, or leave the record out"},
       {"a bad answer", R"({"prompt": "a", "response": "b", "label": false})",
        "1: label false is not implemented: the answer would be learned as a good one; leave the "
        "record out"},
@@ -618,6 +618,25 @@ TEST_CASE("JqCommands: records of several forms are split and stay as they are",
   const ForeignFile file("d.jsonl", row.file);
   CHECK_THAT(file.trained_error(), Catch::Matchers::ContainsSubstring("split"));
   CHECK(file.left_by_command() == row.result);
+}
+
+TEST_CASE("JqCommands: conversations that cannot be learned are left out", "[data][json]") {
+  const Row row = GENERATE(values<Row>({
+      {"calls without content",
+       R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null, )"
+       R"("tool_calls": [{"id": "1"}]}]}
+{"messages": [{"role": "assistant", "content": "b", "tool_calls": []}], "n": 1.50})",
+       R"({"messages": [{"role": "assistant", "content": "b", "tool_calls": []}], "n": 1.50})"},
+      {"a weight",
+       R"({"messages": [{"role": "assistant", "content": "a", "weight": 0}]}
+{"messages": [{"role": "user", "content": "a", "weight": 0}, {"role": "assistant", "content": )"
+       R"("b", "weight": 1}]})",
+       R"({"messages": [{"role": "user", "content": "a", "weight": 0}, {"role": "assistant", )"
+       R"("content": "b", "weight": 1}]})"},
+  }));
+  CAPTURE(row.name);
+  CHECK(ForeignFile("d.jsonl", row.file).left_by_command() ==
+        "d-converted.jsonl:\n" + row.result + "\n");
 }
 
 TEST_CASE("JqCommands: records without a text can be left out", "[data][json]") {
@@ -709,6 +728,10 @@ TEST_CASE("JqCommands: an answer that is a number keeps its digits", "[data][jso
        R"({"prompt": "a", "completion": "1234567890123456789", "id": 3}
 {"prompt": "a", "completion": "1.50"}
 {"prompt": "a", "completion": "b"})"},
+      {"texts", R"({"text": 5, "n": 1}
+{"text": 1.50})",
+       R"({"text": "5", "n": 1}
+{"text": "1.50"})"},
       {"another program's", R"({"question": "a", "answer": -1e3})",
        R"({"question": "a", "answer": "-1e3"})"},
   }));
@@ -716,6 +739,38 @@ TEST_CASE("JqCommands: an answer that is a number keeps its digits", "[data][jso
   const ForeignFile file("d.jsonl", row.file);
   CHECK_THAT(file.trained_error(), Catch::Matchers::ContainsSubstring(" is a number, not text: "));
   CHECK(file.left_by_command() == "d-converted.jsonl:\n" + row.result + "\n");
+}
+
+TEST_CASE("JqCommands: preferences are told from what the command makes of them", "[data][json]") {
+  const std::string note =
+      "preference training (DPO) is not built, and the command makes records that imitate chosen "
+      "alone: jq -cn ";
+  for (const std::string record :
+       {R"({"prompt": "a", "chosen": "b", "rejected": "c"})",
+        R"({"chosen": "\n\nHuman: a\n\nAssistant: b", "rejected": "c"})",
+        R"({"chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], )"
+        R"("rejected": []})"}) {
+    CAPTURE(record);
+    CHECK_THAT(ForeignFile("d.jsonl", record).trained_error(),
+               Catch::Matchers::StartsWith("FILE:1: holds preferences; " + note));
+    CHECK_THAT(ForeignFile("d.json", "[" + record + "]").error(),
+               Catch::Matchers::ContainsSubstring("JSON lines are one object a line: " + note));
+  }
+}
+
+TEST_CASE("JqCommands: no command overwrites a file", "[data][json]") {
+  const TempDir directory;
+  const std::string file = directory.path() / "d.jsonl";
+  for (const std::string target : {"d-converted", "d-converted-2"}) {
+    const std::string taken = directory.path() / (target + ".jsonl");
+    CHECK_THAT(data::jq_command(".", file), Catch::Matchers::EndsWith(" " + taken));
+    write_file(taken, "");
+  }
+  CHECK_THAT(data::jq_command(".", file),
+             Catch::Matchers::EndsWith("> " + file.substr(0, file.size() - 6) +
+                                       "-converted-3.jsonl.tmp && mv " +
+                                       file.substr(0, file.size() - 6) + "-converted-3.jsonl.tmp " +
+                                       file.substr(0, file.size() - 6) + "-converted-3.jsonl"));
 }
 
 TEST_CASE("JqCommands: the file and what is made of it are named as typed", "[data][json]") {

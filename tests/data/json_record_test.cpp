@@ -52,7 +52,7 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
       {"{}", "d.jsonl:7: has neither text, nor prompt and completion, nor messages"},
       {"[]", "d.jsonl:7: not a JSON object; each line is one"},
       {"7", "d.jsonl:7: not a JSON object; each line is one"},
-      {R"({"text": 3})", "d.jsonl:7: text is number, not a string"},
+      {R"({"text": true})", "d.jsonl:7: text is boolean, not a string"},
       {R"({"prompt": "a"})", "d.jsonl:7: completion is missing"},
       {R"({"content": "a", "meta": {}})",
        "d.jsonl:7: has neither text, nor prompt and completion, nor messages, but content, meta: "
@@ -72,13 +72,18 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
       {R"({"messages": [{"role": "user", "content": [{"type": "image", "text": "a"}]}]})",
        "d.jsonl:7: messages[0].content is a list; only text is implemented, as a string"},
       {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})",
+       "d.jsonl:7: messages[0]: tool_calls is not implemented, and the message has no content "
+       "beside it; leave the conversation out: jq -nrR 'inputs | select(explode | any(. > 32)) | "
+       "select(fromjson | all(.messages[]; (.tool_calls // []) | length == 0))' d.jsonl > "
+       "d-converted.jsonl.tmp && mv d-converted.jsonl.tmp d-converted.jsonl"},
+      {R"({"messages": [{"role": "assistant", "content": "a", "tool_calls": [{}]}]})",
        "d.jsonl:7: messages[0]: tool_calls is not implemented; leave it out"},
-      {R"({"messages": [{"role": "assistant", "content": "a", "weight": 0}]})",
-       "d.jsonl:7: messages[0]: weight 0 is not implemented: the answer would be learned as any "
-       "other; leave the record out"},
       {R"({"messages": [{"role": "assistant", "content": "a", "loss": false}]})",
        "d.jsonl:7: messages[0]: loss false is not implemented: the answer would be learned as any "
-       "other; leave the record out"},
+       "other; split the conversation before it, or leave the record out: jq -nrR 'inputs | "
+       "select(explode | any(. > 32)) | select(fromjson | all(.messages[]; .role != \"assistant\" "
+       "or (.loss | . == null or . == true or . == 1)))' d.jsonl > d-converted.jsonl.tmp && mv "
+       "d-converted.jsonl.tmp d-converted.jsonl"},
       {R"({"messages": [{"role": "observation", "content": "a"}]})",
        "d.jsonl:7: messages[0]: the role observation is not implemented; leave the record out"},
       {R"({"messages": [{"role": "user", "content": "a"}], "images": ["a"]})",

@@ -144,8 +144,8 @@ TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]
   CHECK(files.error("\n  \n\r\n") == "d.jsonl: holds no record");
   CHECK(files.error(text_line("a")) ==
         "d.jsonl: 1 tokens are too few for one sample of block_size 4, which takes 2");
-  CHECK_THAT(files.error(text_line("a") + "\r\n{\"text\": 1}"),
-             Catch::Matchers::Equals("d.jsonl:3: text is number, not a string"));
+  CHECK_THAT(files.error(text_line("a") + "\r\n{\"text\": true}"),
+             Catch::Matchers::Equals("d.jsonl:3: text is boolean, not a string"));
   CHECK_THAT(files.error(text_line("a") + "{\"text\"}"),
              Catch::Matchers::StartsWith("d.jsonl:2:8: not JSON"));
   CHECK_THAT(files.error("\n" + text_line("a") + pair("a", "b")),
