@@ -167,7 +167,8 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
       {"--max_elastic_nodes|-2|p", "--max_elastic_nodes: must be 1.."},
       {"--min_elastic_nodes|3|--max_elastic_nodes|2|p",
        "3: must not be more than --max_elastic_nodes 2"},
-      {"--elastic_training|--no_ssh|--node_rank|0|p", "--elastic_training: with --no_ssh"},
+      {"--elastic_training|--no_ssh|--node_rank|0|p",
+       "--elastic_training: cannot be combined with --no_ssh"},
       {"--max_elastic_nodes|2|--launcher|slurm|p", "ends the tasks of all hosts"},
   }));
   CAPTURE(row.words);
