@@ -107,7 +107,8 @@ fs::path model_in(const fs::path& source) {
 /// The checkpoint to export from DIR; `source` is a checkpoint, or contains some.
 fs::path chosen(const fs::path& source, const std::string& tag) {
   require_own_format(source);
-  const auto step = tag.empty() ? std::nullopt : std::optional(step_of_tag(tag));
+  std::optional<std::int64_t> step;
+  if (!tag.empty()) step = step_of_tag(tag);
   if (checkpoint::has_manifest(source)) {
     if (step && checkpoint::Checkpoint(source).manifest().step != *step) {
       fail(ErrorCode::input, "--tag {}: {} is a checkpoint of another step", tag, source.string());

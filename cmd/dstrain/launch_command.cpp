@@ -207,8 +207,8 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   launcher::join_step(options);
   if (!options.no_ssh) check_started_alone();
   if (!options.no_ssh && daemon != nullptr && daemon->name == "train") refuse_numbered_training();
-  const auto device =
-      daemon == nullptr ? std::nullopt : std::optional(settle_device(options, *daemon));
+  std::optional<DeviceKind> device;
+  if (daemon != nullptr) device = settle_device(options, *daemon);
   const launcher::Resources resources = launcher::resolve_resources(
       options, launcher::this_machine(),
       {launcher::find_hostfile(options), launcher::this_allocation()},
