@@ -151,9 +151,11 @@ void resolve_rest(SettingsBuilder& builder) {
   TrainSettings& settings = builder.settings();
   settings.trains = trains(builder.options());
   const Flag<bool>& tune = builder.options().tune_matmuls;
+  const Flag<std::string>& profile = builder.options().profile;
   settings.tune_matmuls = tune.value && settings.trains;
-  if (tune.value && !settings.trains) {
-    builder.problems().warn({}, tune.typed_as, "has no effect: no step is taken");
+  for (const std::string& flag : {tune.value ? tune.typed_as : "", profile.typed_as}) {
+    if (flag.empty() || settings.trains) continue;
+    builder.problems().warn({}, flag, "has no effect: no step is taken");
   }
   const Flag<std::string>& random = builder.options().config_name;
   if (!settings.trains && random.typed() && !builder.options().resume_from_checkpoint.typed()) {
@@ -165,7 +167,7 @@ void resolve_rest(SettingsBuilder& builder) {
                      .overwrite = builder.options().overwrite_output_dir.value,
                      .logging = cadence(builder, builder.options().logging_strategy.value,
                                         builder.options().logging_steps.value),
-                     .profile = builder.options().profile.value};
+                     .profile = settings.trains ? profile.value : ""};
   settings.prints_logged_steps =
       builder.options().logging_steps.typed() || builder.options().logging_strategy.typed();
   settings.steps = builder.training_steps().value_or(0);

@@ -151,6 +151,14 @@ TEST_CASE("Resolve: what files and options say of a run at its edges", "[config]
   const Arguments random{"--do_eval", "--validation_file", "v", "--config_name", "gpt2"};
   CHECK(contains(fmt::format("{}", fmt::join(evaluated_settings(random).warnings, "\n")),
                  "the weights that are evaluated are random"));
+  const TrainSettings evaluates = evaluated_settings(
+      {"--do_eval", "--validation_file", "v", "--profile", "p.json", "--tune_matmuls"});
+  CHECK(evaluates.output.profile.empty());
+  CHECK_FALSE(evaluates.tune_matmuls);
+  for (const std::string flag : {"--profile", "--tune_matmuls"}) {
+    CHECK(contains(fmt::format("{}", fmt::join(evaluates.warnings, "\n")),
+                   flag + ": has no effect: no step is taken"));
+  }
   CHECK(evaluated_settings({"--num_train_epochs", "5e18"}).steps == std::int64_t{1} << 53);
   CHECK(evaluated_settings({"--config_name", "gpt2-medium", "--num-layers", "2"}).model.config ==
         "gpt2-medium");
