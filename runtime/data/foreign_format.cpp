@@ -59,13 +59,6 @@ constexpr std::array<ForeignFormat, 15> unread_formats{
 constexpr std::array<ForeignFormat, 2> compressed_formats{
     {{".gz", "\x1f\x8b", "", "gunzip -k"}, {".zst", "\x28\xb5\x2f\xfd", "", "unzstd"}}};
 
-/// Returns a name without the extension of a compression.
-std::string unpacked_name(const std::string& path) {
-  const std::string extension = lower_extension(path);
-  const bool compressed = extension == ".gz" || extension == ".zst";
-  return compressed ? std::filesystem::path(path).replace_extension().string() : path;
-}
-
 /// Returns "d/book-utf8.txt" for "d/book.txt".
 std::string with_suffix(const std::string& path, std::string_view suffix) {
   const std::filesystem::path file(path);
@@ -135,7 +128,7 @@ std::string_view wide_encoding(std::string_view text) {
 /// Returns the command that converts another encoding, or a UTF-8 with damaged bytes, to UTF-8.
 std::string to_utf8(std::string_view encoding, const std::string& path) {
   return whole_or_none(reading(fmt::format("iconv -f {} -t UTF-8", encoding), path),
-                       with_suffix(unpacked_name(path), "-utf8"));
+                       with_suffix(without_compression(path), "-utf8"));
 }
 
 /// Statistics on the bytes above 127 in a text.
@@ -271,8 +264,7 @@ void refuse_binary(const std::string& path, std::string_view text) {
   for (const auto& [magic, name] : binary_formats) {
     if (text.starts_with(magic)) refuse_unless_text(path, name);
   }
-  constexpr std::size_t looked_at_max = std::size_t{1}
-                                        << 20;  // files that are not text have a bad byte early
+  constexpr std::size_t looked_at_max = std::size_t{1} << 20;  // other files have one early
   const std::size_t nul = text.substr(0, looked_at_max).find('\0');
   if (nul == std::string_view::npos) return;
   if (is_safetensors(text)) refuse_unless_text(path, "a file of model weights (safetensors)");
@@ -294,7 +286,7 @@ std::string encoding_remedy(const std::string& path, std::string_view text, std:
         path);
     return fmt::format(
         "; the characters around it are UTF-8, so it is damaged; put U+FFFD for it: {}",
-        whole_or_none(repair, with_suffix(unpacked_name(path), "-utf8")));
+        whole_or_none(repair, with_suffix(without_compression(path), "-utf8")));
   }
   // Accented letters are few and stand alone; in Big5 and Shift-JIS the second byte of a character
   // may be ASCII, but most bytes are above 127.

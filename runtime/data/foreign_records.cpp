@@ -442,8 +442,7 @@ bool is_mixed(std::string_view text) {
 
 std::string document_conversion(std::string_view document, const std::string& file) {
   const bool is_array = document.starts_with('[');
-  std::string_view text = document.substr(is_array ? 1 : 0);
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  const std::string_view text = next_value(document.substr(is_array ? 1 : 0));
   if (is_array && text.starts_with('"')) return jq_command(".[] | {text: .}", file);
   if (is_array && text.starts_with('[')) {
     const std::optional<json> inner = first_value(text);
@@ -460,8 +459,8 @@ std::string document_conversion(std::string_view document, const std::string& fi
     // It is one conversation.
     if (const Program turns = turns_of(json::array({*first}))) return jq_command(*turns, file);
   }
-  if (is_array && first && program && is_mixed(text))
-    program = ".";  // the errors of their lines report it
+  // Their lines are refused with the command that splits them.
+  if (is_array && first && program && is_mixed(text)) program = ".";
   const bool numbers = first && program && *program == "." && first->contains("completion");
   if (numbers) program = fmt::format("{}.completion |= word", part_in_jq);
   const bool as_it_is = !program || *program == ".";

@@ -28,11 +28,15 @@ std::string lower_extension(const std::string& file) {
   return lower_case(std::filesystem::path(file).extension().string());
 }
 
-std::string without_extensions(const std::string& file) {
+std::string without_compression(const std::string& file) {
   constexpr std::array<std::string_view, 2> compressed{".gz", ".zst"};
+  return stem_of(file, compressed).string();
+}
+
+std::string without_extensions(const std::string& file) {
   constexpr std::array<std::string_view, 9> formats{
       ".jsonl", ".jsonlines", ".jl", ".ndjson", ".json", ".parquet", ".arrow", ".csv", ".tsv"};
-  return stem_of(stem_of(file, compressed), formats).string();
+  return stem_of(without_compression(file), formats).string();
 }
 
 std::string converted_name(const std::string& file) {

@@ -22,6 +22,9 @@ std::string whole_or_none(std::string_view command, const std::string& target);
 /// Returns "COMMAND d/chat.json", or a pipe that unpacks the file: "zcat d/chat.json.gz | COMMAND".
 std::string reading(std::string_view command, const std::string& file);
 
+/// Returns "d/chat.json" for "d/chat.json.gz".
+std::string without_compression(const std::string& file);
+
 /// Returns "d/chat" for "d/chat.json.gz": without the extensions of records and of their
 /// compression.
 std::string without_extensions(const std::string& file);

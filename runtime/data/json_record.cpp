@@ -112,12 +112,6 @@ json parse_object(std::string_view line, const std::string& place) {
   if (const std::size_t nul = line.find('\0'); nul != std::string_view::npos) {
     fail(ErrorCode::input, "{}:{}: a NUL byte; is it JSON?", place, nul + 1);
   }
-  if (const auto invalid = find_invalid_utf8(line)) {
-    fail(ErrorCode::input,
-         "{}:{}: not UTF-8 text: this byte (0x{:02x}) starts no valid character{}", place,
-         *invalid + 1, static_cast<unsigned char>(line[*invalid]),
-         encoding_remedy(file_of(place), line, *invalid));
-  }
   try {
     json record = parse_python_json(line, [&](std::string_view text) {
       return json::parse(text.begin(), text.end(), KeyWatcher(place));
@@ -128,6 +122,12 @@ json parse_object(std::string_view line, const std::string& place) {
     }
     return record;
   } catch (const json::parse_error& error) {
+    if (const auto invalid = find_invalid_utf8(line)) {
+      fail(ErrorCode::input,
+           "{}:{}: not UTF-8 text: this byte (0x{:02x}) starts no valid character{}", place,
+           *invalid + 1, static_cast<unsigned char>(line[*invalid]),
+           encoding_remedy(file_of(place), line, *invalid));
+    }
     fail(ErrorCode::input, "{}:{}: not JSON: {}; each line is one object{}", place, error.byte,
          reason_of(error), syntax_remedy(line, file_of(place)));
   } catch (const json::exception& error) {
