@@ -58,7 +58,7 @@ class RankSession {
   [[nodiscard]] engine::Engine& engine() { return engine_; }
 
  private:
-  /// A null stream is not needed: the compute stream does its work.
+  /// The compute stream stands in for streams that are null.
   struct OwnStreams {
     std::unique_ptr<Stream> compute;
     std::unique_ptr<Stream> communication;
