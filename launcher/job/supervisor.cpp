@@ -1,6 +1,7 @@
 #include "launcher/job/supervisor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <sys/wait.h>
 
@@ -12,6 +13,9 @@ namespace dstrain::launcher {
 namespace {
 
 constexpr double hurry_seconds = 1;
+/// Within which a host's request to stop and the end of a rank are one event. What asks and later
+/// kills, as SLURM does, waits longer.
+constexpr double one_event_seconds = 5;
 
 bool is_stop_signal(int signal) {
   return std::ranges::find(stop_signals, signal) != stop_signals.end();
@@ -81,10 +85,9 @@ Order Supervisor::rank_exited(const Exit& exit, double now) {
   const RankFailure failure{exit.rank, exit.wait_status, exit.kill_cause};
   const int signal = signal_of(exit.wait_status);
   const bool killed_by_us = signal == SIGTERM || phase_ == Phase::killing;
-  if ((may_be_a_consequence() && signal != 0 && !killed_by_us) ||
-      (may_have_ended_others() && signal != 0 && !is_stop_signal(signal))) {
-    failure_ = failure;
-  }
+  const bool ended_others = may_have_ended_others() && signal != 0 && !is_stop_signal(signal);
+  if (ended_others || (may_be_a_consequence() && signal != 0 && !killed_by_us)) failure_ = failure;
+  failure_explains_ask_ |= ended_others && now - host_asked_at_ < one_event_seconds;
   if (status == status::done || phase_ != Phase::running) return Order::none;
   failure_ = failure;
   // A rank that was asked to stop has not crashed: the others save too and get the time for it.
@@ -123,8 +126,9 @@ void Supervisor::note_stop_signal(int signal) {
 }
 
 Order Supervisor::host_asked_to_stop(int signal, double now) {
-  host_asked_ = true;
+  if (!std::exchange(host_asked_, true)) host_asked_at_ = now;
   if (rank_asked_ && failure_ && is_stop_signal(signal_of(failure_->wait_status))) failure_.reset();
+  failure_explains_ask_ |= failure_ && !rank_asked_;
   note_stop_signal(signal);
   return ask(now);
 }

@@ -83,8 +83,12 @@ class Supervisor {
   [[nodiscard]] std::optional<int> stop_signal() const { return stop_signal_; }
   /// Whether ranks that were asked to stop were killed while they saved.
   [[nodiscard]] bool killed_a_save() const { return killed_save_ && !failure_ && !lost_; }
-  /// Whether the user asked for a stop, even if the job was already failing.
-  [[nodiscard]] bool asked_to_stop() const { return stop_requests_ > 0 || host_asked_; }
+  /// Whether the user asked for a stop, even if the job was already failing. A host that is asked
+  /// after a rank has failed, or just before that is known, is asked by what started the ranks:
+  /// srun and mpirun end them all.
+  [[nodiscard]] bool asked_to_stop() const {
+    return stop_requests_ > 0 || (host_asked_ && !failure_explains_ask_);
+  }
   /// Whether only a host was asked to stop, and not this process.
   [[nodiscard]] bool only_a_host_asked() const { return host_asked_ && stop_requests_ == 0; }
   [[nodiscard]] int exit_status() const;
@@ -110,7 +114,9 @@ class Supervisor {
   bool lost_ = false;
   int stop_requests_ = 0;
   bool host_asked_ = false;
-  bool gets_time_ = false;  ///< to save: not after a crash, nor after a second request
+  double host_asked_at_ = 0;           ///< the first time
+  bool failure_explains_ask_ = false;  ///< the host was asked because a rank failed
+  bool gets_time_ = false;             ///< to save: not after a crash, nor after a second request
   bool killed_save_ = false;
   bool rank_asked_ = false;  ///< to stop, which began the stop of the job
   bool launch_failed_ = false;

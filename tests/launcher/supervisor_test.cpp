@@ -136,13 +136,20 @@ TEST_CASE("Supervisor: a rank that was killed is the cause of its host's stop", 
   by_mpirun.rank_exited(end_of(2, SIGKILL), 1);
   by_mpirun.rank_exited(end_of(1, exited(1)), 1);
   CHECK(by_mpirun.exit_status() == 137);
+  CHECK_FALSE(by_mpirun.asked_to_stop());
   CHECK(by_mpirun.first_failure()->rank == 2);
 
   Supervisor by_signals({2, 1, 30});
   by_signals.host_asked_to_stop(SIGHUP, 0);
   for (const int rank : {0, 1}) by_signals.rank_exited(end_of(rank, SIGHUP), 1);
   CHECK(by_signals.exit_status() == 128 + SIGHUP);
+  CHECK(by_signals.asked_to_stop());
   CHECK_FALSE(by_signals.first_failure());
+
+  Supervisor by_slurm({2, 1, 40});  // which asks first, and kills later
+  by_slurm.host_asked_to_stop(SIGTERM, 0);
+  for (const int rank : {0, 1}) by_slurm.rank_exited(end_of(rank, SIGKILL), 30);
+  CHECK(by_slurm.asked_to_stop());
 
   Supervisor by_us({1, 1, 30});
   by_us.host_asked_to_stop(SIGTERM, 0);
@@ -345,6 +352,7 @@ TEST_CASE("Supervisor: a rank that a stop signal ended has not failed when its h
   crashed.rank_exited(end_of(0, exited(7)), 0);
   crashed.host_asked_to_stop(SIGTERM, 0.1);
   CHECK(crashed.first_failure()->rank == 0);
+  CHECK_FALSE(crashed.asked_to_stop());  // srun ends the others when an agent fails
 }
 
 TEST_CASE("Supervisor: a launcher may have some of the ranks", "[launcher]") {
