@@ -119,7 +119,7 @@ void check_shard_tokenizers(RunData& run, const config::TrainSettings& settings)
     fail(ErrorCode::usage, "--tokenizer {}: the tokens of {} were made by another; leave it out",
          data.tokenizer, path);
   }
-  run.data_notes.push_back(fmt::format(
+  run.notes.push_back(fmt::format(
       "{}: its tokens were made by other tokenizer files than those of {}", path, data.tokenizer));
 }
 
@@ -143,7 +143,7 @@ std::int64_t at_most(std::int64_t samples, std::int64_t most) {
 }
 
 void add_notes(RunData& run, const data::SampleSource& source) {
-  run.data_notes.insert(run.data_notes.end(), source.notes().begin(), source.notes().end());
+  run.notes.insert(run.notes.end(), source.notes().begin(), source.notes().end());
 }
 
 /// Where a file is cut, which Megatron does in one way alone.
@@ -170,7 +170,7 @@ void split_file(RunData& run, const OpenedFile& file, const config::TrainSetting
     run.validation_data = file.source;
     run.validation_samples = validation;
   }
-  run.data_notes.push_back(fmt::format(
+  run.notes.push_back(fmt::format(
       "--split: of {} samples of {} tokens the first {} are trained on, the next {} held out, the "
       "rest is not used{}",
       file.source->samples(), settings.data.block_size, training.count, validation.count,
@@ -191,7 +191,7 @@ void split_mixture(RunData& run,
     run.validation_data = mixed_parts(files, &data::SampleSplit::validation);
   }
   run.validation_samples.count = run.validation_data ? run.validation_data->samples() : 0;
-  run.data_notes.push_back(fmt::format(
+  run.notes.push_back(fmt::format(
       "--split: of each file of the mixture the first part is trained on and the second held out, "
       "{} samples of {} tokens in all, by the same weights",
       run.validation_samples.count, settings.data.block_size));

@@ -25,7 +25,7 @@ struct RunData {
   bool ends_records = false;    ///< and does not end it, so that a record gets an end-of-text token
   /// Of a tokenizer that is not the model's own, below the vocabulary; none: the model's hold.
   std::optional<model::TextTokens> text_tokens;
-  std::vector<std::string> data_notes;  ///< what was done that was not asked for, a line each
+  std::vector<std::string> notes;  ///< what was done that was not asked for, a line each
 };
 
 /// Opens what the settings name, of which tokenizer and block_size are decided; several files

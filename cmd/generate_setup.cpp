@@ -15,7 +15,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
-#include "cmd/model_loading.h"
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
@@ -25,6 +24,7 @@
 #include "runtime/model/generation_config.h"
 #include "runtime/model/model_family.h"
 #include "runtime/model/other_formats.h"
+#include "runtime/session/model_loading.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -286,8 +286,9 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   Options options = parse(arguments);
   if (world_size > 1) fail(ErrorCode::usage, "generate runs on one rank; leave --num_gpus out");
   GenerateSetup setup;
-  const std::unique_ptr<model::ModelConfig> model = model_config({.directory = options.directory});
-  StoredWeights weights = open_weights(options.directory, model->make());
+  const std::unique_ptr<model::ModelConfig> model =
+      session::model_config({.directory = options.directory});
+  session::StoredWeights weights = session::open_weights(options.directory, model->make());
   setup.model = model->make({.dtype = weights.dtype, .device = device});
   const bool of_bytes = model->byte_tokens || model->vocabulary() == data::byte_vocabulary;
   const std::string own =
@@ -300,7 +301,7 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   setup.prompt = encode_prompt(*setup.encoder, prompt_text(options, input), setup.model);
   model::GenerationConfig defaults = model::read_generation_config(
       options.directory, setup.model.config_json, model->family().text_tokens.end,
-      stored_companions(options.directory));
+      session::stored_companions(options.directory));
   // Bytes have no end: what config.json calls so is of a vocabulary that the model was not trained
   // with. Who writes a generation_config.json means it.
   if (of_bytes && tokenizer == "byte") {

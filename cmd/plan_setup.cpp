@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/data_setup.h"
-#include "cmd/model_loading.h"
 #include "runtime/config/resolve.h"
 #include "runtime/session/memory_setup.h"
+#include "runtime/session/model_loading.h"
 #include "runtime/session/offload_setup.h"
 #include "zero/step_cost.h"
 
@@ -44,8 +44,8 @@ PlanSetup::PlanSetup(config::TrainOptions options, int world, DeviceKind device)
          options_.deepspeed.typed() ? "--deepspeed" : "--deepspeed_config");
   }
   settings_ = config::resolve(options_, {.world_size = world}).settings;
-  model_ =
-      model_config(settings_.model)->make({settings_.dtype, settings_.model.in_splits, device});
+  model_ = session::model_config(settings_.model)
+               ->make({settings_.dtype, settings_.model.in_splits, device});
   settle_lengths(settings_.data, model_);
 }
 

@@ -4,12 +4,12 @@
 
 #include <climits>
 
-#include "cmd/model_loading.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/pending_checkpoint.h"
 #include "runtime/config/trainer_checkpoint.h"
 #include "runtime/model/other_formats.h"
+#include "runtime/session/model_loading.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -31,7 +31,7 @@ void refuse_other_format(const config::TrainSettings& settings) {
   if (from != "latest" && !fs::is_directory(directory, ignored)) {
     fail(ErrorCode::input, "--resume_from_checkpoint {}: no such directory", from);
   }
-  if (holds_token_shards(directory)) {
+  if (session::holds_token_shards(directory)) {
     fail(ErrorCode::input,
          "--resume_from_checkpoint {}: holds the token shards of dstrain tokenize, not a "
          "checkpoint",
@@ -79,7 +79,7 @@ void refuse_unfit_output(const config::TrainSettings& settings, int world_size) 
   }
   const fs::path around = checkpoint::enclosing_checkpoint(output);
   if (around.empty()) return;
-  if (holds_token_shards(around)) {
+  if (session::holds_token_shards(around)) {
     fail(ErrorCode::usage,
          "--output_dir {}: {} holds the token shards of dstrain tokenize; choose another directory",
          output, around.string());

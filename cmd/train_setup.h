@@ -13,16 +13,19 @@
 #include "runtime/model/model.h"
 #include "runtime/model/parameter_source.h"
 #include "runtime/session/memory_setup.h"
+#include "runtime/session/rank_session.h"
 
 namespace dstrain::cmd {
 
 /// All that a training run decides before any rank starts: every mistake in flags, configuration,
 /// model directory and data is found while making it.
-struct TrainSetup : session::MemorySetup, RunData {
+struct TrainSetup {
   config::TrainOptions options;  ///< as they were typed
   config::Context context;       ///< in which they came to
   config::TrainSettings settings;
   model::Model model;
+  RunData data;
+  session::MemorySetup memory;
   std::vector<std::string> notes;  ///< what was decided without being asked for, a line each
   engine::TrainerState state;      ///< of this run, before its first step
   std::unique_ptr<model::ParameterSource> initial_parameters;  ///< null: a checkpoint has them
@@ -47,7 +50,8 @@ struct TrainPlace {
 /// Throws Error{usage, config, input}, the second also when the plan does not fit into the budget.
 TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace& place);
 
-/// Throws Error{config} where the plan and what libraries take do not fit into the room of a rank.
-void check_room(const TrainSetup& setup, const session::DeviceRoom& room);
+/// What a rank makes the session of the run from, in which it checks its room. Both must outlive
+/// the session.
+session::RankSession::Inputs session_inputs(const TrainSetup& setup, session::JoinedRank& rank);
 
 }  // namespace dstrain::cmd

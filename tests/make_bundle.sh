@@ -45,7 +45,7 @@ write_words() {
     }' | while IFS= read -r line || [[ -n $line ]]; do printf '%b' "$line"; done
 }
 
-cp "$build"/bin/{dstrain,dstraind,libdstrain.so,libdstrain_cuda.so} "$tree/bin"
+cp "$build"/bin/{dstrain,dstraind,libdstrain_core.so,libdstrain_cuda.so} "$tree/bin"
 cp "$build"/tests/ops/cuda_ops_{test,bench} "$build"/tests/backend/cuda_{events,products}_test \
   "$build"/tests/e2e/cuda_{run,tuning}_test "$build"/tests/comm/comm_gpu_rank "$tree/bin"
 for library in "$build"/tests/ops/libkernel_times.so; do

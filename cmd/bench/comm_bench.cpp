@@ -35,8 +35,8 @@ struct Backend {
 /// What the job would train with, and, unless DSTRAIN_COMM chose that, whatever else could do it.
 class Backends {
  public:
-  Backends(const Options& options, const WorkerEnv& worker)
-      : world_(comm::join_world(worker, describe_alike(options))) {
+  Backends(const Options& options, const WorkerEnv& worker) : world_(comm::join_world(worker)) {
+    comm::require_alike(world_, describe_alike(options));
     list_.push_back({default_name(worker), *world_.communicator});
     if (worker.comm != CommKind::automatic) return;
     add("tcp", comm::make_tcp_communicator(*world_.store, tcp_options(world_.worker, "bench/tcp")));

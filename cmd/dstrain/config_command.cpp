@@ -9,8 +9,6 @@
 
 #include "cmd/data_setup.h"
 #include "cmd/dstrain/commands.h"
-#include "cmd/model_loading.h"
-#include "cmd/offload_disks.h"
 #include "launcher/plan/option_checks.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
@@ -21,6 +19,8 @@
 #include "runtime/config/suggest.h"
 #include "runtime/rank/worker_env.h"
 #include "runtime/session/memory_setup.h"
+#include "runtime/session/model_loading.h"
+#include "runtime/session/offload_disks.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -112,8 +112,8 @@ config::Resolved resolve(const config::TrainOptions& options,
                          const config::DsConfig& config,
                          config::Context context) {
   config::Resolved resolved = config::resolve_config(options, config, context);
-  if (!names_model(resolved.settings.model)) return resolved;
-  context.hidden = model_config(resolved.settings.model)->hidden();
+  if (!session::names_model(resolved.settings.model)) return resolved;
+  context.hidden = session::model_config(resolved.settings.model)->hidden();
   return config::resolve_config(options, config, context);
 }
 
@@ -122,8 +122,8 @@ std::string describe_memory(config::TrainSettings& settings,
                             std::int64_t world,
                             DeviceKind device,
                             Bytes host_memory) {
-  const model::Model model =
-      model_config(settings.model)->make({settings.dtype, settings.model.in_splits, device});
+  const model::Model model = session::model_config(settings.model)
+                                 ->make({settings.dtype, settings.model.in_splits, device});
   settle_lengths(settings.data, model);
   const auto ranks = static_cast<int>(world);
   const session::MemorySetup memory = session::set_up_memory(settings, model, ranks);
@@ -159,7 +159,8 @@ void check(const ConfigRequest& request, const config::DsConfig& config) {
   }
   for (const std::string& line : settings.warnings) fmt::print("warning: {}\n", line);
   // The ranks may run on other machines.
-  for (const std::string& line : unusable_disks(settings.zero)) fmt::print("warning: {}\n", line);
+  for (const std::string& line : session::unusable_disks(settings.zero))
+    fmt::print("warning: {}\n", line);
   fmt::print("{}: ok\n{}", request.file, memory);
 }
 

@@ -4,9 +4,9 @@
 
 #include "cmd/dstrain/commands.h"
 #include "cmd/dstrain/tool_options.h"
-#include "cmd/model_loading.h"
 #include "runtime/base/error.h"
 #include "runtime/rank/worker_env.h"
+#include "runtime/session/model_loading.h"
 #include "zero/estimate.h"
 
 namespace dstrain::cmd {
@@ -53,7 +53,7 @@ zero::EstimateInput sizes_of(const EstimateOptions& options) {
          "--model_name_or_path or --config_name");
   }
   if (named) {
-    const model::Model model = model_config(options.model)->make();
+    const model::Model model = session::model_config(options.model)->make();
     zero::EstimateInput sizes = zero::sizes_for_estimate(model.parameters());
     sizes.gpus_per_node = options.sizes.gpus_per_node;
     sizes.nodes = options.sizes.nodes;

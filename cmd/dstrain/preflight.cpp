@@ -93,8 +93,8 @@ std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
   const TrainSetup setup = set_up_training(options, here);
   refuse_unfit_output(setup.settings, place.world_size);
   if (setup.settings.trains) check_resume(setup);
-  if (setup.training_data) check_samples(*setup.training_data);
-  if (setup.validation_data) check_samples(*setup.validation_data);
+  if (setup.data.training_data) check_samples(*setup.data.training_data);
+  if (setup.data.validation_data) check_samples(*setup.data.validation_data);
   if (!place.starts) {
     for (const std::string& warning : setup.settings.warnings) log_warning(warning);
     return nullptr;

@@ -23,27 +23,20 @@ void report(const monitor::EvalResults& results, const std::string& directory) {
 
 int evaluate_model(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress) {
   const config::TrainSettings& settings = setup.settings;
-  session::RankSession session({.model = setup.model,
-                                .memory = setup,
-                                .settings = settings,
-                                .alike = setup.alike,
-                                .worker = worker,
-                                .progress = progress,
-                                .check_room = [&](const session::DeviceRoom& room) {
-                                  check_room(setup, room);
-                                }});
+  session::JoinedRank rank(worker, setup.model.device, progress);
+  session::RankSession session(session_inputs(setup, rank));
   progress.enter(RunPhase::loading);
   session.store().load({*setup.initial_parameters}, session.streams().compute);
   const data::EvaluationLoader loader(
-      *setup.validation_data, {settings.evaluation.batch_size, worker.rank, worker.world_size},
-      setup.validation_samples);
+      *setup.data.validation_data, {settings.evaluation.batch_size, worker.rank, worker.world_size},
+      setup.data.validation_samples);
   progress.enter(RunPhase::evaluating);
-  const double begin = session.clock().now_seconds();
+  const double begin = rank.clock().now_seconds();
   const double loss = engine::evaluate(session.engine(), loader, session.control_group());
   if (worker.rank == 0) {
     report({.loss = loss,
-            .samples = setup.validation_samples.count,
-            .seconds = session.clock().now_seconds() - begin},
+            .samples = setup.data.validation_samples.count,
+            .seconds = rank.clock().now_seconds() - begin},
            settings.output.directory);
   }
   session.control_group().barrier();

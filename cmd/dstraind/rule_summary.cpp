@@ -80,18 +80,18 @@ bool evaluates_end(const config::TrainSettings& settings) {
 /// Whether --dataloader_drop_last leaves out whole micro steps, which the Trainer would take.
 bool drops_micro_steps(const TrainSetup& setup) {
   const config::TrainSettings& settings = setup.settings;
-  const std::int64_t left = setup.training_samples % settings.train_batch_size;
+  const std::int64_t left = setup.data.training_samples % settings.train_batch_size;
   return settings.data.drop_last && left >= settings.train_batch_size / settings.accumulation_steps;
 }
 
 /// run_clm.py tokenizes each line of a text, and each record, as a text of its own.
 void add_text_differences(const TrainSetup& setup, std::vector<std::string>& found) {
-  if (!setup.training_data || !setup.training_data->is_text()) return;
-  const bool records = setup.training_data->packing().has_value();
-  if (!records && setup.encloses_texts) {
+  if (!setup.data.training_data || !setup.data.training_data->is_text()) return;
+  const bool records = setup.data.training_data->packing().has_value();
+  if (!records && setup.data.encloses_texts) {
     found.emplace_back("no special tokens around lines of a text (there around each)");
   }
-  if (records && setup.ends_records && setup.training_data->counts_all_labels()) {
+  if (records && setup.data.ends_records && setup.data.training_data->counts_all_labels()) {
     found.emplace_back("an end-of-text token behind each record (there none)");
   }
 }
@@ -101,8 +101,8 @@ std::vector<std::string> differences(const TrainSetup& setup) {
   const config::TrainSettings& settings = setup.settings;
   const config::Cadence& logging = settings.output.logging;
   std::vector<std::string> found;
-  if (setup.training_data && !setup.options.packing.typed() &&
-      setup.training_data->packing() == true) {
+  if (setup.data.training_data && !setup.options.packing.typed() &&
+      setup.data.training_data->packing() == true) {
     found.emplace_back("records share rows (--packing false gives each its own)");
   }
   if (settings.data.shuffle) found.emplace_back("another random order of samples");
@@ -113,11 +113,11 @@ std::vector<std::string> differences(const TrainSetup& setup) {
     found.push_back(
         fmt::format("{} as by DeepSpeed (there autocast)", config::precision_name(settings.dtype)));
   }
-  if (setup.training_data && setup.training_data->counts_all_labels()) {
+  if (setup.data.training_data && setup.data.training_data->counts_all_labels()) {
     found.emplace_back("samples of block_size + 1 tokens (in run_clm.py of block_size)");
   }
   add_text_differences(setup, found);
-  if (setup.training_data && setup.training_data->sizes().source > 0 &&
+  if (setup.data.training_data && setup.data.training_data->sizes().source > 0 &&
       settings.accumulation_steps > 1) {
     found.emplace_back("a step's loss is the mean of its micro-batches (there their sum, for T5)");
   }
@@ -126,10 +126,10 @@ std::vector<std::string> differences(const TrainSetup& setup) {
         "--dataloader_drop_last drops an incomplete global batch (there an incomplete micro "
         "batch)");
   }
-  if (settings.data.drop_last && setup.validation_data) {
+  if (settings.data.drop_last && setup.data.validation_data) {
     found.emplace_back("all held-out samples are evaluated");
   }
-  if (setup.validation_data && !setup.validation_data->counts_all_labels()) {
+  if (setup.data.validation_data && !setup.data.validation_data->counts_all_labels()) {
     found.emplace_back("the held-out loss is a mean over labels (there over batches)");
   }
   const auto model = nlohmann::json::parse(setup.model.config_json);
@@ -138,7 +138,7 @@ std::vector<std::string> differences(const TrainSetup& setup) {
     found.push_back(fmt::format(
         "the embedding of token {} learns (there it is padding, and gets no gradient)", *token));
   }
-  if (setup.validation_data && settings.evaluation.enabled && evaluates_end(settings)) {
+  if (setup.data.validation_data && settings.evaluation.enabled && evaluates_end(settings)) {
     found.emplace_back("the last step is evaluated, too");
   }
   if (logging.unit == config::Cadence::Unit::steps && logging.steps > 1 && settings.steps > 1) {

@@ -8,7 +8,6 @@
 #include "cmd/dstraind/commands.h"
 #include "cmd/dstraind/evaluate_model.h"
 #include "cmd/dstraind/rule_summary.h"
-#include "cmd/dstraind/stop_signals.h"
 #include "cmd/dstraind/training_rank.h"
 #include "cmd/memory_savings.h"
 #include "cmd/resume_plan.h"
@@ -20,6 +19,7 @@
 #include "runtime/engine/name_collective.h"
 #include "runtime/numeric/parallel_for.h"
 #include "runtime/rank/output_lock.h"
+#include "runtime/session/stop_signals.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -50,16 +50,16 @@ void announce(const TrainSetup& setup, const WorkerEnv& worker) {
   const std::int64_t source = settings.data.source_length;
   log_info(fmt::format(
       "{}: {} parameters, {}, {}, ZeRO stage {}, {} sequences of {} tokens{} {}", setup.model.name,
-      setup.layout->numel(), describe_precision(settings, worker.world_size),
+      setup.memory.layout->numel(), describe_precision(settings, worker.world_size),
       counted(worker.world_size, "rank"), settings.zero.stage, batch, settings.data.block_size,
       source > 0 ? fmt::format(" from sources of {}", source) : "",
-      settings.trains ? fmt::format("per step, {} an epoch", setup.training_samples)
-                      : fmt::format("at a time, {} in all", setup.validation_samples.count)));
+      settings.trains ? fmt::format("per step, {} an epoch", setup.data.training_samples)
+                      : fmt::format("at a time, {} in all", setup.data.validation_samples.count)));
   if (setup.model.device != DeviceKind::cpu) {
     log_info(fmt::format("the ranks compute on {}", name_of(setup.model.device)));
   }
   if (settings.trains) log_info(describe_rule(setup));
-  log_info(zero::describe(setup.plan, setup.formula));
+  log_info(zero::describe(setup.memory.plan, setup.memory.formula));
 }
 
 void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint, bool new_data) {
@@ -111,12 +111,12 @@ int ranks_to_check(const WorkerEnv& worker) {
 [[noreturn]] void advise(const Error& error, const TrainSetup& setup, const WorkerEnv& worker) {
   if (error.code() == ErrorCode::out_of_device_memory) {
     fail(error.code(), "{}. The run needs {} of device memory per rank; {}", error.what(),
-         format_bytes(setup.plan.total()), describe_savings(setup, 0));
+         format_bytes(setup.memory.plan.total()), describe_savings(setup, 0));
   }
   if (error.code() == ErrorCode::out_of_memory) {
     const int ranks = worker.local_world_size;
     fail(error.code(), "{}. The plan for {} of this machine is {} of its memory; {}", error.what(),
-         counted(ranks, "rank"), format_bytes(ranks * setup.plan.machine_total()),
+         counted(ranks, "rank"), format_bytes(ranks * setup.memory.plan.machine_total()),
          describe_node_savings(setup, ranks, 0));
   }
   throw;
@@ -146,7 +146,7 @@ void fail_unless_saved(TrainingRank& rank,
 int train(TrainSetup& setup,
           const WorkerEnv& worker,
           ProgressPage& progress,
-          StopSignals& signals,
+          session::StopSignals& signals,
           const std::optional<OutputLock>& lock) {
   TrainingRank rank(setup, worker, progress);
   signals.keep();  // until here there is nothing to save
@@ -169,7 +169,7 @@ int train(TrainSetup& setup,
 }
 
 int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& progress) {
-  StopSignals signals;
+  session::StopSignals signals;
   progress.enter(RunPhase::starting);
   const WorkerEnv worker = read_worker_env();
   prepare_compute_threads(core_share(worker));

@@ -21,6 +21,7 @@
 #include "runtime/engine/model_saver.h"
 #include "runtime/engine/profile_report.h"
 #include "runtime/ops/library_memory.h"
+#include "runtime/session/checkpoint_setup.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -44,41 +45,14 @@ std::string describe_schedule(const engine::TrainerState& state) {
   return printable(words);
 }
 
-/// The ranks that write into the same directory as this one.
-std::vector<int> directory_ranks(const TrainSetup& setup,
-                                 const WorkerEnv& worker,
-                                 comm::ControlGroup& control) {
-  if (setup.settings.checkpoint.node_local) {
-    const comm::NodeMap map = comm::map_nodes(control.gather(
-        comm::NodeClaim{worker.node_rank, worker.local_rank, worker.local_world_size}));
-    return map.nodes[static_cast<std::size_t>(map.node_of(worker.rank))];
-  }
-  std::vector<int> all(static_cast<std::size_t>(worker.world_size));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
-/// While one rank waits, the others wait in a collective.
-double visible_within(const WorkerEnv& worker) {
-  return std::min(visible_seconds, worker.timeout_seconds / 2);
-}
-
 }  // namespace
 
 TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress)
     : setup_(setup),
       worker_(worker),
       progress_(progress),
-      session_({.model = setup_.model,
-                .memory = setup_,
-                .settings = setup_.settings,
-                .alike = setup_.alike,
-                .worker = worker_,
-                .progress = progress_,
-                .check_room =
-                    [this](const session::DeviceRoom& room) {
-                      check_room(setup_, room);
-                    }}),
+      rank_(worker, setup.model.device, progress),
+      session_(session_inputs(setup, rank_)),
       control_group_(session_.control_group()),
       streams_(session_.streams()) {
   const InPhase loading(&progress_, RunPhase::loading);
@@ -88,7 +62,7 @@ TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressP
   checkpointer_ = std::make_unique<engine::Checkpointer>(
       engine::Checkpointer::Inputs{
           setup_.model, session_.store(), control_group_,
-          directory_ranks(setup_, worker_, control_group_),
+          session::directory_ranks(session_.control_group(), worker_, setup_.settings.checkpoint),
           disk_staging != nullptr ? *disk_staging : session_.memory().host.staging, say,
           [this] { flush_metrics(); }, &progress_},
       checkpoint_options(), streams_.compute);
@@ -100,16 +74,11 @@ void TrainingRank::load() {
     return session_.store().load({*setup_.initial_parameters}, streams_.compute);
   }
   engine::ResumePlan plan = plan_resume(setup_.settings, worker_.rank);
-  plan.visible_seconds = visible_within(worker_);
+  plan.visible_seconds = session::visible_within(worker_);
   const engine::Resumed resumed = engine::resume(
       plan, setup_.state, {setup_.model, session_.store(), control_group_}, streams_.compute);
-  setup_.state.global_step = resumed.state.global_step;
-  setup_.state.updates = resumed.state.updates;
-  setup_.state.optimizer_step = resumed.state.optimizer_step;
-  setup_.state.overflow = resumed.state.overflow;
-  setup_.state.unlogged_loss = resumed.state.unlogged_loss;
+  engine::go_on_from(resumed.state, setup_.state);
   setup_.state.data_start = data_start(resumed.state);
-  setup_.state.client_state = resumed.state.client_state;
   setup_.state.matmul_algorithms = resumed.state.matmul_algorithms;
   setup_.state.best = find_best(resumed);
   if (worker_.rank == 0) {
@@ -180,7 +149,7 @@ void TrainingRank::set_up_tuning() {
     const Bytes budget = worker_.device_memory_bytes;
     tuning_.emplace(MatmulTuning::Parts{
         session_.backend(), streams_, control_group_,
-        budget > 0 ? budget - setup_.plan.total() : std::numeric_limits<Bytes>::max()});
+        budget > 0 ? budget - setup_.memory.plan.total() : std::numeric_limits<Bytes>::max()});
     return tuning_->use_kept(kept);
   }
   if (!kept.empty() && worker_.rank == 0) {
@@ -237,7 +206,7 @@ void TrainingRank::load_checkpoint(const std::filesystem::path& path) {
          .names = {path.filename().string()},
          .files = files,
          .other_data = engine::OtherData::taken,  // the run may have begun it with others
-         .visible_seconds = visible_within(worker_)},
+         .visible_seconds = session::visible_within(worker_)},
         setup_.state, {setup_.model, session_.store(), control_group_}, streams_.compute);
   } catch (const Error& error) {
     fail(error.code(), "--load_best_model_at_end: {}; no model is written to {}", error.what(),
@@ -272,7 +241,7 @@ engine::Checkpointer::Options TrainingRank::checkpoint_options() const {
           .keeps_best = settings.evaluation.tracks_best,
           .whole_model = settings.checkpoint.whole_model,
           .saved_step = continued_step_,
-          .visible_seconds = visible_within(worker_)};
+          .visible_seconds = session::visible_within(worker_)};
 }
 
 std::function<std::string(const std::string&)> TrainingRank::tuner() {
@@ -282,21 +251,21 @@ std::function<std::string(const std::string&)> TrainingRank::tuner() {
   };
 }
 
-engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
+engine::Trainer::Outcome TrainingRank::train(const session::StopSignals& signals) {
   const config::TrainSettings& settings = setup_.settings;
   const data::LoaderShare share{settings.micro_batch_size, worker_.rank, worker_.world_size};
-  const data::BatchLoader training(*setup_.training_data, share,
-                                   {.samples = setup_.training_samples,
+  const data::BatchLoader training(*setup_.data.training_data, share,
+                                   {.samples = setup_.data.training_samples,
                                     .global_batch = settings.train_batch_size,
                                     .shuffle = settings.data.shuffle,
                                     .drop_last = settings.data.drop_last,
                                     .seed = settings.data.seed,
                                     .anew_at = setup_.state.data_start.step});
   std::optional<data::EvaluationLoader> validation;
-  if (setup_.validation_data) {
+  if (setup_.data.validation_data) {
     data::LoaderShare evaluated = share;
     evaluated.micro_batch = settings.evaluation.batch_size;
-    validation.emplace(*setup_.validation_data, evaluated, setup_.validation_samples);
+    validation.emplace(*setup_.data.validation_data, evaluated, setup_.data.validation_samples);
   }
   if (worker_.rank == 0) {
     const std::string path = settings.output.directory + "/metrics.jsonl";
@@ -312,11 +281,11 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
                            .engine = session_.engine(),
                            .control_group = control_group_,
                            .memory = session_.memory().ledgers,
-                           .planned_memory = setup_.plan.bytes,
-                           .clock = session_.clock(),
+                           .planned_memory = setup_.memory.plan.bytes,
+                           .clock = rank_.clock(),
                            .training_data = training,
                            .checkpointer = *checkpointer_,
-                           .control = session_.control(),
+                           .control = rank_.control(),
                            .state = setup_.state,
                            .validation_data = validation ? &*validation : nullptr,
                            .metrics = metrics_ ? &*metrics_ : nullptr,
@@ -333,13 +302,13 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
 
 /// Tells what the plan does not count. The context was there before the session looked for room.
 void TrainingRank::tell_library_memory() {
-  if (session_.room().free == 0 || worker_.rank != 0) return;
+  if (rank_.room().free == 0 || worker_.rank != 0) return;
   const Bytes own = session_.memory().ledger(MemoryTier::device).current();
-  const Bytes others = session_.room().free - session_.backend().free_memory() - own;
+  const Bytes others = rank_.room().free - session_.backend().free_memory() - own;
   if (others <= 0) return;
   log_info(fmt::format(
       "CUDA's libraries took {} of GPU {} beside the plan and the context; {} were left to them",
-      format_bytes(others), session_.room().gpu,
+      format_bytes(others), rank_.room().gpu,
       format_bytes(ops::library_bytes(setup_.model.device, worker_.world_size))));
 }
 

@@ -4,13 +4,13 @@
 #include <optional>
 
 #include "cmd/dstraind/matmul_tuning.h"
-#include "cmd/dstraind/stop_signals.h"
 #include "cmd/train_setup.h"
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/resume.h"
 #include "runtime/engine/trainer.h"
 #include "runtime/rank/worker_env.h"
 #include "runtime/session/rank_session.h"
+#include "runtime/session/stop_signals.h"
 
 namespace dstrain::cmd {
 
@@ -22,7 +22,7 @@ class TrainingRank {
   TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress);
 
   /// Until the last step, or the end of the one in which a signal arrived at a rank.
-  engine::Trainer::Outcome train(const StopSignals& signals);
+  engine::Trainer::Outcome train(const session::StopSignals& signals);
   /// Writes the model to the output directory, the best one if that is asked for, then the profile
   /// if there is one.
   void save(const engine::Trainer::Outcome& outcome);
@@ -49,6 +49,7 @@ class TrainingRank {
   TrainSetup& setup_;
   WorkerEnv worker_;
   ProgressPage& progress_;
+  session::JoinedRank rank_;
   session::RankSession session_;
   comm::ControlGroup& control_group_;
   Streams streams_;

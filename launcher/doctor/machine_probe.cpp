@@ -26,6 +26,7 @@
 #include "launcher/process/program_path.h"
 #include "runtime/base/unique_handle.h"
 #include "runtime/os/control_groups.h"
+#include "runtime/os/plug_in.h"
 #include "runtime/os/socket.h"
 #include "runtime/rank/worker_env.h"
 
@@ -57,6 +58,10 @@ std::string digits_of(const sockaddr* address, socklen_t length) {
 
 std::string MachineProbe::program_directory() const {
   return fs::path(own_path()).parent_path().string();
+}
+
+std::string MachineProbe::library_directory() const {
+  return library_folder();
 }
 
 std::string MachineProbe::host_name() const {

@@ -19,6 +19,7 @@ class MachineProbe final : public Probe {
 
   [[nodiscard]] std::string version() const override { return settings_.version; }
   [[nodiscard]] std::string program_directory() const override;
+  [[nodiscard]] std::string library_directory() const override;
   [[nodiscard]] std::string working_directory() const override {
     return settings_.working_directory;
   }

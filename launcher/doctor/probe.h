@@ -59,6 +59,7 @@ class Probe {
 
   [[nodiscard]] virtual std::string version() const = 0;            ///< dstrain's own
   [[nodiscard]] virtual std::string program_directory() const = 0;  ///< where it lies
+  [[nodiscard]] virtual std::string library_directory() const = 0;  ///< and where its library does
   [[nodiscard]] virtual std::string working_directory() const = 0;
   [[nodiscard]] virtual std::string host_name() const = 0;
   [[nodiscard]] virtual unsigned user() const = 0;

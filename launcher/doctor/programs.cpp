@@ -44,7 +44,7 @@ std::string_view package_of(std::string_view plug_in) {
 }
 
 bool is_plug_in(std::string_view name) {
-  return name.starts_with("libdstrain_") && name.ends_with(".so");
+  return name.starts_with("libdstrain_") && name.ends_with(".so") && name != "libdstrain_core.so";
 }
 
 std::string file_name(std::string_view path) {
@@ -63,7 +63,7 @@ std::map<std::string, std::string> plug_ins(const Probe& probe) {
   const std::optional<std::string> named = probe.variable(env::plug_in_path);
   std::map<std::string, std::string> files;
   for (const std::string& folder :
-       plug_in_folders(named ? named->c_str() : nullptr, probe.program_directory())) {
+       plug_in_folders(named ? named->c_str() : nullptr, probe.library_directory())) {
     for (const std::string& name : probe.names(folder)) {
       if (is_plug_in(name)) files.emplace(name, fmt::format("{}/{}", folder, name));
     }

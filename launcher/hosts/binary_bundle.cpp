@@ -4,6 +4,7 @@
 #include <array>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "runtime/base/error.h"
 
@@ -39,7 +40,7 @@ BundledFile read_file(const fs::path& path) {
 }
 
 bool belongs(const std::string& name) {
-  return name == "dstrain" || name == "dstraind" || name == "libdstrain.so" ||
+  return name == "dstrain" || name == "dstraind" ||
          (name.starts_with("libdstrain_") && name.ends_with(".so"));
 }
 
@@ -54,13 +55,16 @@ std::uint32_t posix_checksum(std::string_view bytes) {
   return ~sum;
 }
 
-BinaryBundle read_bundle(const fs::path& program, const std::string& version) {
+BinaryBundle read_bundle(const fs::path& programs,
+                         const fs::path& libraries,
+                         const std::string& version) {
   BinaryBundle bundle{version, {}};
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(program.parent_path())) {
-    if (belongs(entry.path().filename()) && entry.is_regular_file()) paths.push_back(entry.path());
+  std::set<fs::path> paths;
+  for (const fs::path& folder : {programs, libraries}) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (belongs(entry.path().filename()) && entry.is_regular_file()) paths.insert(entry.path());
+    }
   }
-  std::sort(paths.begin(), paths.end());
   for (const fs::path& path : paths) {
     bundle.files.push_back(read_file(path));
     const BundledFile& file = bundle.files.back();

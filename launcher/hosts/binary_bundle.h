@@ -13,15 +13,16 @@ struct BundledFile {
   std::uint32_t checksum = 0;  ///< as POSIX cksum computes it
 };
 
-/// dstrain, dstraind, their library and the plug-ins beside them, and a name for exactly these
-/// bytes.
+/// dstrain, dstraind, their library and its plug-ins, and a name for exactly these bytes.
 struct BinaryBundle {
   std::string name;  ///< the version and a digest, fit for a directory
   std::vector<BundledFile> files;
 };
 
-/// Reads the programs beside `program`. Throws Error{io}.
-BinaryBundle read_bundle(const std::filesystem::path& program, const std::string& version);
+/// Reads them from the folders of programs and library, which may be one. Throws Error{io}.
+BinaryBundle read_bundle(const std::filesystem::path& programs,
+                         const std::filesystem::path& libraries,
+                         const std::string& version);
 
 /// The checksum of POSIX cksum, which every host can compute.
 std::uint32_t posix_checksum(std::string_view bytes);

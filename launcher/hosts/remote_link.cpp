@@ -5,6 +5,7 @@
 #include "launcher/process/program_path.h"
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
+#include "runtime/os/plug_in.h"
 #include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
@@ -44,8 +45,8 @@ OpenRemote choose_remote_link(const LaunchOptions& options, const RemoteSettings
   target.accept_new_host_keys = options.accept_new_host_keys;
   target.connect_timeout_seconds = settings.connect_timeout_seconds;
   if (options.copy_binary) {
-    target.programs =
-        std::make_shared<const BinaryBundle>(read_bundle(own_path(), settings.version));
+    target.programs = std::make_shared<const BinaryBundle>(read_bundle(
+        std::filesystem::path(own_path()).parent_path(), library_folder(), settings.version));
   } else {
     target.remote_command = remote_command(own_path());
   }

@@ -1,15 +1,10 @@
 #pragma once
 #include <cstdint>
 
+// Also a public header of the library, dstrain/label.h: standard library only.
 namespace dstrain {
 
 /// The label that does not count in the loss.
 inline constexpr std::int32_t ignored_label = -100;
-
-/// The special ids that a decoder needs beside the labels of a pair.
-struct PairTokens {
-  std::int32_t start = 0;    ///< before the first label
-  std::int32_t padding = 0;  ///< for labels that do not count, and at the end of sources
-};
 
 }  // namespace dstrain

@@ -82,10 +82,12 @@ Exported export_checkpoint(const Checkpoint& checkpoint,
   const std::vector<model::CompanionFile> companions = companions_of(checkpoint);
   options.companions = companions;
   const std::string config_json = checkpoint.read_text("config.json");
-  options.name_prefix =
-      model::parse_model_config(config_json, (checkpoint.path() / "config.json").string())
-          ->hf_names()
-          .prefix;
+  if (!model::is_own_model(config_json)) {
+    options.name_prefix =
+        model::parse_model_config(config_json, (checkpoint.path() / "config.json").string())
+            ->hf_names()
+            .prefix;
+  }
   model::HfExport target(output, config_json, parameters, options);
   Exported exported{0, target.files()};
   PieceConverter piece(options.dtype);

@@ -286,11 +286,16 @@ std::unique_ptr<Communicator> make_communicator(Joining& joining,
                     : make_over_nodes(joining, worker, std::move(map), own);
 }
 
-/// A rank may have inherited variables that the others lack, from a login or a container.
-std::vector<std::string> with_environment(std::span<const std::string> alike) {
-  std::vector<std::string> lines = compute_environment();
-  lines.insert(lines.end(), alike.begin(), alike.end());
-  return lines;
+/// Calls `action`; where it refuses the ranks, waits until all of them know.
+template <class Action>
+auto refusing_together(Store* store, const WorkerEnv& worker, const Action& action) {
+  try {
+    return action();
+  } catch (const Error& error) {
+    if (store != nullptr && error.code() == ErrorCode::config)
+      refuse_together(*store, {worker.rank, worker.world_size});
+    throw;
+  }
 }
 
 }  // namespace
@@ -308,7 +313,7 @@ std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker) {
       .kind = worker.mpi, .size = worker.world_size, .timeout_seconds = worker.timeout_seconds});
 }
 
-World join_world(WorkerEnv worker, std::span<const std::string> alike, const JoinNews& news) {
+World join_world(WorkerEnv worker, const JoinNews& news) {
   UniqueFd listener = inherited_store_listener(worker);
   if (worker.world_size == 1) {
     return {std::move(worker), nullptr, make_self_control_group(), nullptr,
@@ -324,20 +329,22 @@ World join_world(WorkerEnv worker, std::span<const std::string> alike, const Joi
     joining.store = rendezvous(worker, std::move(listener), news);
     agree_on_token(*joining.store, worker);
   }
-  try {
+  return refusing_together(joining.store.get(), worker, [&]() -> World {
     check_alike(*joining.store, worker);
     const NodeMap map = exchange_nodes(*joining.store, worker);
     const OwnNode own = meet_node(*joining.store, worker, map);
     auto control = make_control_group("control", own.segment, joining, worker, map);
-    require_alike_ranks(with_environment(alike), *control);
+    // A rank may have inherited variables that the others lack, from a login or a container.
+    require_alike_ranks(compute_environment(), *control);
     auto communicator = make_communicator(joining, worker, map, own);
-    return {std::move(worker), std::move(joining.store), std::move(control), std::move(joining.mpi),
+    return {worker, std::move(joining.store), std::move(control), std::move(joining.mpi),
             std::move(communicator)};
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::config)
-      refuse_together(*joining.store, {worker.rank, worker.world_size});
-    throw;
-  }
+  });
+}
+
+void require_alike(const World& world, std::span<const std::string> own) {
+  refusing_together(world.store.get(), world.worker,
+                    [&] { require_alike_ranks(own, *world.control); });
 }
 
 }  // namespace dstrain::comm

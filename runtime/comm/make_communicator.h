@@ -38,11 +38,14 @@ JoinNews news_for(const RankControl& control);
 /// has started all of them and the environment does not say where they meet, they agree through
 /// MPI. The ranks of one node share memory; between nodes, messages go through MPI if mpirun has
 /// started all ranks, else over TCP. DSTRAIN_COMM, equal on all ranks, overrides this (CommKind).
-/// `timeout_seconds` bounds the rendezvous and each later wait of a collective. `alike`: the
-/// settings of this rank that must be the same on all ranks (alike_ranks.h). Throws Error{timeout}
-/// that names the missing ranks, Error{comm}, or Error{config} if the ranks do not agree about
-/// `alike` or their nodes, or if the build lacks what is asked for.
-World join_world(WorkerEnv worker, std::span<const std::string> alike, const JoinNews& news = {});
+/// `timeout_seconds` bounds the rendezvous and each later wait of a collective. Throws
+/// Error{timeout} that names the missing ranks, Error{comm}, or Error{config} if the ranks do not
+/// agree about their environment or their nodes, or if the build lacks what is asked for.
+World join_world(WorkerEnv worker, const JoinNews& news = {});
+
+/// Compares the settings of this rank that must be the same on all ranks: require_alike_ranks(). A
+/// rank that fails waits until the others know why. Collective.
+void require_alike(const World& world, std::span<const std::string> own);
 
 /// Enters MPI as a rank of a job that it has started; once per process. Throws as MpiLibrary().
 std::shared_ptr<MpiLibrary> enter_mpi(const WorkerEnv& worker);

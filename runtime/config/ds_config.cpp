@@ -90,6 +90,14 @@ bool DsConfig::is_auto(std::string_view path) const {
   return value != nullptr && value->is_text("auto");
 }
 
+std::vector<std::string> DsConfig::automatic_paths() const {
+  std::vector<std::string> paths;
+  for (const auto& [path, value] : values_) {
+    if (is_auto(path)) paths.push_back(path);
+  }
+  return paths;
+}
+
 std::optional<std::int64_t> DsConfig::integer(std::string_view path) const {
   const JsonValue* const value = find(path);
   return value == nullptr ? std::nullopt : value->integer;

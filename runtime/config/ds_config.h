@@ -37,6 +37,9 @@ class DsConfig {
   [[nodiscard]] std::optional<bool> boolean(std::string_view path) const;
   [[nodiscard]] std::optional<std::string> text_of(std::string_view path) const;
 
+  /// The paths of all values that are "auto".
+  [[nodiscard]] std::vector<std::string> automatic_paths() const;
+
   /// One line each: "ds.json:3:7: zero_optimization.stge: unknown key; did you mean \"stage\"?".
   [[nodiscard]] const Problems& problems() const { return problems_; }
   /// Whether a value was meant to be here, or in a section around it, and is wrong: that it is

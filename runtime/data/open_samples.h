@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/base/label.h"
+#include "runtime/base/pair_tokens.h"
 #include "runtime/data/sample_source.h"
 #include "runtime/data/text_encoder.h"
 

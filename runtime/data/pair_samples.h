@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/base/label.h"
+#include "runtime/base/pair_tokens.h"
 #include "runtime/data/content_digest.h"
 #include "runtime/data/json_record.h"
 #include "runtime/data/sample_source.h"

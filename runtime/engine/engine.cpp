@@ -194,39 +194,68 @@ void Engine::run(const Frame& frame, const Context& context) {
   }
 }
 
-void Engine::accumulate(const StepInput& input) {
+void Engine::begin_step(const StepInput& input, std::int64_t micro_batches) {
   if (input.labels == 0) {
     fail(ErrorCode::input, "step {}: the batch has no label that counts", input.step);
   }
+  micro_batches_ = micro_batches;
+  const std::int64_t rounding = rounding_key(options_.seed, input.update.number);
+  inputs_.store.expect(training_parts_, micro_batches_);
+  const std::span<const rules::ScalarValues> scalars = inputs_.store.begin_step(
+      {.update = input.update, .loss_scale = input.loss_scale, .rounding = rounding});
+  numbers_ = {.step = input.step,
+              .labels = input.labels,
+              .loss_scale = input.loss_scale,
+              .gradient_factor = options_.gradient_factor,
+              .rounding = rounding,
+              .scalars = scalars};
+}
+
+void Engine::accumulate(const StepInput& input) {
   for (const MicroBatch& batch : input.micro_batches) {
     const std::int64_t samples = batch.first_sample + options_.shape.sequences;
     DSTRAIN_CHECK(samples <= ops::dropout_samples, "a global batch of {} samples", samples);
   }
   MicroStep micro_step{0, std::ssize(input.micro_batches)};
-  const std::int64_t rounding = rounding_key(options_.seed, input.update.number);
-  inputs_.store.expect(training_parts_, micro_step.count);
-  const std::span<const rules::ScalarValues> scalars = inputs_.store.begin_step(
-      {.update = input.update, .loss_scale = input.loss_scale, .rounding = rounding});
+  begin_step(input, micro_step.count);
   {  // until the device has what was filled in before
     const profile::Recording waiting(profile::beside_device(inputs_.timeline), profile::Lane::host,
                                      profile::Activity::wait);
-    block_.fill(input.micro_batches,
-                {.step = input.step,
-                 .labels = input.labels,
-                 .loss_scale = input.loss_scale,
-                 .gradient_factor = options_.gradient_factor,
-                 .rounding = rounding,
-                 .scalars = scalars},
-                streams_.compute);
+    block_.fill(input.micro_batches, numbers_, streams_.compute);
   }
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     inputs_.store.begin(micro_step);
     const auto index = static_cast<std::size_t>(micro_step.index);
     run(training_.value(), {.shape = options_.shape, .micro_batch = index, .training = true});
   }
+  decide();
+}
+
+double Engine::run_micro_batch(const MicroBatch& batch, std::int64_t index) {
+  numbers_.adds = index > 0;
+  block_.fill({&batch, 1}, numbers_, streams_.compute);
+  const double before = numbers_.adds ? block_.loss(streams_.compute) : 0;
+  inputs_.store.begin({index, micro_batches_});
+  run(training_.value(), {.shape = options_.shape, .training = true});
+  return block_.loss(streams_.compute) - before;
+}
+
+void Engine::end_step(std::int64_t labels) {
+  if (labels == 0) {
+    fail(ErrorCode::input, "step {}: no label of its batches counts", numbers_.step);
+  }
+  // The gradients are scaled for the labels that were expected.
+  numbers_.loss_scale *= static_cast<double>(labels) / static_cast<double>(numbers_.labels);
+  numbers_.labels = labels;
+  numbers_.adds = true;
+  block_.fill({}, numbers_, streams_.compute);
+  decide();
+}
+
+void Engine::decide() {
   begin_work(inputs_.progress, Work::norm);
   inputs_.store.gather_totals(block_.own_total(), block_.totals(), streams_.compute);
-  block_.decide(input.step, options_.gradient_clipping, streams_.compute);
+  block_.decide(numbers_.step, options_.gradient_clipping, streams_.compute);
 }
 
 void Engine::update() {
@@ -245,7 +274,7 @@ double Engine::evaluate(const MicroBatch& batch) {
   return block_.loss(streams_.compute);
 }
 
-void Engine::next_token_logits(const MicroBatch& batch, TensorView logits) {
+void Engine::logits(const MicroBatch& batch, TensorView logits) {
   inputs_.store.expect(inference_parts_, 1);
   block_.fill({&batch, 1}, {}, streams_.compute);
   run(inference_, {.shape = inference_shape_, .logits = logits});

@@ -64,6 +64,16 @@ class Engine {
   void accumulate(const StepInput& input);
   /// Launches the second half: clipping and the update. Collective.
   void update();
+
+  /// The first half of a step in parts, for a loop that gets its micro-batches one by one:
+  /// begin_step(), then run_micro_batch() for each of `micro_batches`, then end_step(). All
+  /// collective. `input` has no micro-batches; its labels are those that are expected.
+  void begin_step(const StepInput& input, std::int64_t micro_batches);
+  /// Runs micro-batch `index` forward and backward, and returns the sum of its losses on this rank.
+  double run_micro_batch(const MicroBatch& batch, std::int64_t index);
+  /// `labels`: those that counted in the micro-batches of all ranks. Loss, norm and update are
+  /// those of that many, whatever was expected. Throws Error{input} if no label counted.
+  void end_step(std::int64_t labels);
   /// Returns the decision on `step`, which is the last one or the one before, and waits only for
   /// that. The update of a step that is not taken, because the loss or the gradients were not
   /// finite, leaves the parameters unchanged. If the store updates early and cannot go back, no
@@ -80,12 +90,13 @@ class Engine {
   /// because parameters may have to be gathered.
   double evaluate(const MicroBatch& batch);
 
-  /// Writes the logits (B, V), f32, that follow the last token of each sequence of a batch without
-  /// labels. Collective.
-  void next_token_logits(const MicroBatch& batch, TensorView logits);
+  /// Writes the logits, f32, of a batch without labels: (B, V) of the tokens that follow its
+  /// sequences, or (B T, V) of those that follow each of its tokens. Collective.
+  void logits(const MicroBatch& batch, TensorView logits);
 
  private:
   struct Context;
+  void decide();
   void run(const Frame& frame, const Context& context);
   void run_call(const FrameCall& call, const Context& context);
   [[nodiscard]] model::UnitCall unit_call(const FrameCall& call, const Context& context) const;
@@ -96,7 +107,9 @@ class Engine {
   model::BatchShape inference_shape_;
   Streams streams_;
   StepBlock block_;
-  Buffer memory_;  ///< shared by both frames, of which one is in use at a time
+  StepBlock::Numbers numbers_;      ///< of the step under way,
+  std::int64_t micro_batches_ = 0;  ///< and how many it has
+  Buffer memory_;                   ///< shared by both frames, of which one is in use at a time
   HostBuffer host_memory_;
   Frame inference_;
   std::optional<Frame> training_;

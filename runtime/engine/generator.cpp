@@ -99,7 +99,7 @@ std::vector<std::int32_t> generate(const Engine::Inputs& inputs,
                            .labels = {},
                            .source = source,
                            .source_count = source_count};
-    engine->next_token_logits(batch, HostView(logits, {1, inputs.model.vocabulary}));
+    engine->logits(batch, HostView(logits, {1, inputs.model.vocabulary}));
     check_finite(logits, i);
     tokens.push_back(choose_token(logits, options, static_cast<std::uint64_t>(i)));
     if (std::ranges::find(options.end_tokens, tokens.back()) != options.end_tokens.end()) break;

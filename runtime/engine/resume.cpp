@@ -233,7 +233,8 @@ Resumed resume(const ResumePlan& own_plan,
   std::string found;
   for (const std::string& name : plan.names) {
     const std::filesystem::path path = plan.directory / name;
-    Resumed resumed{{}, path};
+    Resumed resumed;
+    resumed.checkpoint = path;
     found = load(path, plan, run, inputs, stream, resumed.state);
     const bool speaks = inputs.control.rank() == 0;
     if (found.empty()) {

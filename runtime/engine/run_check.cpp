@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
@@ -255,6 +256,29 @@ std::unique_ptr<model::ModelConfig> read_model_config(const checkpoint::Checkpoi
   }
 }
 
+Differences model_differences(const checkpoint::Checkpoint& checkpoint, const model::Model& model) {
+  if (!model::is_own_model(model.config_json)) {
+    return model_differences(*read_model_config(checkpoint),
+                             *model::parse_model_config(model.config_json, "config.json"));
+  }
+  Differences found;
+  const auto saved = nlohmann::json::parse(checkpoint.read_text("config.json"));
+  const auto now = nlohmann::json::parse(model.config_json);
+  for (const auto& [key, value] : now.items()) {
+    if (key == "torch_dtype") continue;
+    compare(found, fmt::format("the model's {}", key), saved.value(key, nlohmann::json()).dump(),
+            value.dump(), "give the model of the checkpoint");
+  }
+  const auto& stored = checkpoint.manifest().tensors;
+  for (const model::ParameterSpec& parameter : model.parameters()) {
+    const auto same = std::ranges::find(stored, parameter.name, &checkpoint::TensorRecord::name);
+    compare(found, fmt::format("the shape of {}", parameter.name),
+            same == stored.end() ? "none" : to_string(same->shape), to_string(parameter.shape),
+            "give the model of the checkpoint");
+  }
+  return found;
+}
+
 /// A checkpoint without what this run's optimizer goes on from is whole, and another's.
 Differences optimizer_differences(const checkpoint::Checkpoint& checkpoint,
                                   const TrainerState& saved,
@@ -302,8 +326,7 @@ TrainerState read_run(const checkpoint::Checkpoint& checkpoint,
          (checkpoint.path() / trainer_state_file).string(), saved.global_step,
          checkpoint.manifest().step);
   }
-  const Differences models = model_differences(
-      *read_model_config(checkpoint), *model::parse_model_config(model.config_json, "config.json"));
+  const Differences models = model_differences(checkpoint, model);
   const Differences data = data_differences(saved, run, checkpoint.path().string());
   const Differences optimizers = optimizer_differences(checkpoint, saved, run);
   const bool data_fit = data.empty() || other_data == OtherData::taken;

@@ -127,7 +127,7 @@ void StepBlock::fill(std::span<const MicroBatch> batches,
     ops::convert(staged_.block, inputs_.block, stream);
     copied_ = Event::record(stream);
   }
-  ops::fill_zero(results_.own_total, stream);
+  if (!numbers.adds) ops::fill_zero(results_.own_total, stream);
 }
 
 void StepBlock::show(std::size_t index, model::UnitCall& call) const {

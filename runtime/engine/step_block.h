@@ -46,9 +46,10 @@ class StepBlock {
     double gradient_factor = 1;  ///< see Engine::Options
     std::int64_t rounding = 0;   ///< see optim::StepScalars
     std::span<const rules::ScalarValues> scalars{};  ///< by parameter group; none: no update
+    bool adds = false;  ///< the sums go on from those of the micro-batches before
   };
-  /// Fills in the inputs and zeroes all sums; `batches` may change once it returns. Asynchronous on
-  /// `stream`.
+  /// Fills in the inputs and zeroes all sums, unless it adds to them; `batches` may change once it
+  /// returns. Asynchronous on `stream`.
   void fill(std::span<const MicroBatch> batches, const Numbers& numbers, StreamView stream);
   /// Sets the inputs of micro-batch `index` in `call`. It has the shape call.shape, as those before
   /// it.

@@ -7,7 +7,6 @@
 #include "runtime/base/log.h"
 #include "runtime/engine/evaluation.h"
 #include "runtime/monitor/progress_line.h"
-#include "runtime/optim/schedule.h"
 #include "runtime/profile/recording.h"
 
 namespace dstrain::engine {
@@ -51,11 +50,7 @@ Trainer::Trainer(Inputs inputs)
       total_steps_(inputs_.settings.steps),
       save_requests_(inputs_.control, inputs_.checkpointer, inputs_.control_group),
       best_(inputs_.settings.evaluation, inputs_.state.best),
-      overflow_({.loss_scale = inputs_.settings.loss_scale,
-                 .most_in_row = inputs_.settings.max_skipped_steps,
-                 .clips = inputs_.settings.gradient_clipping > 0,
-                 .scales = inputs_.settings.dtype == DType::f16},
-                inputs_.state.overflow),
+      counts_(inputs_.settings, inputs_.state),
       gpu_meter_(inputs_.read_sensors, inputs_.clock) {
   if (inputs_.settings.steps_per_print == 0) unprinted_loss_ = inputs_.state.unlogged_loss;
 }
@@ -125,7 +120,7 @@ void Trainer::begin_save(std::int64_t step) {
   best_.saving(step);
   inputs_.state.best = best_.including(step);
   inputs_.state.global_step = step;
-  inputs_.state.overflow = overflow_.state();
+  counts_.write(inputs_.state);
   inputs_.state.max_steps = total_steps_;
   inputs_.state.epoch = inputs_.training_data.epochs_after(step);
   inputs_.state.consumed_samples = inputs_.state.data_start.samples + samples_since_start(step);
@@ -203,17 +198,11 @@ void Trainer::load_next(std::int64_t step, data::BatchPrefetcher& batches) {
 /// step behind, so the host learns what was decided on a step when the next one is under way,
 /// unless that depends on it.
 void Trainer::launch_step(std::int64_t step, data::BatchPrefetcher& batches) {
-  if (overflow_.skips()) settle();
-  const std::int64_t under_way = launched_ ? 1 : 0;
-  const std::int64_t update = inputs_.state.updates + under_way + 1;
-  const Launched launched{step, optim::learning_rate(inputs_.settings.schedule, update),
-                          overflow_.loss_scale(), inputs_.clock.now_seconds()};
-  StepInput input{.step = step,
-                  .update = {.number = inputs_.state.optimizer_step + under_way + 1,
-                             .learning_rate = launched.learning_rate,
-                             .betas = optim::scheduled_betas(inputs_.settings.schedule, update)},
-                  .micro_batches = micro_batches_,
-                  .loss_scale = launched.loss_scale};
+  if (counts_.waits()) settle();
+  StepInput input = counts_.input(step, launched_.has_value());
+  input.micro_batches = micro_batches_;
+  const Launched launched{step, input.update.learning_rate, input.loss_scale,
+                          inputs_.clock.now_seconds()};
   for (const Report& rank : reports_) input.labels += rank.labels;
   inputs_.engine.accumulate(input);
   settle();
@@ -245,13 +234,8 @@ void Trainer::settle() {
   if (!launched_) return;
   const Launched launched = *std::exchange(launched_, std::nullopt);
   const ops::StepDecision decision = await_decision(launched.step);
-  overflow_.settle(launched.step, decision);
-  if (decision.is_taken()) {
-    ++inputs_.state.updates;
-    ++inputs_.state.optimizer_step;
-  } else {
-    tell_skip(launched.step, decision);
-  }
+  counts_.settle(launched.step, decision);
+  if (!decision.is_taken()) tell_skip(launched.step, decision);
   begin_work(inputs_.progress, Work::vote);
   tell_progress(launched, decision.loss);
   report(launched, decision);
@@ -263,16 +247,10 @@ ops::StepDecision Trainer::await_decision(std::int64_t step) {
   return inputs_.engine.decision(step);
 }
 
-/// Names the parameter where backward began to overflow, on any rank.
 void Trainer::tell_skip(std::int64_t step, const ops::StepDecision& decision) {
-  const std::vector<model::ParameterSpec> parameters = inputs_.model.parameters();
-  const std::optional<std::string> own = inputs_.engine.last_not_finite();
-  const auto place = std::ranges::find(parameters, own, &model::ParameterSpec::name);
-  const std::int64_t index = own ? place - parameters.begin() : -1;
-  const std::int64_t last = std::ranges::max(inputs_.control_group.gather(index));
+  const std::string parameter = find_overflow(inputs_.engine, inputs_.model, inputs_.control_group);
   if (inputs_.metrics == nullptr) return;
-  const std::string name = last < 0 ? "" : parameters[static_cast<std::size_t>(last)].name;
-  log_warning(overflow_.describe_skip(step, decision, name));
+  log_warning(counts_.overflow().describe_skip(step, decision, parameter));
 }
 
 Trainer::Outcome Trainer::run() {
@@ -315,7 +293,7 @@ Trainer::Outcome Trainer::take_steps() {
   }
   end_save();
   save_requests_.answer();
-  const std::int64_t skipped = overflow_.state().skipped_steps;
+  const std::int64_t skipped = counts_.overflow().state().skipped_steps;
   if (skipped > 0 && inputs_.metrics != nullptr) {
     inputs_.say(fmt::format("{} of {} steps overflowed and were left out", skipped, total_steps_));
   }
@@ -402,7 +380,7 @@ void Trainer::report(const Launched& launched, const ops::StepDecision& decision
   metrics.learning_rate = launched.learning_rate;
   metrics.gradient_norm = decision.gradient_norm;
   metrics.loss_scale = launched.loss_scale;
-  metrics.skipped_steps = overflow_.state().skipped_steps;
+  metrics.skipped_steps = counts_.overflow().state().skipped_steps;
   const std::string times = printed ? describe_times() : "";
   if (logged) {
     metrics.loss = std::exchange(inputs_.state.unlogged_loss, {}).value_or(decision.loss);

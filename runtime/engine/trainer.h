@@ -12,8 +12,8 @@
 #include "runtime/engine/best_checkpoint.h"
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/engine.h"
-#include "runtime/engine/overflow_policy.h"
 #include "runtime/engine/save_requests.h"
+#include "runtime/engine/step_counts.h"
 #include "runtime/monitor/gpu_meter.h"
 #include "runtime/monitor/metrics_file.h"
 #include "runtime/rank/rank_control.h"
@@ -119,7 +119,7 @@ class Trainer {
   bool reports_are_old_ = true;            ///< a save or an evaluation happened since
   SaveRequests save_requests_;
   BestTracker best_;
-  OverflowPolicy overflow_;
+  StepCounts counts_;
   monitor::GpuMeter gpu_meter_;
   MeanLoss unprinted_loss_;
   std::optional<Launched> launched_;

@@ -209,6 +209,16 @@ TrainerState describe_run(const config::TrainSettings& settings,
   return state;
 }
 
+void go_on_from(const TrainerState& saved, TrainerState& run) {
+  run.global_step = saved.global_step;
+  run.updates = saved.updates;
+  run.optimizer_step = saved.optimizer_step;
+  run.overflow = saved.overflow;
+  run.unlogged_loss = saved.unlogged_loss;
+  run.consumed_samples = saved.consumed_samples;
+  run.client_state = saved.client_state;
+}
+
 bool same_schedule(const TrainerState& one, const TrainerState& other) {
   const nlohmann::json first = nlohmann::json::parse(one.scheduler);
   const nlohmann::json second = nlohmann::json::parse(other.scheduler);
@@ -278,6 +288,7 @@ std::string to_text(const TrainerState& state) {
     json["matmul_algorithms"] = Json::parse(state.matmul_algorithms);
   }
   json["client_state"] = Json::parse(state.client_state);
+  if (!state.tag.empty()) json["tag"] = state.tag;
   // Names of files may be no UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -334,6 +345,7 @@ TrainerState parse_trainer_state(std::string_view text,
     state.held_out_content = json.value("held_out_content", "");
     take_object(json, "matmul_algorithms", path, state.matmul_algorithms);
     take_object(json, "client_state", path, state.client_state);
+    state.tag = json.value("tag", "");
     require_counts(state, path);
     return state;
   } catch (const nlohmann::json::exception& error) {

@@ -88,7 +88,8 @@ struct TrainerState {
   std::string scheduler = "{}";  ///< JSON: the schedule of the learning rate
   /// JSON: the matrix product algorithms of the device, as it wrote them; empty: its default
   std::string matmul_algorithms{};
-  std::string client_state = "{}";  ///< JSON of a library's user, kept as it is
+  std::string client_state = "{}";  ///< JSON object of a library's user, kept as it is
+  std::string tag{};                ///< its name for the checkpoint; empty: it has none
 
   std::vector<std::string> optimizer_states{};  ///< that the optimizer resumes from; not saved
 
@@ -103,6 +104,9 @@ TrainerState describe_run(const config::TrainSettings& settings,
                           const model::Model& model,
                           int world_size,
                           const TrainingData& data);
+
+/// Makes `run` go on from `saved`: its counts, loss scale, and what a library's user has kept.
+void go_on_from(const TrainerState& saved, TrainerState& run);
 
 /// Whether both runs have the same schedule and base rate, or one state does not have them.
 bool same_schedule(const TrainerState& one, const TrainerState& other);

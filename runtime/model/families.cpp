@@ -64,6 +64,11 @@ std::unique_ptr<ModelConfig> parse_model_config(const std::string& text, const s
   fail(ErrorCode::input, "{}: model_type is {}; only {} are built", path, type.dump(), type_list());
 }
 
+bool is_own_model(const std::string& config_json) {
+  const nlohmann::json config = nlohmann::json::parse(config_json, nullptr, false);
+  return config.is_object() && config.value(own_model_key, false);
+}
+
 bool is_model_preset(std::string_view name) {
   return std::ranges::any_of(model_families(), [&](const ModelFamily* family) {
     return std::ranges::find(family->presets, name, &ModelPreset::name) != family->presets.end();

@@ -18,6 +18,11 @@ std::span<const ModelFamily* const> model_families();
 /// numbers and is not supported is an error. Throws Error{input} naming the file and the key.
 std::unique_ptr<ModelConfig> parse_model_config(const std::string& text, const std::string& path);
 
+/// Marks the config.json of a model that is of no family: a library's user has described it.
+inline constexpr const char* own_model_key = "dstrain_own_model";
+/// Whether a config.json has that mark.
+bool is_own_model(const std::string& config_json);
+
 bool is_model_preset(std::string_view name);
 
 /// Returns the preset of that name: "gpt2", "llama-3-8b". Throws Error{usage} that lists the

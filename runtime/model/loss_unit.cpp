@@ -39,6 +39,7 @@ class LossUnit::Chunk {
     for (const TensorView& input : whole.inputs) inputs_.push_back(rows_from(input, begin, rows));
     call_.labels = whole.labels.part(begin, {1, rows});
     call_.inputs = inputs_;
+    if (!whole.logits.empty()) call_.logits = whole.logits.rows(begin, rows);
   }
   /// Sets the gradients of rows; those of parameters accumulate after the first chunk.
   void take_gradients(const UnitCall& whole, std::int64_t begin) {
@@ -126,11 +127,9 @@ void LossUnit::last_logits(const UnitCall& call, StreamView stream) const {
 }
 
 void LossUnit::forward(const UnitCall& call, StreamView stream) const {
-  if (!call.logits.empty()) {
-    last_logits(call, stream);
-    return;
-  }
   const std::int64_t rows = call.shape.rows();
+  const bool all = call.logits.empty() || call.logits.shape()[0] == rows;
+  if (!all) return last_logits(call, stream);
   const std::int64_t most = loss_chunk_rows(rows);
   for (std::int64_t begin = 0; begin < rows; begin += most) {
     Chunk chunk(*this, call, std::min(most, rows - begin));

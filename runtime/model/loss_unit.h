@@ -15,7 +15,8 @@ class LossUnit final : public Unit {
   explicit LossUnit(UnitRecord record) : record_(std::move(record)), plan_(plan_unit(record_)) {}
   [[nodiscard]] const UnitSpec& spec() const override { return record_.spec; }
   [[nodiscard]] UnitMemory memory(BatchShape shape) const override;
-  /// Computes the loss or, with call.logits, the logits of the last position of each sequence.
+  /// Computes the loss or, with call.logits, the logits of all positions, or of the last of each
+  /// sequence.
   void forward(const UnitCall& call, StreamView stream) const override;
   /// Computes loss and gradients together.
   void backward(const UnitCall& call, StreamView stream) const override;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/base/label.h"
+#include "runtime/base/pair_tokens.h"
 #include "runtime/base/typed_index.h"
 #include "runtime/model/hf_companions.h"
 #include "runtime/model/hf_names.h"

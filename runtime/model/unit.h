@@ -129,9 +129,10 @@ struct UnitCall {
   std::span<const GradientTarget> input_gradients;
 
   // Only for the unit with computes_loss.
-  TensorView loss;    ///< (1) f64: the losses (natural log) of the counted labels are added to it
-  TensorView logits;  ///< forward: if not empty, (B, V) f32 logits of the last position are written
-                      ///< here, and no loss is computed
+  TensorView loss;  ///< (1) f64: the losses (natural log) of the counted labels are added to it
+  /// Forward: if not empty, f32 logits are written here and no loss is computed: (B, V) of the last
+  /// positions, or (B T, V) of all.
+  TensorView logits;
 };
 
 /// The unit of recomputation, of pipeline stages and, except for its tiles, of gathers and

@@ -154,6 +154,13 @@ Value UnitBuilder::add(Value residual, Value branch, float dropout) {
                    features(residual));
 }
 
+Value UnitBuilder::custom(std::unique_ptr<const Layer> layer,
+                          const std::vector<Value>& inputs,
+                          std::int64_t features) {
+  by_rows_ = false;
+  return add_layer(std::move(layer), inputs, features);
+}
+
 std::unique_ptr<Unit> UnitBuilder::finish(Value output, const std::string& activation) {
   RecordedValue& value = record_.values[static_cast<std::size_t>(output.index)];
   value.output = static_cast<int>(record_.spec.writes.size());

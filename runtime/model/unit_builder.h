@@ -77,6 +77,11 @@ class UnitBuilder {
   /// residual + branch, with dropout of the branch.
   Value add(Value residual, Value branch, float dropout = 0);
 
+  /// Any other layer, whose output has `features` features.
+  Value custom(std::unique_ptr<const Layer> layer,
+               const std::vector<Value>& inputs,
+               std::int64_t features);
+
   /// Returns the unit, which writes `output` as `activation`.
   std::unique_ptr<Unit> finish(Value output, const std::string& activation);
   /// Returns the unit, which computes the loss of logits by a weight (classes, C). Its layers see

@@ -20,9 +20,7 @@ namespace {
 /// Returns an empty path if there is none.
 fs::path find(const PlugIn& plug_in) {
   std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  for (const fs::path folder :
-       plug_in_folders(std::getenv(env::plug_in_path), program.parent_path().string())) {
+  for (const fs::path folder : plug_in_folders(std::getenv(env::plug_in_path), library_folder())) {
     if (fs::exists(folder / plug_in.file, ignored)) return folder / plug_in.file;
   }
   return {};
@@ -30,14 +28,25 @@ fs::path find(const PlugIn& plug_in) {
 
 }  // namespace
 
-std::vector<std::string> plug_in_folders(const char* named, std::string program_folder) {
+std::vector<std::string> plug_in_folders(const char* named, std::string library_folder) {
   std::vector<std::string> folders;
   std::istringstream path(named == nullptr ? "" : named);
   for (std::string folder; std::getline(path, folder, ':');) {
     if (!folder.empty()) folders.push_back(folder);
   }
-  folders.push_back(std::move(program_folder));
+  folders.push_back(std::move(library_folder));
   return folders;
+}
+
+std::string library_folder() {
+  Dl_info info{};
+  static const char here = 0;
+  if (::dladdr(&here, &info) == 0 || info.dli_fname == nullptr) return ".";
+  // The loader names a program as it was started, which may be a word that PATH has found.
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  const bool own = fs::path(info.dli_fname).filename() == program.filename();
+  return (own ? program : fs::path(info.dli_fname)).parent_path().string();
 }
 
 Result<void*> open_plug_in(const PlugIn& plug_in) {

@@ -10,7 +10,7 @@ namespace dstrain {
 enum class PlugInScope { local, global };
 
 /// One of our shared libraries that is opened when needed, so that programs start without its
-/// dependencies. It is built together with the programs and is beside them, or where the
+/// dependencies. It is built together with libdstrain_core.so and is beside it, or where the
 /// environment says.
 struct PlugIn {
   const char* file;
@@ -18,8 +18,11 @@ struct PlugIn {
 };
 
 /// Returns the folders to search for plug-ins, in order: those of DSTRAIN_PLUGIN_PATH, whose value
-/// is `named` (null: not set), and the program's own.
-std::vector<std::string> plug_in_folders(const char* named, std::string program_folder);
+/// is `named` (null: not set), and that of the library.
+std::vector<std::string> plug_in_folders(const char* named, std::string library_folder);
+
+/// Returns the folder of libdstrain_core.so, or of a program that holds it.
+std::string library_folder();
 
 /// Opens a plug-in and never closes it: from the first of these folders that has it, else by the
 /// loader's search. The failure is the loader's reason.

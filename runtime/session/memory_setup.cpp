@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "runtime/backend/backend.h"
 #include "runtime/base/units.h"
 #include "runtime/device/locked_memory.h"
 #include "runtime/optim/parameter_groups.h"
-#include "runtime/os/gpu_files.h"
 #include "runtime/session/offload_setup.h"
 
 namespace dstrain::session {
@@ -111,13 +111,6 @@ MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& m
   setup.formula = zero::formula_bytes(
       {setup.layout->numel(), model.dtype, settings.zero.stage, world, states, settings.precision});
   return setup;
-}
-
-DeviceRoom find_room(Backend& backend, int ranks) {
-  if (shares_host_memory(backend.device().kind)) return {};
-  const int devices = std::max(count_visible_gpu_files(), 1);
-  const int sharing = (ranks + devices - 1) / devices;
-  return {.free = backend.free_memory() / sharing, .gpu = backend.device().index % devices};
 }
 
 std::optional<AvailableMemory> exceeded_memory(const zero::MemoryPlan& plan,

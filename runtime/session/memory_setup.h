@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/backend/backend.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/engine.h"
 #include "runtime/model/model.h"
@@ -27,15 +26,6 @@ struct MemorySetup {
 /// Of a run of resolved settings on `world` ranks. Where host memory should be locked and may not
 /// be, it is not, and settings.warnings says so to those who asked for it.
 MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& model, int world);
-
-/// What a rank may take of a device other than the CPU, before any rank has.
-struct DeviceRoom {
-  Bytes free = 0;  ///< its share, where ranks share the device; 0: not known
-  int gpu = 0;     ///< by its number
-};
-
-/// Of the device of one of `ranks` ranks of this machine.
-DeviceRoom find_room(Backend& backend, int ranks);
 
 /// What there is of this machine's memory, and how far `ranks` ranks of it, planned alike, exceed
 /// that: "2 ranks of this machine would need ... and ..."; nothing where they fit, or the kernel

@@ -2,25 +2,17 @@
 
 #include <utility>
 
-#include "runtime/backend/open_backend.h"
 #include "runtime/device/crossing_tier.h"
 #include "runtime/engine/profile_report.h"
-#include "runtime/os/gpu_files.h"
 
 namespace dstrain::session {
 namespace {
 
-DeviceRoom checked_room(const RankSession::Inputs& inputs, Backend& backend) {
-  if (shares_host_memory(backend.device().kind)) return {};
-  if (inputs.worker.local_world_size > count_visible_gpu_files()) return {};
-  const DeviceRoom room = find_room(backend, inputs.worker.local_world_size);
-  inputs.check_room(room);
-  return room;
-}
-
-comm::World join(const RankSession::Inputs& inputs, const RankControl& control) {
-  const InPhase meeting(&inputs.progress, RunPhase::meeting);
-  return comm::join_world(inputs.worker, inputs.alike, comm::news_for(control));
+/// Before anything is allocated.
+Backend& checked_backend(const RankSession::Inputs& inputs) {
+  inputs.rank.require_alike(inputs.alike);
+  inputs.check_room(inputs.rank.room());
+  return inputs.rank.backend();
 }
 
 bool writes_profile(const RankSession::Inputs& inputs) {
@@ -28,9 +20,8 @@ bool writes_profile(const RankSession::Inputs& inputs) {
 }
 
 std::unique_ptr<StreamClock> make_stream_clock(const RankSession::Inputs& inputs,
-                                               Backend& backend,
-                                               const Clock& clock) {
-  return writes_profile(inputs) ? backend.make_stream_clock(clock) : nullptr;
+                                               Backend& backend) {
+  return writes_profile(inputs) ? backend.make_stream_clock(inputs.rank.clock()) : nullptr;
 }
 
 std::unique_ptr<profile::Timeline> make_recording_timeline(const Clock& clock,
@@ -43,10 +34,10 @@ std::unique_ptr<profile::Timeline> make_recording_timeline(const Clock& clock,
 /// `device`: null if only the clock of the host tells. A profiler needs no spans, only a timeline
 /// that shows it ranges.
 std::unique_ptr<profile::Timeline> make_timeline(const RankSession::Inputs& inputs,
-                                                 const Clock& clock,
                                                  StreamClock* device,
                                                  HostRanges* ranges,
                                                  StreamView compute) {
+  const Clock& clock = inputs.rank.clock();
   std::unique_ptr<profile::Timeline> timeline;
   if (writes_profile(inputs)) {
     timeline = make_recording_timeline(clock, device, compute);
@@ -100,27 +91,25 @@ Streams RankSession::views(const OwnStreams& streams) {
 }
 
 RankSession::RankSession(const Inputs& inputs)
-    : control_(RankControl::from_environment()),
-      backend_(open_backend({inputs.model.device, inputs.worker.local_rank})),
-      room_(checked_room(inputs, *backend_)),
-      own_streams_(make_streams(*backend_, inputs)),
+    : backend_(checked_backend(inputs)),
+      own_streams_(make_streams(backend_, inputs)),
       streams_(views(own_streams_)),
-      world_(join(inputs, control_)),
-      memory_(*backend_, inputs.worker.device_memory_bytes, world_.communicator->memory()),
+      host_communicator_(inputs.rank.make_communicator()),
+      memory_(backend_, inputs.device_memory, host_communicator_->memory()),
       communicator_(
-          backend_->connect({.communicator = std::move(world_.communicator),
-                             .control = *world_.control,
-                             .staging = memory_.of(inputs.memory.store.offload.staging).staging,
-                             .timeout_seconds = inputs.worker.timeout_seconds})),
-      stream_clock_(make_stream_clock(inputs, *backend_, clock_)),
-      timeline_(make_timeline(
-          inputs, clock_, stream_clock_.get(), backend_->host_ranges(), streams_.compute)),
-      collective_records_(timeline_.get(), &inputs.progress),
-      control_group_(*world_.control, inputs.progress),
+          backend_.connect({.communicator = std::move(host_communicator_),
+                            .control = inputs.rank.control_group(),
+                            .staging = memory_.of(inputs.memory.store.offload.staging).staging,
+                            .timeout_seconds = inputs.rank.worker().timeout_seconds})),
+      stream_clock_(make_stream_clock(inputs, backend_)),
+      timeline_(
+          make_timeline(inputs, stream_clock_.get(), backend_.host_ranges(), streams_.compute)),
+      collective_records_(timeline_.get(), &inputs.rank.progress()),
+      control_group_(inputs.rank.control_group(), inputs.rank.progress()),
       disks_({.offload = inputs.memory.store.offload,
               .aio = inputs.settings.aio,
               .zero = inputs.settings.zero,
-              .worker = inputs.worker},
+              .worker = inputs.rank.worker()},
              memory_,
              timeline_.get()),
       store_({*inputs.memory.layout, *communicator_,
@@ -130,7 +119,7 @@ RankSession::RankSession(const Inputs& inputs)
              streams_),
       engine_({inputs.model, store_, memory_.device.activations,
                memory_.of(crossing_tier(inputs.model.device)).activations, timeline_.get(),
-               &inputs.progress},
+               &inputs.rank.progress()},
               inputs.memory.engine,
               streams_) {
   communicator_->set_observer(&collective_records_);

@@ -5,14 +5,11 @@
 #include <vector>
 
 #include "runtime/backend/backend.h"
-#include "runtime/base/clock.h"
-#include "runtime/comm/make_communicator.h"
 #include "runtime/engine/collective_records.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/observed_control_group.h"
 #include "runtime/profile/timeline.h"
-#include "runtime/rank/rank_control.h"
-#include "runtime/rank/worker_env.h"
+#include "runtime/session/joined_rank.h"
 #include "runtime/session/memory_setup.h"
 #include "runtime/session/rank_disks.h"
 #include "runtime/session/rank_memory.h"
@@ -20,38 +17,34 @@
 
 namespace dstrain::session {
 
-/// Everything with which a rank runs a model: backend, streams, communicators, memory, disks,
-/// parameter store and engine. The only place where these are put together, so that training and
-/// evaluation make the same checks. Use from one thread.
+/// Everything with which a rank runs a model: streams, communicator, memory, disks, parameter store
+/// and engine. The only place where these are put together, so that training, evaluation and the
+/// library make the same checks. Use from one thread.
 class RankSession {
  public:
   /// All must outlive the session.
   struct Inputs {
+    JoinedRank& rank;
     const model::Model& model;
     const MemorySetup& memory;
     const config::TrainSettings& settings;
     const std::vector<std::string>& alike;  ///< what all ranks must have in common, a line each
-    const WorkerEnv& worker;
-    ProgressPage& progress;
-    /// Throws if the plan does not fit into the free memory of the device. Called before the rank
-    /// takes any, unless ranks share the device: then the launcher has looked.
+    Bytes device_memory = 0;                ///< budget of this session; 0: none
+    /// Throws if the plan does not fit into the free memory of the device. Called before the
+    /// session takes any.
     std::function<void(const DeviceRoom&)> check_room;
   };
 
-  /// Meets the other ranks and allocates what the plan says; the parameters are not loaded yet.
-  /// Collective. Throws Error{config} if the ranks were given different options or data, Error{io}
-  /// for a disk that cannot be used.
+  /// Allocates what the plan says; the parameters are not loaded yet. Collective. Throws
+  /// Error{config} if the ranks were given different options or data, Error{io} for a disk that
+  /// cannot be used.
   explicit RankSession(const Inputs& inputs);
 
-  [[nodiscard]] Backend& backend() { return *backend_; }
-  /// What the device had free at the start; unknown on CPUs and on shared devices.
-  [[nodiscard]] const DeviceRoom& room() const { return room_; }
+  [[nodiscard]] Backend& backend() { return backend_; }
   [[nodiscard]] const Streams& streams() const { return streams_; }
-  [[nodiscard]] RankControl& control() { return control_; }
   [[nodiscard]] comm::ControlGroup& control_group() { return control_group_; }
   [[nodiscard]] RankMemory& memory() { return memory_; }
   [[nodiscard]] RankDisks& disks() { return disks_; }
-  [[nodiscard]] const Clock& clock() const { return clock_; }
   /// Null without --profile and without a profiler.
   [[nodiscard]] profile::Timeline* timeline() { return timeline_.get(); }
   [[nodiscard]] zero::ShardedStore& store() { return store_; }
@@ -68,13 +61,10 @@ class RankSession {
   static OwnStreams make_streams(Backend& backend, const Inputs& inputs);
   static Streams views(const OwnStreams& streams);
 
-  SteadyClock clock_;
-  RankControl control_;
-  std::unique_ptr<Backend> backend_;
-  DeviceRoom room_;
+  Backend& backend_;
   OwnStreams own_streams_;
   Streams streams_;
-  comm::World world_;  ///< its communicator serves that of the device
+  std::unique_ptr<comm::Communicator> host_communicator_;  ///< until that of the device has it
   RankMemory memory_;
   std::unique_ptr<comm::Communicator> communicator_;
   std::unique_ptr<StreamClock> stream_clock_;  ///< null without --profile, and of the host

@@ -93,7 +93,7 @@ int run(std::string_view mode) {
     if (mode == "fail_first" && worker.rank == 1) fail(ErrorCode::timeout, "rank 1 never came");
     if (mode == "stay_out" && worker.rank == 1) stay_out();
     if (mode == "die_first" && worker.rank == 1) std::raise(SIGKILL);
-    const comm::World world = comm::join_world(worker, {});
+    const comm::World world = comm::join_world(worker);
     HostMemory host;
     if (mode == "once") sum_once(*world.communicator);
     if (mode == "forever") sum_forever(*world.communicator, host, small);

@@ -56,7 +56,7 @@ struct Rank {
       : worker(read_worker_env()),
         backend(open_backend({DeviceKind::cuda, worker.local_rank})),
         stream(backend->make_stream(Backend::StreamUse::computing)),
-        world(comm::join_world(worker, {})),
+        world(comm::join_world(worker)),
         host(world.communicator->split({.color = 0, .key = worker.rank})),
         gpus(backend->connect({.communicator = std::move(world.communicator),
                                .control = *world.control,

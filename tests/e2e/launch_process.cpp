@@ -194,7 +194,7 @@ Outcome run_command(std::vector<std::string> arguments, const Launch::Options& o
 
 std::filesystem::path copy_program(const std::filesystem::path& folder) {
   const std::filesystem::path program = DSTRAIN_PROGRAM;
-  for (const char* name : {"dstrain", "libdstrain.so"}) {
+  for (const char* name : {"dstrain", "libdstrain_core.so"}) {
     std::filesystem::copy_file(program.parent_path() / name, folder / name);
   }
   return folder / program.filename();

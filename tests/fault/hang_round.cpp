@@ -167,7 +167,7 @@ Launch::Options options_of(const HangRound& round, const Stage& stage) {
   // thread's child still has open for writing cannot be run.
   fs::create_symlink(DSTRAIN_ODD_RANK, stage.path("dstraind"));
   const fs::path programs = fs::path(DSTRAIN_PROGRAM).parent_path();
-  fs::create_symlink(programs / "libdstrain.so", stage.path("libdstrain.so"));
+  fs::create_symlink(programs / "libdstrain_core.so", stage.path("libdstrain_core.so"));
   const std::string copy = stage.path("dstrain");
   options.wrapper = {"/bin/sh", "-c", fmt::format("cp \"$1\" {0}; shift; exec {0} \"$@\"", copy),
                      "sh"};

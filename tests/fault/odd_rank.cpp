@@ -84,7 +84,7 @@ class Steps {
 
 void run(const std::string& way, int odd_rank, std::int64_t odd_step, ProgressPage& page) {
   page.enter(RunPhase::meeting);
-  comm::World world = comm::join_world(read_worker_env(), {});
+  comm::World world = comm::join_world(read_worker_env());
   page.enter(RunPhase::training);
   Steps steps(world, page);
   for (std::int64_t step = 1;; ++step) {

@@ -55,6 +55,7 @@ class FakeMachine final : public launcher::doctor::Probe {
 
   [[nodiscard]] std::string version() const override { return "1.2.3"; }
   [[nodiscard]] std::string program_directory() const override { return "/opt/dstrain/bin"; }
+  [[nodiscard]] std::string library_directory() const override { return "/opt/dstrain/bin"; }
   [[nodiscard]] std::string working_directory() const override { return "/home/user/run"; }
   [[nodiscard]] std::string host_name() const override { return "w0"; }
   [[nodiscard]] unsigned user() const override { return user_id; }

@@ -33,7 +33,7 @@ BinaryBundle make_bundle(const fs::path& folder, const std::string& says) {
   std::ofstream(folder / "dstraind", std::ios::binary) << big;
   std::ofstream(folder / "libdstrain_mpi_openmpi.so") << "plug-in";
   std::ofstream(folder / "unrelated") << "stays";
-  return launcher::read_bundle(folder / "dstrain", "0.1.0");
+  return launcher::read_bundle(folder, folder, "0.1.0");
 }
 
 LinkEnd run_bundle(const BinaryBundle& bundle) {

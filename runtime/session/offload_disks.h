@@ -5,7 +5,7 @@
 #include "runtime/config/train_settings.h"
 #include "zero/memory_plan.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 
 /// The directories that memory shall be offloaded to and that this machine cannot use, one line
 /// each: key, directory, reason and remedy.
@@ -17,4 +17,4 @@ std::vector<std::string> full_disks(const config::ZeroSettings& settings,
                                     const zero::MemoryPlan& plan,
                                     int ranks);
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

@@ -1,4 +1,4 @@
-#include "cmd/offload_disks.h"
+#include "runtime/session/offload_disks.h"
 
 #include <cerrno>
 #include <filesystem>
@@ -13,7 +13,7 @@
 #include "runtime/base/units.h"
 #include "runtime/os/file.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,4 +97,4 @@ std::vector<std::string> full_disks(const config::ZeroSettings& settings,
   return lines;
 }
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

@@ -10,7 +10,7 @@
 #include "runtime/model/parameter_source.h"
 #include "runtime/tensor/dtype.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 
 // A model directory is Hugging Face's or, when it holds a manifest.json, a checkpoint of dstrain:
 // then all that is read is checked against its checksums, and the optimizer's states are left.
@@ -38,4 +38,13 @@ struct StoredWeights {
 /// one that is the run's model.
 StoredWeights open_weights(const std::string& directory, const model::Model& model);
 
-}  // namespace dstrain::cmd
+/// The values with which training begins: those of the model's directory, or drawn from `seed`.
+std::unique_ptr<model::ParameterSource> open_parameters(const config::ModelSettings& settings,
+                                                        const model::Model& model,
+                                                        std::uint64_t seed);
+
+/// A digest of all values of a model of up to some 270 million parameters, and of as many blocks of
+/// a larger one, evenly apart: what differs in a few rows alone may lie between these.
+std::string weights_digest(const model::ParameterSource& weights, const model::Model& model);
+
+}  // namespace dstrain::session

@@ -1,4 +1,4 @@
-#include "cmd/dstraind/stop_signals.h"
+#include "runtime/session/stop_signals.h"
 
 #include <array>
 #include <cerrno>
@@ -12,7 +12,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 namespace {
 
 sigset_t stop_signals() {
@@ -74,4 +74,4 @@ void StopSignals::run() {
   }
 }
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

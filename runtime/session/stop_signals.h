@@ -5,7 +5,7 @@
 
 #include "runtime/base/unique_handle.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 
 /// SIGTERM, SIGINT, SIGUSR1 and, unless it is ignored (nohup), SIGHUP, by which a rank is asked to
 /// stop. A thread of their own reads them; nothing handles them, since a handler's frame lies below
@@ -39,4 +39,4 @@ class StopSignals {
   std::thread thread_;
 };
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

@@ -1,4 +1,4 @@
-#include "cmd/model_loading.h"
+#include "runtime/session/model_loading.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,15 +10,18 @@
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/checkpoint/checkpoint_weights.h"
 #include "runtime/config/missing_directory.h"
+#include "runtime/data/content_digest.h"
 #include "runtime/data/shard_manifest.h"
 #include "runtime/engine/run_model.h"
 #include "runtime/model/families.h"
+#include "runtime/model/float16_source.h"
 #include "runtime/model/hf_import.h"
 #include "runtime/model/hf_index.h"
 #include "runtime/model/model_statements.h"
 #include "runtime/model/other_formats.h"
+#include "runtime/model/random_source.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +122,32 @@ StoredWeights open_weights(const std::string& directory, const model::Model& mod
   return with_dtype(std::make_unique<model::HfWeights>(directory, parameters, model.hf_names));
 }
 
-}  // namespace dstrain::cmd
+std::unique_ptr<model::ParameterSource> open_parameters(const config::ModelSettings& settings,
+                                                        const model::Model& model,
+                                                        std::uint64_t seed) {
+  if (settings.directory.empty()) {
+    return std::make_unique<model::RandomSource>(seed, model.parameters());
+  }
+  std::unique_ptr<model::ParameterSource> stored =
+      open_weights(settings.directory, model).parameters;
+  if (model.dtype != DType::f16) return stored;
+  return std::make_unique<model::Float16Source>(std::move(stored));
+}
+
+std::string weights_digest(const model::ParameterSource& weights, const model::Model& model) {
+  constexpr std::int64_t values_most = std::int64_t{1} << 28;
+  constexpr std::int64_t block = std::int64_t{1} << 14;
+  const std::int64_t stride = model.parameter_count() / values_most + 1;
+  std::vector<Checksum> checksums;
+  std::vector<float> values;
+  for (const model::ParameterSpec& spec : model.parameters()) {
+    for (std::int64_t at = 0; at < spec.shape.numel(); at += stride * block) {
+      values.resize(static_cast<std::size_t>(std::min(block, spec.shape.numel() - at)));
+      weights.read(spec, at, values);
+      checksums.push_back(checksum_of(std::as_bytes(std::span(values))));
+    }
+  }
+  return data::digest_text(data::combined(checksums));
+}
+
+}  // namespace dstrain::session

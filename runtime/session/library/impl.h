@@ -1,0 +1,66 @@
+#pragma once
+#include <memory>
+#include <optional>
+
+#include <dstrain/dstrain.h>
+
+#include "runtime/config/ds_config.h"
+#include "runtime/engine/name_collective.h"
+#include "runtime/session/joined_rank.h"
+#include "runtime/session/stop_signals.h"
+#include "runtime/session/training_session.h"
+
+namespace dstrain {
+
+class DSTRAIN_INTERNAL Rank::Impl {
+ public:
+  Impl();
+
+  session::StopSignals signals;  ///< before any thread is started
+  ProgressPage progress = ProgressPage::from_environment();
+  session::JoinedRank joined;
+  Bytes planned = 0;  ///< device memory of the engines
+
+  /// Calls `action`; an error of a collective gets the name of what it belongs to.
+  template <class Action>
+  auto named(const Action& action) {
+    try {
+      return action();
+    } catch (const Error& error) {
+      throw engine::name_collective(error, progress);
+    }
+  }
+};
+
+class DSTRAIN_INTERNAL Config::Impl {
+ public:
+  config::DsConfig config;
+};
+
+class DSTRAIN_INTERNAL Model::Impl {
+ public:
+  config::ModelSettings settings;
+  session::MakeModel make;
+  std::int64_t vocabulary = 0;
+  std::int64_t hidden = 0;
+  std::int64_t classes = 0;  ///< of labels and logits; 0: the vocabulary
+};
+
+class DSTRAIN_INTERNAL Engine::Impl {
+ public:
+  Impl(Rank::Impl& of, const session::TrainingSession::Inputs& inputs)
+      : rank(of), session(inputs), planned(session.plan().total()) {
+    rank.planned += planned;
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  Impl(Impl&&) = delete;
+  Impl& operator=(Impl&&) = delete;
+  ~Impl() { rank.planned -= planned; }
+
+  Rank::Impl& rank;
+  session::TrainingSession session;
+  Bytes planned;
+};
+
+}  // namespace dstrain

@@ -1,0 +1,444 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/model/families.h"
+#include "runtime/model/rope_scaling.h"
+#include "runtime/model/unit_builder.h"
+#include "runtime/ops/convert.h"
+#include "runtime/session/library/impl.h"
+
+namespace dstrain {
+namespace {
+
+using Activations = std::map<std::string, std::int64_t, std::less<>>;  ///< their features
+
+model::ParameterInit init_of(const Initial& initial) {
+  using Kind = model::ParameterInit::Kind;
+  if (initial.stddev > 0) return {Kind::normal, static_cast<float>(initial.stddev)};
+  if (initial.constant == 0) return {Kind::zeros};
+  if (initial.constant == 1) return {Kind::ones};
+  fail(ErrorCode::config, "a parameter begins normally distributed, as 0 or as 1, not as {}",
+       initial.constant);
+}
+
+ops::Activation kind_of(Activation kind) {
+  switch (kind) {
+    case Activation::gelu_tanh:
+      return ops::Activation::gelu_tanh;
+    case Activation::gelu:
+      return ops::Activation::gelu;
+    case Activation::quick_gelu:
+      return ops::Activation::quick_gelu;
+    case Activation::silu:
+      return ops::Activation::silu;
+    case Activation::relu:
+      break;
+  }
+  return ops::Activation::relu;
+}
+
+/// Brings tensors to the host in f32, and back.
+std::vector<float> to_host(const TensorView& view, StreamView stream) {
+  std::vector<float> values(static_cast<std::size_t>(view.numel()));
+  ops::convert(view.reshaped({view.numel()}), HostView(values, {view.numel()}), stream);
+  return values;
+}
+
+void from_host(std::span<float> values, const TensorView& view, StreamView stream) {
+  ops::convert(HostView(values, {view.numel()}), view.reshaped({view.numel()}), stream);
+}
+
+/// Runs a CustomLayer.
+class HostLayer final : public model::Layer {
+ public:
+  HostLayer(std::shared_ptr<const CustomLayer> layer,
+            std::size_t inputs,
+            std::vector<model::ParameterRef> parameters)
+      : layer_(std::move(layer)), inputs_(inputs), parameters_(std::move(parameters)) {}
+  [[nodiscard]] std::vector<model::InputUse> inputs() const override {
+    return std::vector(inputs_, model::InputUse{.read_by_backward = true});
+  }
+
+  void forward(const model::LayerCall& call) const override {
+    const Held held(*this, call);
+    std::vector<float> output(static_cast<std::size_t>(call.output.numel()));
+    call.stream.synchronize();
+    layer_->forward(held.values, output);
+    from_host(output, call.output, call.stream);
+    call.stream.synchronize();
+  }
+
+  void backward(const model::LayerCall& call) const override {
+    const Held held(*this, call);
+    const std::vector<float> output = to_host(call.output_gradient, call.stream);
+    call.stream.synchronize();
+    CustomLayer::Gradients gradients{.output = output, .inputs = {}, .parameters = {}};
+    std::vector<std::vector<float>> own = zeros_like(held);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      (i < inputs_ ? gradients.inputs : gradients.parameters).emplace_back(own[i]);
+    }
+    layer_->backward(held.values, gradients);
+    for (std::size_t i = 0; i < inputs_; ++i) {
+      const TensorView& target = call.input_gradients[i].values;
+      if (!target.empty()) from_host(own[i], target, call.stream);
+    }
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      add(own[inputs_ + i], call.gradient(parameters_[i]), call.stream);
+    }
+    call.stream.synchronize();
+  }
+
+ private:
+  struct Held {
+    Held(const HostLayer& layer, const model::LayerCall& call) {
+      values.sequences = call.shape.sequences;
+      values.length = call.shape.tokens;
+      memory.reserve(layer.inputs_ + layer.parameters_.size());
+      for (const TensorView& input : call.inputs) {
+        values.inputs.emplace_back(memory.emplace_back(to_host(input, call.stream)));
+      }
+      for (const model::ParameterRef& parameter : layer.parameters_) {
+        values.parameters.emplace_back(
+            memory.emplace_back(to_host(call.value(parameter), call.stream)));
+      }
+    }
+    std::vector<std::vector<float>> memory;
+    CustomLayer::Values values;
+  };
+
+  static std::vector<std::vector<float>> zeros_like(const Held& held) {
+    std::vector<std::vector<float>> zeros;
+    for (const std::vector<float>& values : held.memory) zeros.emplace_back(values.size());
+    return zeros;
+  }
+
+  static void add(std::vector<float>& values,
+                  const model::GradientTarget& target,
+                  StreamView stream) {
+    if (target.values.empty()) return;
+    if (target.accumulate) {
+      const std::vector<float> before = to_host(target.values, stream);
+      stream.synchronize();
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] += before[i];
+    }
+    from_host(values, target.values, stream);
+  }
+
+  std::shared_ptr<const CustomLayer> layer_;
+  std::size_t inputs_;
+  std::vector<model::ParameterRef> parameters_;
+};
+
+}  // namespace
+
+CustomLayer::~CustomLayer() = default;
+
+/// A unit that is being recorded.
+class UnitBuilder::Impl {
+ public:
+  Impl(const std::string& called,
+       const model::UnitOptions& options,
+       const ModelBuilder::Sizes& sizes,
+       Activations& written)
+      : name(called), builder(called, called + ".", options), model(sizes), activations(written) {}
+
+  [[noreturn]] void refuse(const std::string& problem) const {
+    fail(ErrorCode::config, "unit {}: {}", name, problem);
+  }
+  /// The features of a value of this unit.
+  [[nodiscard]] std::int64_t features(Value value) const {
+    if (value.index >= 0 && value.index < std::ssize(widths)) {
+      return widths[static_cast<std::size_t>(value.index)];
+    }
+    refuse("a value is not of this unit");
+  }
+  Value keep(model::Value value, std::int64_t features) {
+    if (features < 1) refuse(fmt::format("a layer has {} features", features));
+    if (unit) refuse("layers follow write() or cross_entropy(), which end a unit");
+    recorded.push_back(value);
+    widths.push_back(features);
+    return {static_cast<int>(recorded.size()) - 1};
+  }
+  [[nodiscard]] model::Value at(Value value) const {
+    (void)features(value);
+    return recorded[static_cast<std::size_t>(value.index)];
+  }
+  void end(std::unique_ptr<model::Unit> ended) {
+    if (unit) refuse("ends twice");
+    unit = std::move(ended);
+  }
+
+  std::string name;
+  model::UnitBuilder builder;
+  const ModelBuilder::Sizes& model;
+  Activations& activations;
+  std::vector<model::Value> recorded;
+  std::vector<std::int64_t> widths;  ///< of these
+  std::unique_ptr<model::Unit> unit;
+  std::int64_t classes = 0;    ///< of the loss
+  std::int64_t attention = 0;  ///< heads x head size
+  bool by_rows = true;         ///< a loss may follow
+};
+
+Value UnitBuilder::read(const std::string& activation) {
+  const auto found = impl_.activations.find(activation);
+  if (found == impl_.activations.end()) {
+    impl_.refuse(fmt::format("no unit before it writes {}", activation));
+  }
+  return impl_.keep(impl_.builder.read(activation, found->second), found->second);
+}
+
+Value UnitBuilder::embedding(const std::string& name, const Embedding& embedding) {
+  const model::ParameterInit init = init_of(embedding.initial);
+  if (embedding.features < 1) impl_.refuse(fmt::format("{} has no features", name));
+  model::EmbeddingLayer::Tables tables{
+      impl_.builder.own(name + ".weight", {impl_.model.vocabulary, embedding.features}, init)};
+  if (embedding.positions) {
+    tables.positions =
+        impl_.builder.own(name + ".positions", {impl_.model.positions, embedding.features}, init);
+  }
+  impl_.by_rows = false;
+  return impl_.keep(impl_.builder.embedding(tables, embedding.features), embedding.features);
+}
+
+Value UnitBuilder::layer_norm(Value input, const std::string& name, double epsilon) {
+  return impl_.keep(impl_.builder.layer_norm(impl_.at(input), name, static_cast<float>(epsilon)),
+                    impl_.features(input));
+}
+
+Value UnitBuilder::rms_norm(Value input, const std::string& name, double epsilon) {
+  return impl_.keep(impl_.builder.rms_norm(impl_.at(input), name, static_cast<float>(epsilon)),
+                    impl_.features(input));
+}
+
+Value UnitBuilder::linear(Value input, const std::string& name, const Linear& linear) {
+  if (linear.outputs < 1) impl_.refuse(fmt::format("{} has no outputs", name));
+  return impl_.keep(
+      impl_.builder.linear(
+          impl_.at(input), name,
+          {.outputs = linear.outputs, .init = init_of(linear.initial), .bias = linear.bias}),
+      linear.outputs);
+}
+
+Value UnitBuilder::attention(Value packed, const Attention& attention) {
+  const std::int64_t kv_heads = attention.kv_heads > 0 ? attention.kv_heads : attention.heads;
+  const std::int64_t parts = attention.heads + 2 * kv_heads;
+  const std::int64_t width = impl_.features(packed);
+  if (attention.heads < 1 || attention.heads % kv_heads != 0 || width % parts != 0) {
+    impl_.refuse(fmt::format("{} features are not {} queries, {} keys and {} values of one width",
+                             width, attention.heads, kv_heads, kv_heads));
+  }
+  const std::int64_t head_size = width / parts;
+  ops::AttentionRule rule{.causal = attention.causal,
+                          .window = attention.window,
+                          .divisor = std::sqrt(static_cast<float>(head_size))};
+  if (attention.rotary_base > 0) {
+    rule.rotary = model::make_rotary({head_size}, static_cast<float>(attention.rotary_base), {});
+  }
+  impl_.by_rows = false;
+  impl_.attention += attention.heads * head_size;
+  return impl_.keep(
+      impl_.builder.attention(impl_.at(packed), {.heads = attention.heads,
+                                                 .kv_heads = kv_heads,
+                                                 .head_size = head_size,
+                                                 .rule = rule,
+                                                 .dropout = static_cast<float>(attention.dropout)}),
+      attention.heads * head_size);
+}
+
+Value UnitBuilder::activation(Value input, Activation kind) {
+  return impl_.keep(impl_.builder.activation(impl_.at(input), kind_of(kind)),
+                    impl_.features(input));
+}
+
+Value UnitBuilder::gated(Value packed, Activation kind) {
+  const std::int64_t width = impl_.features(packed);
+  if (width % 2 != 0) impl_.refuse(fmt::format("gated() halves {} features", width));
+  return impl_.keep(impl_.builder.gated(impl_.at(packed), kind_of(kind)), width / 2);
+}
+
+Value UnitBuilder::dropout(Value input, double rate) {
+  impl_.by_rows = impl_.by_rows && rate == 0;
+  return impl_.keep(impl_.builder.dropout(impl_.at(input), static_cast<float>(rate)),
+                    impl_.features(input));
+}
+
+Value UnitBuilder::scale(Value input, double factor) {
+  return impl_.keep(impl_.builder.scale(impl_.at(input), static_cast<float>(factor)),
+                    impl_.features(input));
+}
+
+Value UnitBuilder::add(Value residual, Value branch, double dropout) {
+  if (impl_.features(residual) != impl_.features(branch)) {
+    impl_.refuse(fmt::format("add() of {} and {} features", impl_.features(residual),
+                             impl_.features(branch)));
+  }
+  impl_.by_rows = impl_.by_rows && dropout == 0;
+  return impl_.keep(
+      impl_.builder.add(impl_.at(residual), impl_.at(branch), static_cast<float>(dropout)),
+      impl_.features(residual));
+}
+
+Value UnitBuilder::custom(const std::vector<Value>& inputs,
+                          const std::string& name,
+                          std::shared_ptr<const CustomLayer> layer,
+                          const CustomLayerOptions& options) {
+  if (inputs.empty() || !layer) impl_.refuse(name + " needs a layer and an input");
+  std::vector<model::Value> values;
+  for (const Value& input : inputs) values.push_back(impl_.at(input));
+  std::vector<model::ParameterRef> parameters;
+  for (const CustomParameter& parameter : options.parameters) {
+    if (parameter.shape.empty() || parameter.shape.size() > Shape::rank_max) {
+      impl_.refuse(fmt::format("{}.{} has {} dimensions, not 1 to {}", name, parameter.name,
+                               parameter.shape.size(), Shape::rank_max));
+    }
+    parameters.push_back(impl_.builder.own(name + "." + parameter.name,
+                                           Shape(std::span<const std::int64_t>(parameter.shape)),
+                                           init_of(parameter.initial)));
+  }
+  impl_.by_rows = false;
+  const std::int64_t features =
+      options.features > 0 ? options.features : impl_.features(inputs.front());
+  return impl_.keep(
+      impl_.builder.custom(
+          std::make_unique<HostLayer>(std::move(layer), inputs.size(), std::move(parameters)),
+          values, features),
+      features);
+}
+
+void UnitBuilder::write(Value value, const std::string& activation) {
+  const model::Value output = impl_.at(value);
+  if (!impl_.activations.emplace(activation, impl_.features(value)).second) {
+    impl_.refuse(fmt::format("{} is written twice", activation));
+  }
+  impl_.end(impl_.builder.finish(output, activation));
+}
+
+void UnitBuilder::cross_entropy(Value input,
+                                const std::string& name,
+                                std::int64_t classes,
+                                Initial initial) {
+  if (classes < 2) impl_.refuse(fmt::format("cross_entropy() of {} classes", classes));
+  if (!impl_.by_rows) {
+    impl_.refuse(
+        "computes the loss, and sees each position by itself: attention, dropout, "
+        "embeddings and custom layers belong into the unit before");
+  }
+  const model::ParameterRef weight =
+      impl_.builder.own(name + ".weight", {classes, impl_.features(input)}, init_of(initial));
+  impl_.classes = classes;
+  impl_.end(impl_.builder.finish_loss(impl_.at(input), weight, classes));
+}
+
+void UnitBuilder::cross_entropy_tied(Value input, const std::string& weight) {
+  if (!impl_.by_rows) {
+    impl_.refuse(
+        "computes the loss, and sees each position by itself: attention, dropout, "
+        "embeddings and custom layers belong into the unit before");
+  }
+  impl_.classes = impl_.model.vocabulary;
+  const model::ParameterRef borrowed = impl_.builder.borrow(weight);
+  impl_.end(impl_.builder.finish_loss(impl_.at(input), borrowed, impl_.classes));
+}
+
+namespace {
+
+std::string config_json(const std::string& name, const ModelBuilder::Sizes& sizes, DType dtype) {
+  return nlohmann::ordered_json{{"model_type", name},
+                                {model::own_model_key, true},
+                                {"vocab_size", sizes.vocabulary},
+                                {"max_position_embeddings", sizes.positions},
+                                {"torch_dtype", model::torch_dtype_name(dtype)}}
+      .dump(2);
+}
+
+/// Borrowed parameters are those of a unit before, of the right shape.
+void check_tied(const model::Model& model, std::int64_t vocabulary) {
+  const std::vector<model::ParameterSpec> all = model.parameters();
+  const model::UnitSpec& last = model.units.back()->spec();
+  for (const std::string& name : last.borrowed) {
+    const auto found = std::ranges::find(all, name, &model::ParameterSpec::name);
+    if (found == all.end()) {
+      fail(ErrorCode::config, "unit {}: no unit has the parameter {}", last.name, name);
+    }
+    if (found->shape.rank() != 2 || found->shape[0] != vocabulary) {
+      fail(ErrorCode::config, "unit {}: {} has no row for each token", last.name, name);
+    }
+  }
+}
+
+}  // namespace
+
+ModelBuilder::ModelBuilder(const std::string& name, const Sizes& sizes)
+    : name_(name), sizes_(sizes) {
+  if (sizes.vocabulary < 1 || sizes.positions < 1) {
+    fail(ErrorCode::config, "model {}: has a vocabulary of {} and {} positions", name,
+         sizes.vocabulary, sizes.positions);
+  }
+}
+
+ModelBuilder& ModelBuilder::unit(const std::string& name,
+                                 std::function<void(UnitBuilder&)> record) {
+  units_.push_back({name, std::move(record)});
+  return *this;
+}
+
+/// Records all units for a device and a precision.
+class ModelBuilder::Recording {
+ public:
+  Recording(const ModelBuilder& builder, const model::UnitOptions& options)
+      : builder_(builder), options_(options) {
+    model.name = builder.name_;
+    model.dtype = options.dtype;
+    model.device = options.device;
+    model.vocabulary = builder.sizes_.vocabulary;
+    model.positions = builder.sizes_.positions;
+    model.outputs_first = true;
+    model.config_json = config_json(builder.name_, builder.sizes_, options.dtype);
+    for (const Unit& unit : builder.units_) record(unit);
+    if (classes == 0) {
+      fail(ErrorCode::config, "model {}: no unit ends with cross_entropy()", builder.name_);
+    }
+    check_tied(model, model.vocabulary);
+  }
+
+  model::Model model;
+  std::int64_t classes = 0;  ///< of the loss
+
+ private:
+  void record(const Unit& unit) {
+    UnitBuilder::Impl impl(unit.name, options_, builder_.sizes_, activations_);
+    if (classes > 0) impl.refuse("follows the unit that computes the loss");
+    UnitBuilder recorder(impl);
+    unit.record(recorder);
+    if (!impl.unit) impl.refuse("ends with neither write() nor cross_entropy()");
+    classes = impl.classes;
+    if (impl.attention > 0) {
+      model.attention.push_back({.width = impl.attention, .causal = true});
+      ++model.layers;
+    }
+    model.hidden = std::max(model.hidden, impl.widths.front());
+    model.units.push_back(std::move(impl.unit));
+  }
+
+  const ModelBuilder& builder_;
+  const model::UnitOptions& options_;
+  Activations activations_;
+};
+
+Model ModelBuilder::build(const std::filesystem::path& weights) const {
+  const Recording checked(*this, {});
+  return Model(std::make_unique<Model::Impl>(
+      config::ModelSettings{.directory = weights.string()},
+      [builder = *this](const model::UnitOptions& options) {
+        return Recording(builder, options).model;
+      },
+      sizes_.vocabulary, checked.model.hidden, checked.classes));
+}
+
+}  // namespace dstrain

@@ -1,0 +1,78 @@
+#include <cstdlib>
+#include <string_view>
+
+#include "runtime/backend/open_backend.h"
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/numeric/parallel_for.h"
+#include "runtime/session/library/impl.h"
+#include "runtime/session/version.h"
+
+namespace dstrain {
+namespace {
+
+void check_version() {
+  const std::string_view core = session::version();
+  if (core == DSTRAIN_VERSION) return;
+  fail(ErrorCode::config,
+       "libdstrain.so is of dstrain " DSTRAIN_VERSION
+       ", and the libdstrain_core.so that it found is of {}; install one version",
+       core);
+}
+
+/// Lines look as those of dstrain's own ranks.
+void prepare_log() {
+  const char* const level = std::getenv(env::log_level);
+  start_log(level != nullptr ? level : "info");
+}
+
+WorkerEnv prepare(ProgressPage& progress) {
+  check_version();
+  prepare_log();
+  progress.enter(RunPhase::starting);
+  WorkerEnv worker = read_worker_env();
+  prepare_compute_threads(core_share(worker));
+  return worker;
+}
+
+session::JoinedRank join(ProgressPage& progress) {
+  const WorkerEnv worker = prepare(progress);
+  return {worker, resolve_device(worker.device), progress, session::JoinedRank::Sessions::several};
+}
+
+}  // namespace
+
+Rank::Impl::Impl() : joined(join(progress)) {}
+
+Rank::Rank() : impl_(std::make_unique<Impl>()) {}
+Rank::Rank(Rank&&) noexcept = default;
+Rank& Rank::operator=(Rank&&) noexcept = default;
+Rank::~Rank() = default;
+
+int Rank::rank() const {
+  return impl_->joined.worker().rank;
+}
+
+int Rank::world_size() const {
+  return impl_->joined.worker().world_size;
+}
+
+int Rank::local_rank() const {
+  return impl_->joined.worker().local_rank;
+}
+
+std::string Rank::device() const {
+  return std::string(name_of(impl_->joined.backend().device().kind));
+}
+
+bool Rank::stop_requested() {
+  impl_->signals.keep();
+  return impl_->named(
+      [&] { return impl_->joined.control_group().any(impl_->signals.arrived() != 0); });
+}
+
+void Rank::barrier() {
+  impl_->named([&] { impl_->joined.control_group().barrier(); });
+}
+
+}  // namespace dstrain

@@ -1,0 +1,575 @@
+#include "runtime/session/training_session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/base/units.h"
+#include "runtime/checkpoint/catalog.h"
+#include "runtime/engine/checkpointer.h"
+#include "runtime/engine/micro_batch.h"
+#include "runtime/engine/model_saver.h"
+#include "runtime/engine/resume.h"
+#include "runtime/ops/convert.h"
+#include "runtime/os/shared_place.h"
+#include "runtime/session/checkpoint_setup.h"
+#include "runtime/session/model_loading.h"
+#include "runtime/session/offload_disks.h"
+
+namespace dstrain::session {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t default_length = 1024;
+
+/// The options of `train` for which the configuration has no key.
+config::TrainOptions options_of(const InitializeOptions& options) {
+  config::TrainOptions flags;
+  flags.seed.value = static_cast<std::int64_t>(options.seed);
+  flags.gradient_checkpointing.value = options.gradient_checkpointing;
+  flags.lr_scheduler_type.value = "constant";
+  return flags;
+}
+
+std::int64_t settle_length(const char* name, std::int64_t wanted, std::int64_t most) {
+  if (wanted < 0 || wanted > most) {
+    fail(ErrorCode::config, "{} {}: the model's positions allow 1 to {}", name, wanted, most);
+  }
+  return wanted > 0 ? wanted : std::min(default_length, most);
+}
+
+config::DataSettings lengths_of(const InitializeOptions& options, const model::Model& model) {
+  config::DataSettings data;
+  data.block_size = settle_length("length", options.length, model.positions);
+  if (model.pairs) {
+    data.source_length = settle_length("source_length", options.source_length, model.positions);
+  }
+  return data;
+}
+
+Remedies general_remedies() {
+  constexpr const char* text =
+      "a higher ZeRO stage, offload_optimizer, offload_param, gradient_checkpointing, a smaller "
+      "micro batch or a shorter length takes less";
+  return {.device = [](Bytes) { return text; },
+          .machine =
+              [](int, Bytes) {
+                return text;
+              }};
+}
+
+void refuse(const std::vector<std::string>& problems) {
+  if (!problems.empty()) fail(ErrorCode::config, "{}", fmt::join(problems, "\n"));
+}
+
+data::SampleSizes sizes_of(const config::DataSettings& data) {
+  return {.tokens = data.block_size, .source = data.source_length};
+}
+
+void check_client_state(const std::string& text) {
+  if (nlohmann::json::accept(text) && nlohmann::json::parse(text).is_object()) return;
+  fail(ErrorCode::usage, "save_checkpoint: client_state is no JSON object");
+}
+
+/// Makes the directory on the ranks that lead a machine's files. Throws on every rank.
+void make_directory(const fs::path& directory, comm::ControlGroup& control) {
+  const std::error_code error =
+      control.rank() == 0 ? make_directories(directory.string()) : std::error_code();
+  const std::string failure = control.broadcast(
+      error ? fmt::format("{}: cannot be made: {}", directory.string(), error.message()) : "", 0);
+  if (!failure.empty()) fail(ErrorCode::io, "{}", failure);
+}
+
+}  // namespace
+
+TrainingSession::Setup TrainingSession::set_up(const Inputs& inputs) {
+  const WorkerEnv& worker = inputs.rank.worker();
+  const config::TrainOptions flags = options_of(inputs.options);
+  config::Resolved resolved = config::resolve_config(
+      flags, inputs.config, {.world_size = worker.world_size, .train_samples = -1});
+  Setup setup;
+  setup.settings = std::move(resolved.settings);
+  setup.settings.model = inputs.model;
+  setup.settings.trains = inputs.options.trains;
+  const DeviceKind device = inputs.rank.backend().device().kind;
+  setup.model = inputs.make_model({setup.settings.dtype, setup.settings.model.in_splits, device});
+  if (!inputs.model.directory.empty()) {
+    setup.model.companions = stored_companions(inputs.model.directory);
+  }
+  setup.settings.data = lengths_of(inputs.options, setup.model);
+  refuse(unusable_disks(setup.settings.zero));
+  setup.memory = set_up_memory(setup.settings, setup.model, worker.world_size);
+  setup.state = engine::describe_run(setup.settings, setup.model, worker.world_size, {});
+  setup.parameters = open_parameters(inputs.model, setup.model, setup.settings.seed);
+  setup.alike = describe_alike(resolved.effective, setup.model);
+  setup.alike.push_back(fmt::format(
+      "length {}, source_length {}, seed {}, gradient_checkpointing {}, trains {}",
+      setup.settings.data.block_size, setup.settings.data.source_length, inputs.options.seed,
+      inputs.options.gradient_checkpointing, inputs.options.trains));
+  if (worker.world_size > 1 && !inputs.model.directory.empty()) {
+    setup.alike.push_back("weights with the digest " +
+                          weights_digest(*setup.parameters, setup.model));
+  }
+  const Remedies remedies = general_remedies();
+  const Bytes budget = worker.device_memory_bytes;
+  if (budget > 0) {
+    check_budget(setup.memory, std::max<Bytes>(budget - inputs.device_bytes_of_others, 1),
+                 remedies);
+  }
+  if (worker.local_rank == 0) {
+    check_machine(setup.memory, worker.local_world_size, worker.host_memory_bytes, remedies);
+    refuse(full_disks(setup.settings.zero, setup.memory.plan, worker.local_world_size));
+  }
+  return setup;
+}
+
+RankSession::Inputs TrainingSession::session_inputs(const Inputs& inputs, const Setup& setup) {
+  const Bytes budget = inputs.rank.worker().device_memory_bytes;
+  return {.rank = inputs.rank,
+          .model = setup.model,
+          .memory = setup.memory,
+          .settings = setup.settings,
+          .alike = setup.alike,
+          .device_memory = budget > 0 ? budget - inputs.device_bytes_of_others : 0,
+          .check_room = [&setup, others = inputs.device_bytes_of_others](DeviceRoom room) {
+            if (room.free > 0) room.free = std::max<Bytes>(room.free - others, 1);
+            check_room(setup.memory, setup.model, room, general_remedies());
+          }};
+}
+
+TrainingSession::TrainingSession(const Inputs& inputs)
+    : rank_(inputs.rank),
+      setup_(set_up(inputs)),
+      classes_(inputs.classes > 0 ? inputs.classes : setup_.model.vocabulary),
+      session_(session_inputs(inputs, setup_)),
+      control_(session_.control_group()),
+      compute_(session_.streams().compute),
+      buffer_(setup_.settings.accumulation_steps * setup_.settings.micro_batch_size,
+              sizes_of(setup_.settings.data)) {
+  if (leads()) {
+    for (const std::string& warning : setup_.settings.warnings) log_warning(warning);
+  }
+  const InPhase loading(&rank_.progress(), RunPhase::loading);
+  session_.store().load({*setup_.parameters}, compute_);
+  if (setup_.settings.trains) counts_.emplace(setup_.settings, setup_.state);
+}
+
+std::string TrainingSession::problem_of(const Batch& batch) const {
+  const config::DataSettings& data = setup_.settings.data;
+  const std::int64_t vocabulary = setup_.model.vocabulary;
+  if (batch.sequences < 0 || batch.length < 0 || batch.length > data.block_size) {
+    return fmt::format("{} sequences of length {}, of which the engine takes up to {}",
+                       batch.sequences, batch.length, data.block_size);
+  }
+  const std::int64_t numel = batch.sequences * batch.length;
+  if (std::ssize(batch.tokens) != numel) {
+    return fmt::format("{} tokens for {} sequences of length {}", batch.tokens.size(),
+                       batch.sequences, batch.length);
+  }
+  if (!batch.labels.empty() && std::ssize(batch.labels) != numel) {
+    return fmt::format("{} labels for {} tokens", batch.labels.size(), numel);
+  }
+  const auto outside = [](std::int64_t most) {
+    return [most](std::int32_t id) {
+      return id < 0 || id >= most;
+    };
+  };
+  for (const std::span<const std::int32_t> ids : {batch.tokens, batch.source}) {
+    if (const auto bad = std::ranges::find_if(ids, outside(vocabulary)); bad != ids.end()) {
+      return fmt::format("token {} is not one of the vocabulary of {}", *bad, vocabulary);
+    }
+  }
+  const auto bad = std::ranges::find_if(
+      batch.labels, [&](std::int32_t id) { return id != ignored_label && outside(classes_)(id); });
+  if (bad != batch.labels.end()) {
+    return fmt::format("label {} is neither {} nor one of {} classes", *bad, ignored_label,
+                       classes_);
+  }
+  if (!setup_.model.pairs)
+    return batch.source.empty() ? "" : "the model has no encoder for sources";
+  if (batch.source_length > data.source_length ||
+      std::ssize(batch.source) != batch.sequences * batch.source_length) {
+    return fmt::format(
+        "{} source tokens for {} sequences of source_length {}, of which the engine "
+        "takes up to {}",
+        batch.source.size(), batch.sequences, batch.source_length, data.source_length);
+  }
+  const bool counts_fit = std::ranges::all_of(batch.source_counts, [&](std::int32_t count) {
+    return count >= 1 && count <= batch.source_length;
+  });
+  if (!counts_fit ||
+      (!batch.source_counts.empty() && std::ssize(batch.source_counts) != batch.sequences)) {
+    return "source_counts are not one number from 1 to source_length for each sequence";
+  }
+  return "";
+}
+
+/// Every rank learns of all batches before one of them computes.
+TrainingSession::Total TrainingSession::agree(const Batch& batch, const std::string& problem) {
+  const std::int64_t each = setup_.settings.micro_batch_size;
+  const auto counted = std::ranges::count_if(
+      batch.labels, [](std::int32_t label) { return label != ignored_label; });
+  const Share own{.labels = counted,
+                  .batches = (batch.sequences + each - 1) / each,
+                  .refused = !problem.empty()};
+  Total total;
+  const std::vector<Share> all = control_.gather(own);
+  if (own.refused) fail(ErrorCode::input, "batch: {}", problem);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].refused) fail(ErrorCode::input, "batch: rank {} has one that is refused", rank);
+    total.labels += all[rank].labels;
+    total.batches = std::max(total.batches, all[rank].batches);
+  }
+  return total;
+}
+
+void TrainingSession::require_training() const {
+  if (counts_) return;
+  fail(ErrorCode::usage, "this engine was made with trains = false: it takes no steps");
+}
+
+void TrainingSession::refuse_open_step(const char* attempted) const {
+  if (!open_) return;
+  fail(ErrorCode::usage, "{}: a step is open after {} of {} forward_backward(): call step() first",
+       attempted, open_->micro_batches, setup_.settings.accumulation_steps);
+}
+
+data::SampleRows TrainingSession::fill(const Batch& batch,
+                                       std::int64_t first,
+                                       std::int64_t count,
+                                       bool labels) {
+  const data::SampleRows rows = buffer_.rows(0, count);
+  std::ranges::fill(rows.tokens, 0);
+  std::ranges::fill(rows.labels, ignored_label);
+  std::ranges::fill(rows.source, 0);
+  std::ranges::fill(rows.source_count, 1);
+  const std::int64_t end = std::min(count, batch.sequences - first);
+  for (std::int64_t i = 0; i < end; ++i) {
+    const data::SampleRows row = rows.row(i, buffer_.sizes);
+    const auto part = [&](std::span<const std::int32_t> all, std::int64_t length) {
+      return all.subspan(static_cast<std::size_t>((first + i) * length),
+                         static_cast<std::size_t>(length));
+    };
+    std::ranges::copy(part(batch.tokens, batch.length), row.tokens.begin());
+    if (labels && !batch.labels.empty()) {
+      std::ranges::copy(part(batch.labels, batch.length), row.labels.begin());
+    }
+    if (batch.source.empty()) continue;
+    std::ranges::copy(part(batch.source, batch.source_length), row.source.begin());
+    row.source_count.front() = batch.source_counts.empty()
+                                   ? static_cast<std::int32_t>(batch.source_length)
+                                   : batch.source_counts[static_cast<std::size_t>(first + i)];
+  }
+  return rows;
+}
+
+std::int64_t TrainingSession::first_sample(std::int64_t micro_batch) const {
+  const WorkerEnv& worker = rank_.worker();
+  return (micro_batch * worker.world_size + worker.rank) * setup_.settings.micro_batch_size;
+}
+
+StepResult TrainingSession::train_batch(const Batch& batch) {
+  require_training();
+  refuse_open_step("train_batch");
+  const std::int64_t each = setup_.settings.micro_batch_size;
+  const std::int64_t most = each * setup_.settings.accumulation_steps;
+  std::string problem = problem_of(batch);
+  if (problem.empty() && batch.sequences > most) {
+    problem = fmt::format("{} sequences, of which this rank takes up to {} in a step",
+                          batch.sequences, most);
+  }
+  const InPhase training(&rank_.progress(), RunPhase::training);
+  const std::int64_t step = setup_.state.global_step + 1;
+  rank_.progress().begin_step(step);
+  const Total total = agree(batch, problem);
+  fill(batch, 0, total.batches * each, true);
+  std::vector<engine::MicroBatch> micro_batches;
+  for (std::int64_t i = 0; i < total.batches; ++i) {
+    micro_batches.push_back(engine::micro_batch(buffer_.rows(i * each, each), first_sample(i)));
+  }
+  engine::StepInput input = counts_->input(step);
+  input.micro_batches = micro_batches;
+  input.labels = total.labels;
+  session_.engine().accumulate(input);
+  return settle(input, total.labels);
+}
+
+StepResult TrainingSession::settle(const engine::StepInput& input, std::int64_t labels) {
+  session_.engine().update();
+  const ops::StepDecision decision = session_.engine().decision(input.step);
+  counts_->settle(input.step, decision);
+  if (!decision.is_taken()) {
+    const std::string parameter = engine::find_overflow(session_.engine(), setup_.model, control_);
+    if (leads()) {
+      log_warning(counts_->overflow().describe_skip(input.step, decision, parameter));
+    }
+  }
+  setup_.state.global_step = input.step;
+  setup_.state.consumed_samples += setup_.settings.train_batch_size;
+  counts_->write(setup_.state);
+  return {.step = input.step,
+          .loss = decision.loss,
+          .gradient_norm = decision.gradient_norm,
+          .learning_rate = input.update.learning_rate,
+          .loss_scale = input.loss_scale,
+          .labels = labels,
+          .taken = decision.is_taken()};
+}
+
+double TrainingSession::forward_backward(const Batch& micro_batch, std::int64_t labels) {
+  require_training();
+  const std::int64_t each = setup_.settings.micro_batch_size;
+  const std::int64_t steps = setup_.settings.accumulation_steps;
+  if (open_ && open_->micro_batches == steps) {
+    fail(ErrorCode::usage,
+         "forward_backward: all {} of gradient_accumulation_steps are done: call step()", steps);
+  }
+  std::string problem = problem_of(micro_batch);
+  if (problem.empty() && micro_batch.sequences > each) {
+    problem = fmt::format("{} sequences, of which a micro batch takes up to {}",
+                          micro_batch.sequences, each);
+  }
+  const InPhase training(&rank_.progress(), RunPhase::training);
+  const Total total = agree(micro_batch, problem);
+  if (!open_) {
+    engine::StepInput input = counts_->input(setup_.state.global_step + 1);
+    input.labels = labels > 0 ? labels : std::max<std::int64_t>(total.labels, 1) * steps;
+    rank_.progress().begin_step(input.step);
+    session_.engine().begin_step(input, steps);
+    open_ = OpenStep{.input = input};
+  }
+  open_->labels += total.labels;
+  const std::int64_t index = open_->micro_batches++;
+  const data::SampleRows rows = fill(micro_batch, 0, each, true);
+  const engine::MicroBatch filled = engine::micro_batch(rows, first_sample(index));
+  const double loss = session_.engine().run_micro_batch(filled, index);
+  const std::int64_t counted = engine::counted_labels({&filled, 1});
+  return counted > 0 ? loss / static_cast<double>(counted) : 0;
+}
+
+StepResult TrainingSession::step() {
+  require_training();
+  const std::int64_t steps = setup_.settings.accumulation_steps;
+  const std::int64_t done = open_ ? open_->micro_batches : 0;
+  if (done != steps) {
+    fail(ErrorCode::usage,
+         "step: {} of {} forward_backward() are done (gradient_accumulation_steps)", done, steps);
+  }
+  const InPhase training(&rank_.progress(), RunPhase::training);
+  const OpenStep open = *std::exchange(open_, std::nullopt);
+  if (open.labels != open.input.labels && zero::updates_early(setup_.memory.store.offload)) {
+    fail(ErrorCode::usage,
+         "step: {} labels count, not the {} that forward_backward() was told or took from its "
+         "first batch: the optimizer updates early (offload_optimizer on a disk) and needs the "
+         "number at the first forward_backward() of a step",
+         open.labels, open.input.labels);
+  }
+  session_.engine().end_step(open.labels);
+  return settle(open.input, open.labels);
+}
+
+double TrainingSession::evaluate(const Batch& batch) {
+  refuse_open_step("evaluate");
+  const std::int64_t each = setup_.settings.evaluation.batch_size;
+  std::string problem = problem_of(batch);
+  if (problem.empty() && batch.labels.size() != batch.tokens.size()) problem = "it has no labels";
+  const InPhase evaluating(&rank_.progress(), RunPhase::evaluating);
+  const Total total = agree(batch, problem);
+  if (total.labels == 0) fail(ErrorCode::input, "evaluate: no label counts");
+  double own = 0;
+  for (std::int64_t i = 0; i < total.batches; ++i) {
+    const std::int64_t first = std::min(i * each, batch.sequences);
+    own += session_.engine().evaluate(engine::micro_batch(fill(batch, first, each, true), 0));
+  }
+  double sum = 0;
+  for (const double rank : control_.gather(own)) sum += rank;
+  const double mean = sum / static_cast<double>(total.labels);
+  if (std::isfinite(mean)) return mean;
+  fail(ErrorCode::diverged, "the loss is {}: the weights are too large, or no numbers",
+       std::abs(mean));
+}
+
+std::vector<float> TrainingSession::logits(const Batch& batch) {
+  refuse_open_step("logits");
+  const std::int64_t each = setup_.settings.evaluation.batch_size;
+  const std::int64_t block = setup_.settings.data.block_size;
+  const std::int64_t vocabulary = classes_;
+  const std::string problem = problem_of(batch);
+  const InPhase evaluating(&rank_.progress(), RunPhase::evaluating);
+  const Total total = agree(batch, problem);
+  std::vector<float> all;
+  all.reserve(static_cast<std::size_t>(batch.sequences * batch.length * vocabulary));
+  const Buffer device(each * block * vocabulary * size_of(DType::f32),
+                      session_.memory().device.activations, compute_);
+  const TensorView values = device.block().reused(DType::f32, {each * block, vocabulary});
+  std::vector<float> host(static_cast<std::size_t>(values.numel()));
+  for (std::int64_t i = 0; i < total.batches; ++i) {
+    const std::int64_t first = std::min(i * each, batch.sequences);
+    engine::MicroBatch filled = engine::micro_batch(fill(batch, first, each, false), 0);
+    filled.labels = {};
+    session_.engine().logits(filled, values);
+    ops::convert(values, HostView(host, values.shape()), compute_);
+    compute_.synchronize();
+    const auto row = static_cast<std::ptrdiff_t>(vocabulary);
+    for (std::int64_t s = 0; s < std::min(each, batch.sequences - first); ++s) {
+      const auto begin = host.begin() + s * block * row;
+      all.insert(all.end(), begin, begin + batch.length * row);
+    }
+  }
+  return all;
+}
+
+void TrainingSession::save_checkpoint(const fs::path& directory, const SaveOptions& options) {
+  require_training();
+  refuse_open_step("save_checkpoint");
+  check_client_state(options.client_state);
+  make_directory(directory, control_);
+  const InPhase saving(&rank_.progress(), RunPhase::saving);
+  MemoryResource* const disk_staging = session_.disks().staging();
+  const std::string& text = setup_.settings.ds_config_text;
+  engine::Checkpointer checkpointer(
+      {setup_.model,
+       session_.store(),
+       control_,
+       directory_ranks(control_, rank_.worker(), setup_.settings.checkpoint),
+       disk_staging != nullptr ? *disk_staging : session_.memory().host.staging,
+       [](const std::string&) {},
+       {},
+       &rank_.progress()},
+      {.output = directory,
+       .ds_config = text.empty() ? "{}\n" : text,
+       .whole_model = setup_.settings.checkpoint.whole_model,
+       .visible_seconds = visible_within(rank_.worker())},
+      compute_);
+  engine::TrainerState state = setup_.state;
+  state.max_steps = state.global_step;
+  state.client_state = options.client_state;
+  state.tag = options.tag.empty() ? fmt::format("global_step{}", state.global_step) : options.tag;
+  checkpointer.begin(state);
+  checkpointer.finish();
+  if (checkpointer.saved_step() == state.global_step) return;
+  fail(ErrorCode::io, "{}: {}", checkpointer.path_of(state.global_step).string(),
+       checkpointer.failure());
+}
+
+namespace {
+
+/// The checkpoints of a directory, the newest first; with a tag, those that have it. Of rank 0.
+std::vector<std::string> list_names(const fs::path& directory, const std::string& tag) {
+  std::error_code ignored;
+  std::vector<std::string> names;
+  if (!fs::is_directory(directory, ignored)) return names;
+  for (const checkpoint::Found& found : checkpoint::list_checkpoints(directory)) {
+    try {
+      const checkpoint::Checkpoint opened(found.path);
+      if (!tag.empty() && engine::read_trainer_state(opened).tag != tag) continue;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::newer_format) throw;
+      if (!tag.empty()) continue;  // resume() reports damage
+    }
+    names.push_back(found.path.filename().string());
+  }
+  return names;
+}
+
+}  // namespace
+
+std::optional<Loaded> TrainingSession::load_checkpoint(const fs::path& directory,
+                                                       const std::string& tag) {
+  require_training();
+  refuse_open_step("load_checkpoint");
+  engine::ResumePlan plan{.directory = directory,
+                          .fall_back = tag.empty(),
+                          .other_data = engine::OtherData::taken,
+                          .visible_seconds = visible_within(rank_.worker())};
+  if (leads()) plan.names = list_names(directory, tag);
+  if (control_.broadcast(plan.names.empty() ? "" : "some", 0).empty()) return std::nullopt;
+  const InPhase loading(&rank_.progress(), RunPhase::loading);
+  const engine::Resumed resumed =
+      engine::resume(plan, setup_.state, {setup_.model, session_.store(), control_}, compute_);
+  engine::go_on_from(resumed.state, setup_.state);
+  counts_.emplace(setup_.settings, setup_.state);
+  return Loaded{.checkpoint = resumed.checkpoint,
+                .step = resumed.state.global_step,
+                .tag = resumed.state.tag,
+                .client_state = resumed.state.client_state};
+}
+
+void TrainingSession::save_pretrained(const fs::path& directory) {
+  refuse_open_step("save_pretrained");
+  make_directory(directory, control_);
+  const InPhase exporting(&rank_.progress(), RunPhase::exporting);
+  const std::exception_ptr failure =
+      engine::save_model(setup_.model, session_.store(), leads() ? &directory : nullptr, compute_);
+  std::string text;
+  ErrorCode code = ErrorCode::io;
+  try {
+    if (failure) std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    text = error.what();
+    code = error.code();
+  }
+  text = control_.broadcast(text, 0);
+  if (!text.empty()) fail(code, "{}", text);
+}
+
+std::vector<ParameterInfo> TrainingSession::parameters() const {
+  std::vector<ParameterInfo> all;
+  for (const model::ParameterSpec& parameter : setup_.model.parameters()) {
+    std::vector<std::int64_t> shape;
+    for (std::size_t i = 0; i < parameter.shape.rank(); ++i) shape.push_back(parameter.shape[i]);
+    all.push_back({parameter.name, std::move(shape)});
+  }
+  return all;
+}
+
+WholeParameters TrainingSession::gather(const std::vector<std::string>& names) {
+  require_training();
+  refuse_open_step("gathered_parameters");
+  std::vector<model::ParameterSpec> wanted = setup_.model.parameters();
+  for (const std::string& name : names) {
+    if (std::ranges::find(wanted, name, &model::ParameterSpec::name) != wanted.end()) continue;
+    fail(ErrorCode::usage,
+         "gathered_parameters: the model has no parameter {}; parameters() lists "
+         "them",
+         name);
+  }
+  std::erase_if(wanted, [&](const model::ParameterSpec& parameter) {
+    return std::ranges::find(names, parameter.name) == names.end();
+  });
+  return gather_parameters(session_.store(), control_, wanted);
+}
+
+void TrainingSession::take_changes(const WholeParameters& before, const WholeParameters& values) {
+  refuse_open_step("gathered_parameters");
+  WholeParameters changed;
+  for (const auto& [name, old] : before) {
+    const std::vector<float>& now = values.find(name)->second;
+    const auto bytes = std::as_bytes(std::span(now));
+    const bool same = std::ranges::equal(bytes, std::as_bytes(std::span(old)));
+    if (control_.broadcast(same ? "" : "changed", 0).empty()) continue;
+    const std::string text =
+        control_.broadcast({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, 0);
+    std::vector<float>& taken = changed[name];
+    taken.resize(now.size());
+    std::memcpy(taken.data(), text.data(), text.size());
+  }
+  if (!changed.empty()) {
+    replace_parameters(session_.store(), changed, rank_.worker().rank, compute_);
+  }
+}
+
+double TrainingSession::learning_rate() const {
+  return counts_ ? counts_->input(setup_.state.global_step + 1).update.learning_rate : 0;
+}
+
+}  // namespace dstrain::session

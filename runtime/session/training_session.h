@@ -1,0 +1,112 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dstrain/engine.h>
+
+#include "runtime/config/ds_config.h"
+#include "runtime/data/sample_rows.h"
+#include "runtime/engine/step_counts.h"
+#include "runtime/model/model.h"
+#include "runtime/session/memory_fit.h"
+#include "runtime/session/parameter_access.h"
+#include "runtime/session/rank_session.h"
+
+namespace dstrain::session {
+
+using MakeModel = std::function<model::Model(const model::UnitOptions&)>;
+
+/// A model that a caller's own loop trains or runs: dstrain::Engine, which documents the methods.
+class TrainingSession {
+ public:
+  struct Inputs {
+    JoinedRank& rank;  ///< must outlive the session
+    const config::DsConfig& config;
+    const config::ModelSettings& model;
+    const MakeModel& make_model;  ///< of `model`
+    std::int64_t classes = 0;     ///< of labels and logits; 0: the vocabulary
+    InitializeOptions options;
+    Bytes device_bytes_of_others = 0;  ///< by the plans of this rank's other sessions
+  };
+  explicit TrainingSession(const Inputs& inputs);
+
+  StepResult train_batch(const Batch& batch);
+  double forward_backward(const Batch& micro_batch, std::int64_t labels);
+  StepResult step();
+  double evaluate(const Batch& batch);
+  std::vector<float> logits(const Batch& batch);
+  void save_checkpoint(const std::filesystem::path& directory, const SaveOptions& options);
+  std::optional<Loaded> load_checkpoint(const std::filesystem::path& directory,
+                                        const std::string& tag);
+  void save_pretrained(const std::filesystem::path& directory);
+  [[nodiscard]] std::vector<ParameterInfo> parameters() const;
+  WholeParameters gather(const std::vector<std::string>& names);
+  /// Takes the parameters whose values on rank 0 are no longer those of gather().
+  void take_changes(const WholeParameters& before, const WholeParameters& values);
+
+  [[nodiscard]] std::int64_t steps() const { return setup_.state.global_step; }
+  [[nodiscard]] double learning_rate() const;
+  [[nodiscard]] const config::TrainSettings& settings() const { return setup_.settings; }
+  [[nodiscard]] std::int64_t classes() const { return classes_; }
+  [[nodiscard]] const zero::MemoryPlan& plan() const { return setup_.memory.plan; }
+
+ private:
+  /// All that is decided before anything is allocated.
+  struct Setup {
+    config::TrainSettings settings;
+    model::Model model;
+    MemorySetup memory;
+    engine::TrainerState state;
+    std::unique_ptr<model::ParameterSource> parameters;
+    std::vector<std::string> alike;
+  };
+  static Setup set_up(const Inputs& inputs);
+  static RankSession::Inputs session_inputs(const Inputs& inputs, const Setup& setup);
+
+  /// What a rank tells the others of its batch.
+  struct Share {
+    std::int64_t labels = 0;   ///< that count
+    std::int64_t batches = 0;  ///< micro-batches that it fills, the last one not wholly
+    bool refused = false;      ///< it does not fit
+  };
+  /// The sums over all ranks.
+  struct Total {
+    std::int64_t labels = 0;
+    std::int64_t batches = 0;  ///< of the rank with the most
+  };
+  Total agree(const Batch& batch, const std::string& problem);
+  [[nodiscard]] std::string problem_of(const Batch& batch) const;
+  void refuse_open_step(const char* attempted) const;
+  void require_training() const;
+  /// Sequences [first, first + count) of a batch in buffer_, padded to the shape of the run.
+  data::SampleRows fill(const Batch& batch, std::int64_t first, std::int64_t count, bool labels);
+  void fill_all(const Batch& batch, std::int64_t micro_batches);
+  [[nodiscard]] std::int64_t first_sample(std::int64_t micro_batch) const;
+  StepResult settle(const engine::StepInput& input, std::int64_t labels);
+  [[nodiscard]] bool leads() const { return rank_.worker().rank == 0; }
+
+  JoinedRank& rank_;
+  Setup setup_;
+  std::int64_t classes_;
+  RankSession session_;
+  comm::ControlGroup& control_;
+  StreamView compute_;
+  data::SampleBuffer buffer_;
+  std::optional<engine::StepCounts> counts_;  ///< none: it does not train
+
+  /// A step by hand.
+  struct OpenStep {
+    engine::StepInput input;
+    std::int64_t micro_batches = 0;  ///< run so far
+    std::int64_t labels = 0;         ///< of all ranks, in these
+    bool labels_given = false;
+  };
+  std::optional<OpenStep> open_;
+};
+
+}  // namespace dstrain::session

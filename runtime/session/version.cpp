@@ -1,0 +1,9 @@
+#include "runtime/session/version.h"
+
+namespace dstrain::session {
+
+const char* version() {
+  return DSTRAIN_VERSION;
+}
+
+}  // namespace dstrain::session

@@ -1,0 +1,395 @@
+// Programs that train through libdstrain, under the launcher, beside `dstrain train`.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/checkpoint/catalog.h"
+#include "tests/e2e/train_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using Catch::Matchers::ContainsSubstring;
+using nlohmann::json;
+using test::Launch;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* sizes =
+    "n_layer=2,n_embd=48,n_head=4,vocab_size=256,n_positions=32,embd_pdrop=0.1,attn_pdrop=0.1,"
+    "resid_pdrop=0.1";
+
+/// A text, a configuration, and programs that train on it.
+class Trainings {
+ public:
+  Trainings() : text_(folder_.path() / "text"), config_(folder_.path() / "ds.json") {
+    std::ofstream text(text_);
+    for (int i = 0; text.tellp() < 12'000; ++i) text << i * i << " is the square of " << i << ".\n";
+  }
+
+  void configure(const json& more) {
+    json config{
+        {"train_batch_size", 12},
+        {"optimizer", {{"type", "AdamW"}, {"params", {{"lr", 2e-3}}}}},
+        {"scheduler",
+         {{"type", "WarmupLR"}, {"params", {{"warmup_max_lr", 2e-3}, {"warmup_num_steps", 4}}}}},
+        {"gradient_clipping", 0.8}};
+    config.merge_patch(more);
+    std::ofstream(config_) << config.dump();
+  }
+
+  [[nodiscard]] fs::path path(const std::string& name) const { return folder_.path() / name; }
+
+  /// `dstrain --num_gpus RANKS PROGRAM ...`.
+  [[nodiscard]] std::vector<std::string> command(int ranks, std::vector<std::string> words) const {
+    words.insert(words.begin(), {"-q", "--num_gpus", fmt::format("{}", ranks)});
+    return words;
+  }
+  [[nodiscard]] std::vector<std::string> trainer(int ranks,
+                                                 const std::string& output,
+                                                 int steps) const {
+    return command(
+        ranks, {DSTRAIN_LIBRARY_TRAINER, config_, text_, path(output), fmt::format("{}", steps)});
+  }
+  [[nodiscard]] std::vector<std::string> rank(int ranks,
+                                              const std::string& mode,
+                                              const std::string& output = "out") const {
+    return command(ranks, {DSTRAIN_LIBRARY_RANK, mode, config_, text_, path(output)});
+  }
+  [[nodiscard]] std::vector<std::string> train(int ranks, const std::string& output) const {
+    return command(ranks, {"train",
+                           "--config_name",
+                           "gpt2",
+                           "--config_overrides",
+                           sizes,
+                           "--train_file",
+                           text_,
+                           "--block_size",
+                           "32",
+                           "--no_shuffle",
+                           "--max_steps",
+                           "6",
+                           "--logging_steps",
+                           "1",
+                           "--save_steps",
+                           "0",
+                           "--deepspeed",
+                           config_,
+                           "--output_dir",
+                           path(output)});
+  }
+  [[nodiscard]] std::string config() const { return config_; }
+  [[nodiscard]] std::string text() const { return text_; }
+
+ private:
+  test::TempDir folder_;
+  std::string text_;
+  std::string config_;
+};
+
+/// The lines with a loss; the rank's prefix of each, where there is one, is cut.
+std::vector<std::string> steps_of(const std::string& out) {
+  std::vector<std::string> steps;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find("step ");
+    if (at != line.npos && line.find(" loss ") != line.npos) steps.push_back(line.substr(at));
+  }
+  return steps;
+}
+
+std::vector<double> losses_of(const std::string& out) {
+  std::vector<double> losses;
+  for (const std::string& line : steps_of(out)) {
+    losses.push_back(std::stod(line.substr(line.find(" loss ") + 6)));
+  }
+  return losses;
+}
+
+test::Outcome run(const std::vector<std::string>& command) {
+  return test::run_command(command, {.env = {{"OMP_NUM_THREADS", "1"}}, .directory = ""});
+}
+
+/// Stages, ranks, precisions and tiers, one of each with another.
+struct Kind {
+  const char* name;
+  int ranks;
+  const char* config;
+};
+constexpr Kind kinds[] = {
+    {"one rank", 1, R"({"train_micro_batch_size_per_gpu": 12})"},
+    {"stage 1 accumulates", 2,
+     R"({"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 1}})"},
+    {"stage 2 in bf16", 3, R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})"},
+    {"stage 3 in fp16", 2,
+     R"({"fp16": {"enabled": true, "initial_scale_power": 20}, "zero_optimization":
+         {"stage": 3, "stage3_param_persistence_threshold": 300}})"},
+    {"states in host memory", 2,
+     R"({"train_micro_batch_size_per_gpu": 3, "zero_optimization": {"stage": 2,
+         "offload_optimizer": {"device": "cpu"}}})"},
+    {"all on a disk", 2,
+     R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme"},
+         "offload_param": {"device": "nvme"}}})"},
+};
+
+/// Where a disk is offloaded to.
+void add_disk(json& config, const Trainings& trainings) {
+  for (const char* section : {"offload_optimizer", "offload_param"}) {
+    const auto pointer = json::json_pointer("/zero_optimization/" + std::string(section));
+    if (config.contains(pointer) && config[pointer]["device"] == "nvme") {
+      config[pointer]["nvme_path"] = trainings.path("swap");
+    }
+  }
+}
+
+json config_of(const Kind& kind, const Trainings& trainings) {
+  json config = json::parse(kind.config);
+  add_disk(config, trainings);
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("Library: a loop of one's own has the losses of train", "[library]") {
+  const Kind kind = GENERATE(from_range(std::begin(kinds), std::end(kinds)));
+  CAPTURE(kind.name);
+  Trainings trainings;
+  trainings.configure(config_of(kind, trainings));
+  const test::Outcome command = run(trainings.train(kind.ranks, "train"));
+  CAPTURE(command.err);
+  REQUIRE(command.status == 0);
+  std::vector<double> expected;
+  for (const json& row : test::read_metrics(trainings.path("train"))) {
+    expected.push_back(row.at("step_loss"));
+  }
+  REQUIRE(expected.size() == 6);
+  const test::Outcome loop = run(trainings.trainer(kind.ranks, "loop", 6));
+  CAPTURE(loop.err);
+  REQUIRE(loop.status == 0);
+  CHECK(losses_of(loop.out) == expected);
+  CHECK(test::read_bytes(trainings.path("loop") / "model.safetensors") ==
+        test::read_bytes(trainings.path("train") / "model.safetensors"));
+  const test::Outcome by_hand = run(trainings.rank(kind.ranks, "hand"));
+  CAPTURE(by_hand.err);
+  REQUIRE(by_hand.status == 0);
+  CHECK(losses_of(by_hand.out) == expected);
+}
+
+TEST_CASE("Library: any number of labels may count in a micro-batch", "[library]") {
+  Trainings trainings;
+  trainings.configure({{"train_micro_batch_size_per_gpu", 2}});
+  const test::Outcome ran = run(trainings.rank(2, "labels"));
+  CAPTURE(ran.err);
+  REQUIRE(ran.status == 0);
+  const std::vector<std::string> steps = steps_of(ran.out);
+  const std::vector<double> losses = losses_of(ran.out);
+  REQUIRE(steps.size() == 12);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(steps[8 + i] == steps[i]);  // with the true number from the start
+    CHECK(losses[4 + i] == Approx(losses[i]).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("Library: a program that is stopped goes on to the same bits", "[library]") {
+  Trainings trainings;
+  trainings.configure({{"zero_optimization", {{"stage", 2}}}});
+  const auto env = Launch::Options{.env = {{"OMP_NUM_THREADS", "1"}}, .directory = ""};
+  Launch stopped(trainings.trainer(2, "out", 1'000'000), env);
+  REQUIRE(stopped.wait_for_output("step 7 "));
+  stopped.signal(SIGTERM);
+  CHECK(stopped.wait() == 75);
+  CAPTURE(stopped.err());
+  CHECK(stopped.nothing_left());
+  std::vector<std::string> steps = steps_of(stopped.out());
+  REQUIRE(steps.size() >= 7);
+  const int saved = static_cast<int>(steps.size());
+  const test::Outcome resumed = run(trainings.trainer(2, "out", saved + 20));
+  CAPTURE(resumed.err);
+  REQUIRE(resumed.status == 0);
+  CHECK_THAT(resumed.out, ContainsSubstring(fmt::format("going on after step {}", saved)));
+  for (const std::string& step : steps_of(resumed.out)) steps.push_back(step);
+  CHECK(steps == steps_of(run(trainings.trainer(2, "whole", saved + 20)).out));
+}
+
+TEST_CASE("Library: train goes on from the checkpoint of a program", "[library]") {
+  Trainings trainings;
+  trainings.configure(json::object());
+  const test::Outcome program = run(trainings.rank(1, "state"));
+  REQUIRE(program.status == 0);
+  CHECK_THAT(program.out,
+             ContainsSubstring("found nothing") && ContainsSubstring("the newest is global_step3"));
+  for (const checkpoint::Found& found : checkpoint::list_checkpoints(trainings.path("out"))) {
+    CHECK(checkpoint::verify(found.path).whole());
+  }
+  std::vector<std::string> words = trainings.train(2, "continued");
+  words.insert(words.end(), {"--resume_from_checkpoint", trainings.path("out/checkpoint-3"),
+                             "--ignore_data_skip"});
+  const test::Outcome command = run(words);
+  CAPTURE(command.err);
+  CHECK(command.status == 0);
+  CHECK(test::read_metrics(trainings.path("continued")).front().at("step") == 4);
+  const test::Outcome again = run(trainings.rank(3, "state"));
+  CHECK_THAT(again.out, ContainsSubstring(R"(found second after step 2: {"position":2})"));
+}
+
+TEST_CASE("Library: evaluation and logits agree", "[library]") {
+  Trainings trainings;
+  trainings.configure(
+      {{"zero_optimization", {{"stage", 3}}}, {"train_micro_batch_size_per_gpu", 2}});
+  const test::Outcome one = run(trainings.rank(1, "evaluate"));
+  CAPTURE(one.err, one.out);
+  REQUIRE(one.status == 0);
+  double evaluated = 0;
+  double said = 0;
+  REQUIRE(std::sscanf(one.out.c_str(), "rank 0 evaluates %lf, its logits say %lf", &evaluated,
+                      &said) == 2);
+  CHECK(said == Approx(evaluated).epsilon(1e-6));
+  CHECK_THAT(one.out, ContainsSubstring(", of 0\n"));
+  const test::Outcome two = run(trainings.rank(2, "evaluate"));
+  CHECK(two.status == 0);
+  CHECK_THAT(two.out, ContainsSubstring(fmt::format("rank 1 evaluates {:.9g}", evaluated)) &&
+                          ContainsSubstring(fmt::format(", of {}\n", 20 * 256)));
+}
+
+TEST_CASE("Library: a student learns from a frozen teacher beside it", "[library]") {
+  Trainings trainings;
+  trainings.configure({{"zero_optimization", {{"stage", 3}}}});
+  REQUIRE(run(trainings.trainer(1, "teacher", 30)).status == 0);
+  const auto distill = [&](int ranks) {
+    return run(trainings.command(
+        ranks, {DSTRAIN_LIBRARY_DISTILL, trainings.path("teacher"), trainings.config(),
+                trainings.text(), trainings.path("student"), "30"}));
+  };
+  const test::Outcome two = distill(2);
+  CAPTURE(two.err);
+  REQUIRE(two.status == 0);
+  const std::vector<double> losses = losses_of(two.out);
+  REQUIRE(losses.size() == 30);
+  CHECK(losses.back() < 0.8 * losses.front());
+  const std::vector<double> alone = losses_of(distill(1).out);
+  REQUIRE(alone.size() == 30);
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    CHECK(alone[i] == Approx(losses[i]).epsilon(1e-4));
+}
+
+TEST_CASE("Library: what is wrong is told on every rank before anything is computed", "[library]") {
+  Trainings trainings;
+  trainings.configure({{"train_micro_batch_size_per_gpu", 2}});
+  const test::Outcome ran = run(trainings.rank(2, "refused"));
+  CAPTURE(ran.err, ran.out);
+  CHECK(ran.status == 0);
+  for (const char* line : {
+           "token: batch: rank 1 has one that is refused",
+           "no labels: step 1: the batch has no label that counts",
+           "length: batch: 6 sequences of length 33, of which the engine takes up to 32",
+           "sequences: batch: 192 tokens for 100 sequences of length 32",
+           "early step: step: 0 of 3 forward_backward() are done (gradient_accumulation_steps)",
+           "client state: save_checkpoint: client_state is no JSON object",
+           "open step: evaluate: a step is open after 1 of 3 forward_backward(): call step() first",
+           "one too many: forward_backward: all 3 of gradient_accumulation_steps are done",
+           "frozen: this engine was made with trains = false: it takes no steps",
+           "write the value of gradient_clipping, train_batch_size",
+           "train_batch_sise: unknown key; did you mean \"train_batch_size\"?",
+           "model: nowhere: no such directory",
+           "no end: unit one: ends with neither write() nor cross_entropy()",
+           "no loss: model own: no unit ends with cross_entropy()",
+           "rows: unit one: computes the loss, and sees each position by itself",
+           "unknown: unit one: no unit before it writes nothing",
+           "heads: unit one: 4 features are not 3 queries, 3 keys and 3 values of one width",
+           "good: taken",
+       }) {
+    CHECK_THAT(ran.out, ContainsSubstring(line));
+  }
+}
+
+TEST_CASE("Library: gathered parameters are the true ones and take changes", "[library]") {
+  Trainings trainings;
+  trainings.configure(json::object());
+  const test::Outcome plain = run(trainings.trainer(1, "plain", 4));
+  const test::Outcome one = run(trainings.rank(1, "parameters"));
+  CAPTURE(one.err, one.out);
+  REQUIRE(one.status == 0);
+  const std::vector<double> untouched = losses_of(plain.out);
+  const std::vector<double> expected = losses_of(one.out);
+  REQUIRE(expected.size() == 4);
+  CHECK(std::equal(expected.begin(), expected.begin() + 3, untouched.begin()));  // looking is free
+  CHECK(expected[3] != untouched[3]);
+  const std::string last = one.out.substr(one.out.find("sum "));
+  CHECK_THAT(last, ContainsSubstring("near 0.25: 1, of another rank: 0"));
+  for (const char* more :
+       {R"({"zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 300}})",
+        R"({"zero_optimization": {"stage": 1, "offload_optimizer": {"device": "cpu"}}})",
+        R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme"},
+            "offload_param": {"device": "nvme"}}})"}) {
+    CAPTURE(more);
+    json config = json::parse(more);
+    add_disk(config, trainings);
+    trainings.configure(config);
+    const test::Outcome others = run(trainings.rank(2, "parameters"));
+    CAPTURE(others.err);
+    REQUIRE(others.status == 0);
+    const std::vector<double> losses = losses_of(others.out);
+    REQUIRE(losses.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i) CHECK(losses[i] == Approx(expected[i]).epsilon(1e-5));
+    CHECK_THAT(others.out, ContainsSubstring(last.substr(0, last.find('\n'))));
+  }
+}
+
+TEST_CASE("Library: a layer of one's own is as good as a built-in one", "[library]") {
+  Trainings trainings;
+  trainings.configure({{"zero_optimization", {{"stage", 3}}}});
+  const test::Outcome ran = run(trainings.rank(2, "layers"));
+  CAPTURE(ran.err);
+  REQUIRE(ran.status == 0);
+  const std::vector<double> losses = losses_of(ran.out);
+  REQUIRE(losses.size() == 10);
+  CHECK(losses[4] < losses[0]);
+  for (std::size_t i = 0; i < 5; ++i) CHECK(losses[5 + i] == Approx(losses[i]).epsilon(1e-6));
+}
+
+TEST_CASE("Library: a model of one's own trains at every stage and comes back", "[library]") {
+  std::vector<double> expected;
+  for (const char* more :
+       {"{}", R"({"zero_optimization": {"stage": 3}})",
+        R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}})"}) {
+    CAPTURE(more);
+    Trainings trainings;
+    trainings.configure(json::parse(more));
+    const auto train = [&](int steps) {
+      return run(
+          trainings.command(2, {DSTRAIN_LIBRARY_OWN_MODEL, trainings.config(), trainings.text(),
+                                trainings.path("out"), fmt::format("{}", steps)}));
+    };
+    const test::Outcome first = train(4);
+    CAPTURE(first.err);
+    REQUIRE(first.status == 0);
+    const test::Outcome second = train(8);
+    REQUIRE(second.status == 0);
+    std::vector<double> losses = losses_of(first.out);
+    for (const double loss : losses_of(second.out)) losses.push_back(loss);
+    REQUIRE(losses.size() == 8);
+    CHECK(losses.back() < losses.front());
+    if (expected.empty()) expected = losses;
+    CHECK(losses == expected);
+    const auto after = [&](const std::string& word) {
+      return std::stod(second.out.substr(second.out.find(word) + word.size()));
+    };
+    CHECK(after("read ") == after("trained "));
+  }
+}
+
+TEST_CASE("Library: ranks that differ are refused", "[library]") {
+  Trainings trainings;
+  trainings.configure(json::object());
+  const test::Outcome ran = run(trainings.rank(2, "differ"));
+  CHECK(ran.status == 2);
+  CHECK_THAT(ran.err, ContainsSubstring("rank 0 has length 32") &&
+                          ContainsSubstring("rank 1 has length 31") &&
+                          ContainsSubstring("all ranks of a run need the same options"));
+}
