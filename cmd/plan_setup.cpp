@@ -4,11 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cmd/data_setup.h"
 #include "runtime/config/resolve.h"
 #include "runtime/session/memory_setup.h"
 #include "runtime/session/model_loading.h"
 #include "runtime/session/offload_setup.h"
+#include "runtime/session/run_data.h"
 #include "zero/step_cost.h"
 
 namespace dstrain::cmd {
@@ -46,7 +46,7 @@ PlanSetup::PlanSetup(config::TrainOptions options, int world, DeviceKind device)
   settings_ = config::resolve(options_, {.world_size = world}).settings;
   model_ = session::model_config(settings_.model)
                ->make({settings_.dtype, settings_.model.in_splits, device});
-  settle_lengths(settings_.data, model_);
+  session::settle_lengths(settings_.data, model_);
 }
 
 std::string PlanSetup::ds_config(const zero::PlanChoice& choice) const {

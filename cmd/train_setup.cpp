@@ -143,8 +143,9 @@ std::vector<std::string> describe_alike(const TrainSetup& setup,
     lines.emplace_back("no held-out data");
     return lines;
   }
-  lines.push_back("held-out data " + describe_held_out(setup.data));
-  lines.push_back("held-out data with the digest " + describe_held_out_content(setup.data));
+  lines.push_back("held-out data " + session::describe_held_out(setup.data));
+  lines.push_back("held-out data with the digest " +
+                  session::describe_held_out_content(setup.data));
   return lines;
 }
 
@@ -183,26 +184,14 @@ void refuse(const std::vector<std::string>& problems) {
   if (!problems.empty()) fail(ErrorCode::config, "{}", fmt::join(problems, "\n"));
 }
 
+}  // namespace
+
 session::Remedies remedies_for(const TrainSetup& setup) {
   return {.device = [&](Bytes limit) { return describe_savings(setup, limit); },
           .machine =
               [&](int ranks, Bytes limit) {
                 return describe_node_savings(setup, ranks, limit);
               }};
-}
-
-}  // namespace
-
-session::RankSession::Inputs session_inputs(const TrainSetup& setup, session::JoinedRank& rank) {
-  return {.rank = rank,
-          .model = setup.model,
-          .memory = setup.memory,
-          .settings = setup.settings,
-          .alike = setup.alike,
-          .device_memory = rank.worker().device_memory_bytes,
-          .check_room = [&setup](const session::DeviceRoom& room) {
-            session::check_room(setup.memory, setup.model, room, remedies_for(setup));
-          }};
 }
 
 TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace& place) {
@@ -217,9 +206,10 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   const std::string& directory = setup.settings.model.directory;
   if (!directory.empty()) setup.model.companions = session::stored_companions(directory);
   setup.settings.data.tokenizer = choose_tokenizer(setup.settings, *model);
-  settle_lengths(setup.settings.data, setup.model);
-  setup.data = open_data(setup.settings, setup.model, no_chat_template(setup.settings, *model));
-  refuse_unlearned(setup.data, options);
+  session::settle_lengths(setup.settings.data, setup.model);
+  setup.data =
+      session::open_data(setup.settings, setup.model, no_chat_template(setup.settings, *model));
+  session::refuse_unlearned(setup.data, options);
   std::ranges::move(setup.data.notes, std::back_inserter(setup.notes));
   take_tokenizer(setup, setup.settings.data.tokenizer);
   settle_bytes(setup, *model);
@@ -245,8 +235,8 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   if (setup.settings.trains) {
     setup.state = engine::describe_run(setup.settings, setup.model, place.world_size,
                                        describe_training_data(setup));
-    setup.state.held_out = describe_held_out(setup.data);
-    setup.state.held_out_content = describe_held_out_content(setup.data);
+    setup.state.held_out = session::describe_held_out(setup.data);
+    setup.state.held_out_content = session::describe_held_out_content(setup.data);
   }
   setup.alike = describe_alike(setup, config::option_values(options), resolved.effective);
   if (setup.settings.checkpoint.resume_from.empty()) {

@@ -4,33 +4,19 @@
 #include <string>
 #include <vector>
 
-#include "cmd/data_setup.h"
 #include "runtime/config/kept_batch.h"
 #include "runtime/config/resolve.h"
 #include "runtime/config/train_options.h"
-#include "runtime/config/train_settings.h"
-#include "runtime/engine/trainer_state.h"
-#include "runtime/model/model.h"
-#include "runtime/model/parameter_source.h"
-#include "runtime/session/memory_setup.h"
-#include "runtime/session/rank_session.h"
+#include "runtime/session/run_setup.h"
 
 namespace dstrain::cmd {
 
-/// All that a training run decides before any rank starts: every mistake in flags, configuration,
-/// model directory and data is found while making it.
-struct TrainSetup {
-  config::TrainOptions options;  ///< as they were typed
-  config::Context context;       ///< in which they came to
-  config::TrainSettings settings;
-  model::Model model;
-  RunData data;
-  session::MemorySetup memory;
+/// The setup of a run that `train` has been asked for: every mistake in flags, configuration, model
+/// directory and data is found while making it.
+struct TrainSetup : session::RunSetup {
+  config::TrainOptions options;    ///< as they were typed
+  config::Context context;         ///< in which they came to
   std::vector<std::string> notes;  ///< what was decided without being asked for, a line each
-  engine::TrainerState state;      ///< of this run, before its first step
-  std::unique_ptr<model::ParameterSource> initial_parameters;  ///< null: a checkpoint has them
-  /// What every rank of a run must have alike, a line each: options, configuration, model, data.
-  std::vector<std::string> alike;
 };
 
 struct TrainPlace {
@@ -50,8 +36,7 @@ struct TrainPlace {
 /// Throws Error{usage, config, input}, the second also when the plan does not fit into the budget.
 TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace& place);
 
-/// What a rank makes the session of the run from, in which it checks its room. Both must outlive
-/// the session.
-session::RankSession::Inputs session_inputs(const TrainSetup& setup, session::JoinedRank& rank);
+/// What makes it take less memory.
+session::Remedies remedies_for(const TrainSetup& setup);
 
 }  // namespace dstrain::cmd

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cmd/data_setup.h"
 #include "cmd/dstrain/commands.h"
 #include "launcher/plan/option_checks.h"
 #include "runtime/backend/open_backend.h"
@@ -21,6 +20,7 @@
 #include "runtime/session/memory_setup.h"
 #include "runtime/session/model_loading.h"
 #include "runtime/session/offload_disks.h"
+#include "runtime/session/run_data.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -124,7 +124,7 @@ std::string describe_memory(config::TrainSettings& settings,
                             Bytes host_memory) {
   const model::Model model = session::model_config(settings.model)
                                  ->make({settings.dtype, settings.model.in_splits, device});
-  settle_lengths(settings.data, model);
+  session::settle_lengths(settings.data, model);
   const auto ranks = static_cast<int>(world);
   const session::MemorySetup memory = session::set_up_memory(settings, model, ranks);
   // The ranks may run on other machines.

@@ -8,7 +8,6 @@
 
 #include "cmd/bench/options.h"
 #include "cmd/generate_setup.h"
-#include "cmd/resume_plan.h"
 #include "launcher/plan/foreign_options.h"
 #include "launcher/plan/options.h"
 #include "runtime/backend/open_backend.h"
@@ -16,6 +15,7 @@
 #include "runtime/base/log.h"
 #include "runtime/config/train_flags.h"
 #include "runtime/os/gpu_files.h"
+#include "runtime/session/resume_plan.h"
 
 namespace dstrain::cmd {
 
@@ -91,8 +91,8 @@ std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
   TrainPlace here = place;
   here.room = check_device(place);
   const TrainSetup setup = set_up_training(options, here);
-  refuse_unfit_output(setup.settings, place.world_size);
-  if (setup.settings.trains) check_resume(setup);
+  session::refuse_unfit_output(setup.settings, place.world_size);
+  if (setup.settings.trains) session::check_resume(setup);
   if (setup.data.training_data) check_samples(*setup.data.training_data);
   if (setup.data.validation_data) check_samples(*setup.data.validation_data);
   if (!place.starts) {
@@ -103,7 +103,7 @@ std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
   auto lock = std::make_unique<OutputLock>(setup.settings.output.directory,
                                            OutputLock::Holder::launcher, job);
   config::check_train_paths(options);  // again: a job may have ended there meanwhile
-  if (setup.settings.trains) check_resume(setup);
+  if (setup.settings.trains) session::check_resume(setup);
   return lock;
 }
 

@@ -21,10 +21,12 @@ void report(const monitor::EvalResults& results, const std::string& directory) {
 
 }  // namespace
 
-int evaluate_model(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress) {
+int evaluate_model(const TrainSetup& setup, session::JoinedRank& rank) {
   const config::TrainSettings& settings = setup.settings;
-  session::JoinedRank rank(worker, setup.model.device, progress);
-  session::RankSession session(session_inputs(setup, rank));
+  const WorkerEnv& worker = rank.worker();
+  ProgressPage& progress = rank.progress();
+  const session::Remedies remedies = remedies_for(setup);
+  session::RankSession session(session::session_inputs(setup, rank, remedies));
   progress.enter(RunPhase::loading);
   session.store().load({*setup.initial_parameters}, session.streams().compute);
   const data::EvaluationLoader loader(

@@ -1,4 +1,5 @@
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 
@@ -8,9 +9,7 @@
 #include "cmd/dstraind/commands.h"
 #include "cmd/dstraind/evaluate_model.h"
 #include "cmd/dstraind/rule_summary.h"
-#include "cmd/dstraind/training_rank.h"
 #include "cmd/memory_savings.h"
-#include "cmd/resume_plan.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -19,10 +18,17 @@
 #include "runtime/engine/name_collective.h"
 #include "runtime/numeric/parallel_for.h"
 #include "runtime/rank/output_lock.h"
+#include "runtime/session/resume_plan.h"
 #include "runtime/session/stop_signals.h"
+#include "runtime/session/training_rank.h"
 
 namespace dstrain::cmd {
 namespace {
+
+void say(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
 
 /// "bf16 over fp32 masters, gradients sent in bf16".
 std::string describe_precision(const config::TrainSettings& settings, int world) {
@@ -122,7 +128,7 @@ int ranks_to_check(const WorkerEnv& worker) {
   throw;
 }
 
-void save_outcome(TrainingRank& rank, const engine::Trainer::Outcome& outcome) {
+void save_outcome(session::TrainingRank& rank, const engine::Trainer::Outcome& outcome) {
   try {
     rank.save(outcome);
   } catch (const Error& error) {
@@ -132,7 +138,7 @@ void save_outcome(TrainingRank& rank, const engine::Trainer::Outcome& outcome) {
 }
 
 /// The model is there by now, as far as it could be written.
-void fail_unless_saved(TrainingRank& rank,
+void fail_unless_saved(session::TrainingRank& rank,
                        const engine::Trainer::Outcome& outcome,
                        const std::string& directory) {
   std::vector<std::string> problems;
@@ -144,11 +150,12 @@ void fail_unless_saved(TrainingRank& rank,
 
 /// Trains as one rank. Returns the exit status.
 int train(TrainSetup& setup,
-          const WorkerEnv& worker,
-          ProgressPage& progress,
+          session::JoinedRank& joined,
           session::StopSignals& signals,
           const std::optional<OutputLock>& lock) {
-  TrainingRank rank(setup, worker, progress);
+  const WorkerEnv& worker = joined.worker();
+  const session::Remedies remedies = remedies_for(setup);
+  session::TrainingRank rank(setup, joined, remedies, say);
   signals.keep();  // until here there is nothing to save
   const engine::Trainer::Outcome outcome = rank.train(signals);
   if (outcome.stopped && outcome.steps > 0) {
@@ -187,8 +194,8 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
                                                .node_ranks = ranks_to_check(worker),
                                                .kept_batch = read_kept_batch()});
   if (looks) {
-    refuse_unfit_output(setup.settings, worker.world_size);
-    if (setup.settings.trains) check_resume(setup);
+    session::refuse_unfit_output(setup.settings, worker.world_size);
+    if (setup.settings.trains) session::check_resume(setup);
     config::prepare_output_directory(options);
   }
   std::optional<OutputLock> lock;
@@ -196,13 +203,13 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
     lock.emplace(setup.settings.output.directory, OutputLock::Holder::rank, job_id());
     if (looks) {  // once more: a job may have ended there meanwhile
       config::check_train_paths(options);
-      if (setup.settings.trains) check_resume(setup);
+      if (setup.settings.trains) session::check_resume(setup);
     }
     announce(setup, worker);
   }
   try {
-    return setup.settings.trains ? train(setup, worker, progress, signals, lock)
-                                 : evaluate_model(setup, worker, progress);
+    session::JoinedRank rank(worker, setup.model.device, progress);
+    return setup.settings.trains ? train(setup, rank, signals, lock) : evaluate_model(setup, rank);
   } catch (const Error& error) {
     advise(error, setup, worker);
   }

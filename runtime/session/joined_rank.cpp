@@ -12,6 +12,7 @@ namespace {
 
 /// Where ranks share a device, the launcher has looked.
 DeviceRoom own_room(const WorkerEnv& worker, Backend& backend) {
+  if (shares_host_memory(backend.device().kind)) return {};
   if (worker.local_world_size > count_visible_gpu_files()) return {};
   return find_room(backend, worker.local_world_size);
 }

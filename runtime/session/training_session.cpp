@@ -93,6 +93,11 @@ void make_directory(const fs::path& directory, comm::ControlGroup& control) {
 
 TrainingSession::Setup TrainingSession::set_up(const Inputs& inputs) {
   const WorkerEnv& worker = inputs.rank.worker();
+  if (inputs.options.trains && !inputs.config.has("optimizer.type")) {
+    fail(ErrorCode::config,
+         "{}: has no section optimizer: add one, or make the engine with trains = false",
+         inputs.config.file());
+  }
   const config::TrainOptions flags = options_of(inputs.options);
   config::Resolved resolved = config::resolve_config(
       flags, inputs.config, {.world_size = worker.world_size, .train_samples = -1});

@@ -101,9 +101,6 @@ TEST_CASE("Backend: auto is a GPU where there are some and their plug-in", "[bac
   std::ofstream(folder.path() / "nvidia3") << "";
   CHECK(resolve_device(DeviceChoice::automatic) == DeviceKind::cuda);
   CHECK(resolve_device(DeviceChoice::cpu) == DeviceKind::cpu);
-  const Variable without(env::plug_in_path, (backends / "nothing").string());
-  CHECK(resolve_device(DeviceChoice::automatic) == DeviceKind::cpu);
-  const Variable with(env::plug_in_path, (backends / "deferred").string());
   const Variable hidden("CUDA_VISIBLE_DEVICES", "-1");
   CHECK(resolve_device(DeviceChoice::automatic) == DeviceKind::cpu);
 }

@@ -257,7 +257,11 @@ TEST_CASE("MpiLibrary: the plug-in of another library does not help", "[comm]") 
   const MpiKind other = is_openmpi ? MpiKind::mpich : MpiKind::openmpi;
   fs::create_symlink(plugin_folder / comm::mpi_plugin_name(other),
                      folder.path() / comm::mpi_plugin_name(other));
-  Program program = under_mpirun(2, {DSTRAIN_COMM_RANK, "once"}, given_rendezvous("mpi"));
+  // A program whose library has no other plug-in beside it.
+  fs::copy_file(plugin_folder / "libdstrain_core.so", folder.path() / "libdstrain_core.so");
+  const fs::path rank = folder.path() / "rank";
+  fs::copy_file(DSTRAIN_COMM_RANK, rank);
+  Program program = under_mpirun(2, {rank, "once"}, given_rendezvous("mpi"));
   program.environment[0] = "LD_LIBRARY_PATH=" + folder.path().string();
   const Outcome job = run(std::move(program));
   CHECK_THAT(job.output, ContainsSubstring(std::string(name_of(kind)) + " has started this rank") &&

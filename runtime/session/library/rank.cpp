@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstdlib>
 #include <string_view>
 
@@ -26,8 +27,16 @@ void prepare_log() {
   start_log(level != nullptr ? level : "info");
 }
 
+void claim_process() {
+  static std::atomic<bool> taken{false};
+  if (!taken.exchange(true)) return;
+  fail(ErrorCode::usage,
+       "this process has or had a dstrain::Rank already: make one, and use it for all engines");
+}
+
 WorkerEnv prepare(ProgressPage& progress) {
   check_version();
+  claim_process();
   prepare_log();
   progress.enter(RunPhase::starting);
   WorkerEnv worker = read_worker_env();

@@ -1,4 +1,4 @@
-#include "cmd/resume_plan.h"
+#include "runtime/session/resume_plan.h"
 
 #include <system_error>
 
@@ -11,7 +11,7 @@
 #include "runtime/model/other_formats.h"
 #include "runtime/session/model_loading.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,7 +31,7 @@ void refuse_other_format(const config::TrainSettings& settings) {
   if (from != "latest" && !fs::is_directory(directory, ignored)) {
     fail(ErrorCode::input, "--resume_from_checkpoint {}: no such directory", from);
   }
-  if (session::holds_token_shards(directory)) {
+  if (holds_token_shards(directory)) {
     fail(ErrorCode::input,
          "--resume_from_checkpoint {}: holds the token shards of dstrain tokenize, not a "
          "checkpoint",
@@ -44,7 +44,7 @@ void refuse_other_format(const config::TrainSettings& settings) {
 
 /// Checkpoints in the output directory that this run does not go on from, or that are later than
 /// the one that it does, would be taken for its own.
-void check_output(const TrainSetup& setup, const engine::ResumePlan& plan, std::int64_t step) {
+void check_output(const RunSetup& setup, const engine::ResumePlan& plan, std::int64_t step) {
   const fs::path output = setup.settings.output.directory;
   std::error_code ignored;
   const bool own = fs::equivalent(plan.directory, output, ignored);
@@ -79,7 +79,7 @@ void refuse_unfit_output(const config::TrainSettings& settings, int world_size) 
   }
   const fs::path around = checkpoint::enclosing_checkpoint(output);
   if (around.empty()) return;
-  if (session::holds_token_shards(around)) {
+  if (holds_token_shards(around)) {
     fail(ErrorCode::usage,
          "--output_dir {}: {} holds the token shards of dstrain tokenize; choose another directory",
          output, around.string());
@@ -116,7 +116,7 @@ engine::ResumePlan plan_resume(const config::TrainSettings& settings, int rank) 
   return plan;
 }
 
-void check_resume(const TrainSetup& setup) {
+void check_resume(const RunSetup& setup) {
   refuse_other_format(setup.settings);
   const engine::ResumePlan plan = plan_resume(setup.settings);
   if (plan.names.empty()) return check_output(setup, plan, 0);
@@ -138,4 +138,4 @@ void check_resume(const TrainSetup& setup) {
        setup.settings.checkpoint.resume_from, found);
 }
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

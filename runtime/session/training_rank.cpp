@@ -1,7 +1,6 @@
-#include "cmd/dstraind/training_rank.h"
+#include "runtime/session/training_rank.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <limits>
 #include <numeric>
@@ -11,7 +10,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cmd/resume_plan.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/printable.h"
@@ -22,14 +20,10 @@
 #include "runtime/engine/profile_report.h"
 #include "runtime/ops/library_memory.h"
 #include "runtime/session/checkpoint_setup.h"
+#include "runtime/session/resume_plan.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 namespace {
-
-void say(const std::string& line) {
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
-}
 
 /// "rate 0.001, linear with total_steps 4"
 std::string describe_schedule(const engine::TrainerState& state) {
@@ -47,12 +41,13 @@ std::string describe_schedule(const engine::TrainerState& state) {
 
 }  // namespace
 
-TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress)
+TrainingRank::TrainingRank(RunSetup& setup, JoinedRank& rank, const Remedies& remedies, Say say)
     : setup_(setup),
-      worker_(worker),
-      progress_(progress),
-      rank_(worker, setup.model.device, progress),
-      session_(session_inputs(setup, rank_)),
+      rank_(rank),
+      worker_(rank.worker()),
+      progress_(rank.progress()),
+      say_(std::move(say)),
+      session_(session_inputs(setup, rank, remedies)),
       control_group_(session_.control_group()),
       streams_(session_.streams()) {
   const InPhase loading(&progress_, RunPhase::loading);
@@ -62,8 +57,8 @@ TrainingRank::TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressP
   checkpointer_ = std::make_unique<engine::Checkpointer>(
       engine::Checkpointer::Inputs{
           setup_.model, session_.store(), control_group_,
-          session::directory_ranks(session_.control_group(), worker_, setup_.settings.checkpoint),
-          disk_staging != nullptr ? *disk_staging : session_.memory().host.staging, say,
+          directory_ranks(session_.control_group(), worker_, setup_.settings.checkpoint),
+          disk_staging != nullptr ? *disk_staging : session_.memory().host.staging, say_,
           [this] { flush_metrics(); }, &progress_},
       checkpoint_options(), streams_.compute);
   checkpointer_->rehearse(setup_.settings.steps);
@@ -74,7 +69,7 @@ void TrainingRank::load() {
     return session_.store().load({*setup_.initial_parameters}, streams_.compute);
   }
   engine::ResumePlan plan = plan_resume(setup_.settings, worker_.rank);
-  plan.visible_seconds = session::visible_within(worker_);
+  plan.visible_seconds = visible_within(worker_);
   const engine::Resumed resumed = engine::resume(
       plan, setup_.state, {setup_.model, session_.store(), control_group_}, streams_.compute);
   engine::go_on_from(resumed.state, setup_.state);
@@ -206,7 +201,7 @@ void TrainingRank::load_checkpoint(const std::filesystem::path& path) {
          .names = {path.filename().string()},
          .files = files,
          .other_data = engine::OtherData::taken,  // the run may have begun it with others
-         .visible_seconds = session::visible_within(worker_)},
+         .visible_seconds = visible_within(worker_)},
         setup_.state, {setup_.model, session_.store(), control_group_}, streams_.compute);
   } catch (const Error& error) {
     fail(error.code(), "--load_best_model_at_end: {}; no model is written to {}", error.what(),
@@ -228,7 +223,7 @@ void TrainingRank::load_best(const engine::Trainer::Outcome& outcome) {
       std::filesystem::path(setup_.settings.output.directory) / outcome.best->directory;
   if (outcome.best->step != outcome.steps) load_checkpoint(path);
   if (worker_.rank == 0) {
-    say(fmt::format("best checkpoint: {} | held-out loss {:.4f}", path.string(),
+    say_(fmt::format("best checkpoint: {} | held-out loss {:.4f}", path.string(),
                     outcome.best->metric));
   }
 }
@@ -241,7 +236,7 @@ engine::Checkpointer::Options TrainingRank::checkpoint_options() const {
           .keeps_best = settings.evaluation.tracks_best,
           .whole_model = settings.checkpoint.whole_model,
           .saved_step = continued_step_,
-          .visible_seconds = session::visible_within(worker_)};
+          .visible_seconds = visible_within(worker_)};
 }
 
 std::function<std::string(const std::string&)> TrainingRank::tuner() {
@@ -251,7 +246,7 @@ std::function<std::string(const std::string&)> TrainingRank::tuner() {
   };
 }
 
-engine::Trainer::Outcome TrainingRank::train(const session::StopSignals& signals) {
+engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
   const config::TrainSettings& settings = setup_.settings;
   const data::LoaderShare share{settings.micro_batch_size, worker_.rank, worker_.world_size};
   const data::BatchLoader training(*setup_.data.training_data, share,
@@ -292,7 +287,7 @@ engine::Trainer::Outcome TrainingRank::train(const session::StopSignals& signals
                            .timeline = session_.timeline(),
                            .progress = &progress_,
                            .read_sensors = [this] { return session_.backend().read_sensors(); },
-                           .say = say,
+                           .say = say_,
                            .stop_requested = [&signals] { return signals.arrived() != 0; },
                            .tune = tuner()});
   engine::Trainer::Outcome outcome = trainer.run();
@@ -342,4 +337,4 @@ void TrainingRank::save(const engine::Trainer::Outcome& outcome) {
                         setup_.settings.output.profile);
 }
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

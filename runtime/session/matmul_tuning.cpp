@@ -1,4 +1,4 @@
-#include "cmd/dstraind/matmul_tuning.h"
+#include "runtime/session/matmul_tuning.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 #include "runtime/base/log.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 
 /// Returns why a rank cannot, with its number; empty: all can.
 std::string MatmulTuning::use(const std::string& algorithms) {
@@ -64,4 +64,4 @@ void MatmulTuning::tell_count(const char* rest) const {
   log_info(text);
 }
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

@@ -1,8 +1,8 @@
 #pragma once
-#include "cmd/train_setup.h"
 #include "runtime/engine/resume.h"
+#include "runtime/session/run_setup.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 
 /// Throws Error{usage} when --output_dir is or lies in a checkpoint, with which it would be
 /// removed, or is so long that no path of a checkpoint fits.
@@ -16,6 +16,6 @@ engine::ResumePlan plan_resume(const config::TrainSettings& settings, int rank =
 /// Finds before any rank starts what resuming would fail at: nothing whole to go on from, as far as
 /// manifests tell, or another run; and checkpoints of another run in the output directory, which
 /// would be taken for this one's. Throws Error{input, config, usage}.
-void check_resume(const TrainSetup& setup);
+void check_resume(const RunSetup& setup);
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

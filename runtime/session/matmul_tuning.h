@@ -4,7 +4,7 @@
 #include "runtime/backend/backend.h"
 #include "runtime/comm/control/control_group.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 
 /// --tune_matmuls: which algorithms the matrix products of all ranks take. Rank 0 times them once,
 /// after the first step of a run; one that goes on takes those of its checkpoint.
@@ -34,4 +34,4 @@ class MatmulTuning {
   bool uses_kept_ = false;
 };
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

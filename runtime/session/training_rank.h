@@ -3,26 +3,28 @@
 #include <memory>
 #include <optional>
 
-#include "cmd/dstraind/matmul_tuning.h"
-#include "cmd/train_setup.h"
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/resume.h"
 #include "runtime/engine/trainer.h"
 #include "runtime/rank/worker_env.h"
+#include "runtime/session/matmul_tuning.h"
 #include "runtime/session/rank_session.h"
+#include "runtime/session/run_setup.h"
 #include "runtime/session/stop_signals.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 
 /// A rank that trains: a session with checkpoints, metrics and the training loop.
 class TrainingRank {
  public:
-  /// Meets the other ranks and loads the parameters, or the checkpoint to go on from. Collective.
-  /// `setup`, whose state follows the training, and `progress` must outlive it.
-  TrainingRank(TrainSetup& setup, const WorkerEnv& worker, ProgressPage& progress);
+  /// Prints a line for people, on rank 0.
+  using Say = std::function<void(const std::string&)>;
+  /// Loads the parameters, or the checkpoint to go on from. Collective. `setup`, whose state
+  /// follows the training, `rank` and `remedies` must outlive it.
+  TrainingRank(RunSetup& setup, JoinedRank& rank, const Remedies& remedies, Say say);
 
   /// Until the last step, or the end of the one in which a signal arrived at a rank.
-  engine::Trainer::Outcome train(const session::StopSignals& signals);
+  engine::Trainer::Outcome train(const StopSignals& signals);
   /// Writes the model to the output directory, the best one if that is asked for, then the profile
   /// if there is one.
   void save(const engine::Trainer::Outcome& outcome);
@@ -46,11 +48,12 @@ class TrainingRank {
   void flush_metrics() const;
   void tell_library_memory();
 
-  TrainSetup& setup_;
-  WorkerEnv worker_;
+  RunSetup& setup_;
+  JoinedRank& rank_;
+  const WorkerEnv& worker_;
   ProgressPage& progress_;
-  session::JoinedRank rank_;
-  session::RankSession session_;
+  Say say_;
+  RankSession session_;
   comm::ControlGroup& control_group_;
   Streams streams_;
   /// The step of the checkpoint in the output directory from which the run goes on; 0: none there.
@@ -60,4 +63,4 @@ class TrainingRank {
   std::unique_ptr<engine::Checkpointer> checkpointer_;  ///< its thread flushes the metrics
 };
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

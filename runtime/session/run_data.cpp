@@ -1,4 +1,4 @@
-#include "cmd/data_setup.h"
+#include "runtime/session/run_data.h"
 
 #include <algorithm>
 #include <map>
@@ -15,7 +15,7 @@
 #include "runtime/data/open_samples.h"
 #include "runtime/data/shard_manifest.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 namespace {
 
 /// A file of a run with its samples.
@@ -317,4 +317,4 @@ void settle_lengths(config::DataSettings& data, const model::Model& model) {
   }
 }
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session

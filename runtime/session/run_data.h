@@ -11,7 +11,7 @@
 #include "runtime/data/sample_source.h"
 #include "runtime/model/model.h"
 
-namespace dstrain::cmd {
+namespace dstrain::session {
 
 /// The data of a run, opened.
 struct RunData {
@@ -50,4 +50,4 @@ std::string describe_held_out_content(const RunData& run);
 /// as run_translation. Throws Error{usage} for more than the positions, or what the model has not.
 void settle_lengths(config::DataSettings& data, const model::Model& model);
 
-}  // namespace dstrain::cmd
+}  // namespace dstrain::session
