@@ -12,6 +12,7 @@
 
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 #include "runtime/base/number.h"
 #include "runtime/os/shared_place.h"
 #include "runtime/rank/compute_environment.h"
@@ -29,9 +30,11 @@ void add_file(std::vector<EnvVar>& variables, const std::filesystem::path& path)
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return;
   const std::string text = read_trusted_text(path, env_file_bytes_max);
-  for (const EnvVar& variable : parse_env_file(text, path.string())) {
+  std::vector<std::string> warnings;
+  for (const EnvVar& variable : parse_env_file(text, path.string(), warnings)) {
     set_env(variables, variable.name, variable.value);
   }
+  for (const std::string& warning : warnings) log_warning(warning);
 }
 
 void add_typed(std::vector<EnvVar>& variables, const std::string& assignment) {
@@ -102,9 +105,28 @@ void add_nodes(std::vector<EnvVar>& variables, const HostPlan& plan) {
   if (nodes.size() > 1 && text.size() <= bytes_max) set_env(variables, env::nodes, text);
 }
 
+/// DeepSpeed's remote shell removes them.
+std::string_view without_quotes(std::string_view value) {
+  if (value.size() < 2) return value;
+  const char quote = value.front();
+  const bool pair = (quote == '"' || quote == '\'') && value.find(quote, 1) == value.size() - 1;
+  return pair ? value.substr(1, value.size() - 2) : value;
+}
+
+/// Whether a shell would put something in place of "$NAME", "${NAME}" or "$(command)".
+bool is_expanded_by_shells(std::string_view value) {
+  if (value.starts_with('\'')) return false;
+  const std::size_t dollar = value.find('$');
+  const char next = dollar + 1 < value.size() ? value[dollar + 1] : ' ';
+  return dollar != value.npos && (next == '{' || next == '(' || next == '_' ||
+                                  std::isalpha(static_cast<unsigned char>(next)) != 0);
+}
+
 }  // namespace
 
-std::vector<EnvVar> parse_env_file(std::string_view text, std::string_view file) {
+std::vector<EnvVar> parse_env_file(std::string_view text,
+                                   std::string_view file,
+                                   std::vector<std::string>& warnings) {
   std::vector<EnvVar> variables;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -117,7 +139,15 @@ std::vector<EnvVar> parse_env_file(std::string_view text, std::string_view file)
     if (equals == line.npos || !is_env_name(name) || line.find('\0') != line.npos) {
       fail(ErrorCode::input, "{}:{}: a line must be NAME=VALUE", file, number);
     }
-    set_env(variables, name, trim(line.substr(equals + 1)));
+    const std::string_view value = trim(line.substr(equals + 1));
+    if (is_expanded_by_shells(value)) {
+      warnings.push_back(
+          fmt::format("{}:{}: {}: its $ is passed on unchanged, since no shell reads this file; "
+                      "write the value "
+                      "itself, or pass --env {}=..., which your shell expands",
+                      file, number, name, name));
+    }
+    set_env(variables, name, without_quotes(value));
   }
   return variables;
 }

@@ -10,13 +10,16 @@
 
 namespace dstrain::launcher {
 
-/// NAME=VALUE lines, with a shell's "export " before them or not; name and value are trimmed; blank
-/// lines and lines starting with '#' are skipped. Throws Error{input} "`file`:line: ...", without
-/// the value.
-std::vector<EnvVar> parse_env_file(std::string_view text, std::string_view file);
+/// NAME=VALUE lines, with a shell's "export " before them or not; name and value are trimmed, and a
+/// pair of quotes around the value is left out; blank lines and lines starting with '#' are
+/// skipped. Adds to `warnings` a line for each value that a shell would expand. Throws Error{input}
+/// "`file`:line: ...". No message has the value.
+std::vector<EnvVar> parse_env_file(std::string_view text,
+                                   std::string_view file,
+                                   std::vector<std::string>& warnings);
 
 /// `.deepspeed_env` (or the name in $DS_ENV_FILE) and `.dstrain_env`, from `home` and then from
-/// `current`; later files win. Absent files are fine.
+/// `current`; later files win. Absent files are fine. Logs the files' warnings.
 std::vector<EnvVar> read_env_files(const std::filesystem::path& home,
                                    const std::filesystem::path& current);
 

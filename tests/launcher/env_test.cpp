@@ -48,7 +48,8 @@ bool forbid_file_locks() {
 }  // namespace
 
 TEST_CASE("EnvFile: a shell's export is left out", "[launcher][env]") {
-  const std::vector<EnvVar> variables = parse_env_file("export A=1\nexport  B=2\n", "f");
+  std::vector<std::string> warnings;
+  const auto variables = parse_env_file("export A=1\nexport  B=2\n", "f", warnings);
   REQUIRE(variables.size() == 2);
   CHECK(variables[0].name == "A");
   CHECK(variables[1].name == "B");
@@ -56,16 +57,49 @@ TEST_CASE("EnvFile: a shell's export is left out", "[launcher][env]") {
 }
 
 TEST_CASE("EnvFile: lines and comments and blanks", "[launcher]") {
+  std::vector<std::string> warnings;
   const auto variables =
-      parse_env_file("# c\n\nA=1\n  B = x y=\"z\" \r\nC=\nA=2\nD=$(touch f);`x`\n", "f");
-  const std::vector<EnvVar> expected{
-      {"A", "2"}, {"B", "x y=\"z\""}, {"C", ""}, {"D", "$(touch f);`x`"}};
+      parse_env_file("# c\n\nA=1\n  B = x y=\"z\" \r\nC=\nA=2\nD=$5;`x`\n", "f", warnings);
+  const std::vector<EnvVar> expected{{"A", "2"}, {"B", "x y=\"z\""}, {"C", ""}, {"D", "$5;`x`"}};
   CHECK(variables == expected);
+  CHECK(warnings.empty());
   for (const char* bad : {"A", "=1", "1A=2", "A B=1", "export A", "A-B=1"}) {
     CAPTURE(bad);
-    CHECK_THROWS_WITH(parse_env_file(fmt::format("\n{}", bad), "f"),
+    CHECK_THROWS_WITH(parse_env_file(fmt::format("\n{}", bad), "f", warnings),
                       "f:2: a line must be NAME=VALUE");
   }
+}
+
+TEST_CASE("EnvFile: quotes around a value are not a part of it", "[launcher][env]") {
+  struct Row {
+    std::string line, value, warned;
+  };
+  const auto warning = [](std::string name) {
+    return "f:1: " + name +
+           ": its $ is passed on unchanged, since no shell reads this file; write the value "
+           "itself, "
+           "or pass --env " +
+           name + "=..., which your shell expands";
+  };
+  const Row row = GENERATE_COPY(values<Row>({
+      {R"(A="a b")", "a b", ""},
+      {"A='a b'", "a b", ""},
+      {R"(export A = "" )", "", ""},
+      {R"(A=")", "\"", ""},
+      {R"(A="a' )", "\"a'", ""},
+      {R"(A="a" "b")", R"("a" "b")", ""},
+      {R"(A="{"b": 1}")", R"("{"b": 1}")", ""},
+      {"A='$HOME/x'", "$HOME/x", ""},
+      {R"(PATH="/opt/bin:$PATH")", "/opt/bin:$PATH", warning("PATH")},
+      {"A=${HOME}", "${HOME}", warning("A")},
+      {"A=$(hostname);`x`", "$(hostname);`x`", warning("A")},
+  }));
+  CAPTURE(row.line);
+  std::vector<std::string> warnings;
+  const auto variables = parse_env_file(row.line, "f", warnings);
+  REQUIRE(variables.size() == 1);
+  CHECK(variables[0].value == row.value);
+  CHECK(warnings == (row.warned.empty() ? std::vector<std::string>{} : std::vector{row.warned}));
 }
 
 TEST_CASE("EnvFile: the current directory wins over home", "[launcher]") {
