@@ -27,13 +27,17 @@ namespace {
 
 using launcher::LaunchOptions;
 
-launcher::Command resolve_command(const launcher::CommandLine& line, const CommandInfo* daemon) {
+launcher::Command resolve_command(const launcher::CommandLine& line,
+                                  const CommandInfo* daemon,
+                                  const launcher::HostPlan& plan) {
   if (daemon != nullptr) return launcher::resolve_daemon(line.command);
   std::vector<std::string_view> names;
   for (const CommandInfo& command : all_commands()) {
     if (!command.summary.empty()) names.push_back(command.name);
   }
-  return launcher::resolve_program(line, names);
+  std::size_t ranks = 0;
+  for (const launcher::HostSlots& host : plan.hosts()) ranks = std::max(ranks, host.slots.size());
+  return launcher::resolve_program(line, names, ranks);
 }
 
 /// Launchers that start one job together share no secret unless the user sets one, or srun has
@@ -247,7 +251,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
          .kept_batch = maker.elastic ? maker.elastic->kept_batch() : std::nullopt},
         maker.identity.id);
   }
-  maker.command = resolve_command(line, daemon);
+  maker.command = resolve_command(line, daemon, first.plan);
   // Only rank 0 prints the results, as one table or one JSON object.
   if (ours && daemon->name == "bench") maker.speaker = Speaker::rank_0;
   // Other programs do their own rendezvous.

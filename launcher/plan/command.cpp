@@ -51,20 +51,34 @@ bool means_train(const std::string& name) {
   return std::ranges::find(words, lower_case(name)) != words.end();
 }
 
-/// Whether a program starts the processes of a job by itself, as dstrain does.
-bool is_launcher(const std::string& name) {
-  constexpr std::array<std::string_view, 6> launchers{"torchrun", "deepspeed", "accelerate",
-                                                      "mpirun",   "mpiexec",   "srun"};
-  return std::ranges::find(launchers, name) != launchers.end();
+/// The launcher that a command starts, by its name or as a module of Python; else empty.
+std::string named_launcher(std::span<const std::string> words, bool module) {
+  constexpr std::array<std::string_view, 7> programs{
+      "torchrun", "deepspeed", "accelerate", "mpirun", "mpiexec", "srun", "horovodrun"};
+  constexpr std::array<std::string_view, 4> modules{
+      "torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch",
+      "deepspeed.launcher.runner"};
+  const std::string name = std::filesystem::path(words.front()).filename().string();
+  if (!module && std::ranges::find(programs, name) != programs.end()) return name;
+  const bool python_module = name.starts_with("python") && words.size() > 2 && words[1] == "-m";
+  const std::string& called = python_module ? words[2] : words.front();
+  return std::ranges::find(modules, called) != modules.end() ? called : "";
+}
+
+constexpr std::string_view takes_its_place =
+    "dstrain takes its place: dstrain --num_gpus N train ..., or dstrain --num_gpus N PROGRAM ...";
+
+/// On a host with one rank another launcher is a program like others.
+void refuse_launcher(const CommandLine& line, std::size_t ranks) {
+  const std::string name = named_launcher(line.command, line.options.module);
+  if (name.empty() || ranks < 2) return;
+  fail(ErrorCode::usage, "{}: each of {} ranks would start it; {}", name, ranks, takes_its_place);
 }
 
 /// A misspelt command must not run a program that happens to have its name.
 void refuse_bare_word(const std::string& name, std::span<const std::string_view> known) {
-  if (is_launcher(name)) {
-    fail(ErrorCode::usage,
-         "{}: dstrain takes its place: dstrain --num_gpus N train ..., or dstrain --num_gpus N "
-         "PROGRAM ...",
-         name);
+  if (!named_launcher(std::array{name}, false).empty()) {
+    fail(ErrorCode::usage, "{}: {}", name, takes_its_place);
   }
   const std::string near = means_train(name) ? "train" : config::suggest(name, known);
   if (!near.empty()) {
@@ -78,7 +92,9 @@ void refuse_bare_word(const std::string& name, std::span<const std::string_view>
 
 }  // namespace
 
-Command resolve_program(const CommandLine& line, std::span<const std::string_view> known_commands) {
+Command resolve_program(const CommandLine& line,
+                        std::span<const std::string_view> known_commands,
+                        std::size_t ranks) {
   const LaunchOptions& options = line.options;
   const std::vector<std::string>& words = line.command;
   const std::string& name = words.front();
@@ -87,6 +103,7 @@ Command resolve_program(const CommandLine& line, std::span<const std::string_vie
   if (!script && !path && !line.launch_options_given && !line.after_dashes) {
     refuse_bare_word(name, known_commands);
   }
+  refuse_launcher(line, ranks);
   Command command;
   if (options.module || (script && !options.no_python)) {
     std::error_code ignored;

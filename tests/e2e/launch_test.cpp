@@ -86,9 +86,25 @@ TEST_CASE("Launch: a bare word that is not a command runs no program", "[e2e]") 
   }
 }
 
+TEST_CASE("Launch: another launcher is not started once for each rank", "[e2e]") {
+  const Words words = GENERATE(values<Words>({
+      {"--num_gpus", "2", "torchrun", "--nproc_per_node", "2", "t.py"},
+      {"--num_gpus", "2", "accelerate", "launch", "t.py"},
+      {"--num_gpus", "2", "/usr/bin/mpirun", "-np", "2", "./a.out"},
+      {"--num_gpus", "2", "--no_local_rank", "deepspeed", "t.py"},
+      {"--num_gpus", "2", "python3", "-m", "torch.distributed.run", "t.py"},
+      {"--num_gpus", "2", "--module", "torch.distributed.launch", "t.py"},
+  }));
+  CAPTURE(words);
+  Launch launch(words);
+  CHECK(launch.wait() == 2);
+  CHECK(launch.out().empty());
+  CHECK_THAT(launch.err(), ContainsSubstring("each of 2 ranks would start it; dstrain takes its"));
+}
+
 TEST_CASE("Launch: what the user set stays", "[e2e]") {
   const test::TempDir directory;
-  write_text_file(directory.path() / ".deepspeed_env", "\n# c\nFROM_FILE=a b\n");
+  write_text_file(directory.path() / ".deepspeed_env", "\n# c\nFROM_FILE='a b'\n");
   Launch::Options options;
   options.env = {{"OMP_NUM_THREADS", "5"}, {"DSTRAIN_TOKEN", "mine"}, {"HOME", "/nonexistent"}};
   options.directory = directory.path().string();
