@@ -132,6 +132,19 @@ bool names_several(std::string_view name) {
   line.refuse(0, "\"{}\" is not a host name or address", shown(name));
 }
 
+/// "slots = 4"
+void refuse_blanks(LineReader line, std::string_view word, const std::string& host) {
+  constexpr std::string_view key = "slots=";
+  constexpr std::size_t digits_max = 4;
+  const LineReader place = line;
+  std::string joined(word);
+  for (auto next = line.next(); !next.empty(); next = line.next()) joined += next;
+  const std::string_view digits =
+      std::string_view(joined).substr(std::min(key.size(), joined.size()));
+  if (!joined.starts_with(key) || !are_digits(digits) || digits.size() > digits_max) return;
+  place.refuse(0, "write \"{} {}\", without blanks around the =", host, joined);
+}
+
 /// A word that other programs write after a host: says where it belongs, or its name here.
 [[noreturn]] void refuse_word(const LineReader& line,
                               std::string_view word,
@@ -164,10 +177,18 @@ bool names_several(std::string_view name) {
 
 HostEntry parse_line(LineReader& line, std::string_view name) {
   const std::string host(without_brackets(name));
+  const bool bracketed = name.starts_with('[') && name.ends_with(']');
+  const bool group = bracketed && !(is_host_name(host) && host.find(':') != host.npos);
+  if (group) {
+    line.refuse(0,
+                "\"{}\" begins a group of an Ansible inventory; leave only lines \"NAME slots=N\"",
+                shown(name));
+  }
   if (!is_host_name(host)) refuse_host(line, name);
   std::optional<int> slots;
   std::optional<int> max_slots;
   for (auto word = line.next(); !word.empty(); word = line.next()) {
+    if (word == "slots" || word == "slots=") refuse_blanks(line, word, host);
     if (word.starts_with("slots=") && !slots) {
       slots = parse_count(line, word, "slots=");
     } else if (word.starts_with("max_slots=") && !max_slots) {

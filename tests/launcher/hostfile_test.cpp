@@ -62,7 +62,16 @@ TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
         "hosts:1:9: slots must be 1..1024, got \"99999999999999999999\""},
        {"a slots=", "hosts:1:9: slots must be 1..1024, got \"\""},
        {"a slots=x", "hosts:1:9: slots must be 1..1024, got \"x\""},
-       {"a slots = 4", "hosts:1:3: \"slots\" does not belong here; a line is \"a slots=N\""},
+       {"a slots = 4", "hosts:1:3: write \"a slots=4\", without blanks around the ="},
+       {"a slots= 4", "hosts:1:3: write \"a slots=4\", without blanks around the ="},
+       {"a slots =4 # c", "hosts:1:3: write \"a slots=4\", without blanks around the ="},
+       {"a slots x", "hosts:1:3: \"slots\" does not belong here; a line is \"a slots=N\""},
+       {"[gpu]\na slots=4",
+        "hosts:1:1: \"[gpu]\" begins a group of an Ansible inventory; leave only lines \"NAME "
+        "slots=N\""},
+       {"a slots=4\n[all:vars]\nansible_user=bob",
+        "hosts:2:1: \"[all:vars]\" begins a group of an Ansible inventory; leave only lines \"NAME "
+        "slots=N\""},
        {"\n missingslots", "hosts:2:14: slots=N is missing; a line is \"missingslots slots=N\""},
        {"this is bad slots=1",
         "hosts:1:6: \"is\" does not belong here; a line is \"this slots=N\""},
