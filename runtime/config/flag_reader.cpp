@@ -44,8 +44,8 @@ std::optional<bool> parse_boolean(const std::string& text) {
   const auto is = [&](std::initializer_list<std::string_view> words) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
-  if (is({"", "1", "true", "t", "yes", "y"})) return true;
-  if (is({"0", "false", "f", "no", "n"})) return false;
+  if (is({"", "1", "true", "t", "yes", "y", "on"})) return true;
+  if (is({"0", "false", "f", "no", "n", "off"})) return false;
   return std::nullopt;
 }
 
@@ -226,6 +226,28 @@ class FlagReader {
     return false;
   }
 
+  /// Whether a remedy tells people to type what they have typed.
+  bool names_typed_option(std::string_view remedy) const {
+    const auto names = [&](std::string_view name) {
+      const std::size_t at = remedy.find(fmt::format("--{}", name));
+      const std::string_view rest = at == remedy.npos ? "_" : remedy.substr(at + 2 + name.size());
+      return rest.empty() || (rest[0] != '_' && (rest[0] < 'a' || rest[0] > 'z'));
+    };
+    const auto typed = [&](auto target) {
+      return is_typed(target);
+    };
+    return remedy.find("leave it out") == remedy.npos &&
+           std::ranges::any_of(implemented_flags(), [&](const FlagRow& row) {
+             return names(row.name) && std::visit(typed, row.target);
+           });
+  }
+
+  template <class T>
+  bool is_typed(Flag<T> TrainOptions::*target) const {
+    return (options_.*target).typed();
+  }
+  static bool is_typed(std::monostate /*target*/) { return false; }
+
   /// Says why an option does nothing, or is refused.
   void report(const FlagRow& row, const std::string& typed_as, const std::string& text) {
     if (row.status == FlagStatus::implemented || row.status == FlagStatus::stated) return;
@@ -237,8 +259,9 @@ class FlagReader {
     const std::string why = row.told == nullptr ? std::string(row.help) : row.told(text, options_);
     const bool negated = typed_as == fmt::format("--no_{}", row.name);
     const bool bare = text.empty() || negated;
+    const bool in_place = row.leave_out || names_typed_option(why);
     const std::string_view end = !row.off.empty() ? "; leave it out or set it to "
-                                 : row.leave_out  ? "; leave it out"
+                                 : in_place       ? "; leave it out"
                                                   : "";
     problems_.push_back(fmt::format("{}{}{}: {}{}{}", typed_as, bare ? "" : " ", bare ? "" : text,
                                     why, end, fmt::join(split_choices(row.off), " or ")));

@@ -139,7 +139,7 @@ constexpr FlagRow with_defaults(FlagRow row, std::string_view object) {
   return row;
 }
 
-/// The value is compared with the data.
+/// The value is also kept.
 constexpr FlagRow kept_in(FlagTarget target, FlagRow row) {
   row.target = target;
   return row;
@@ -451,7 +451,7 @@ const std::array megatron{
     stated_flag("rotary_percent", "X", "the part of a head that turns"),
     refused_flag("num_experts", "N", "models with experts are not implemented"),
     hint_flag("make_vocab_size_divisible_by", "N", "the vocabulary is the model's own"),
-    refused_flag("train_samples", "N", "give --max_steps"),
+    told_by(refused_flag("train_samples", "N", "give --max_steps N"), tell_train_samples),
     refused_flag("lr_warmup_samples", "N", reason::schedule_samples, "0"),
     refused_flag("lr_decay_samples", "N", reason::schedule_samples),
     refused_flag("initial_loss_scale", "X", reason::loss_scale),
@@ -511,11 +511,18 @@ const std::array fine_tuning{
     also(several(told_by(refused_flag("dataset_mixer_list", "NAME X", reason::data_sets),
                          tell_data_sets)),
          "dataset_mixer"),
-    told_by(refused_flag("prompt_column", "KEY", reason::renamed, "prompt"), tell_prompt_key),
-    told_by(refused_flag("response_column", "KEY", reason::renamed, "completion"),
-            tell_completion_key),
-    told_by(refused_flag("input_key", "KEY", reason::renamed, "prompt|messages"), tell_prompt_key),
-    told_by(refused_flag("output_key", "KEY", reason::renamed, "completion"), tell_completion_key),
+    kept_in(
+        &TrainOptions::prompt_key,
+        told_by(refused_flag("prompt_column", "KEY", reason::renamed, "prompt"), tell_prompt_key)),
+    kept_in(&TrainOptions::completion_key,
+            told_by(refused_flag("response_column", "KEY", reason::renamed, "completion"),
+                    tell_completion_key)),
+    kept_in(&TrainOptions::prompt_key,
+            told_by(refused_flag("input_key", "KEY", reason::renamed, "prompt|messages"),
+                    tell_prompt_key)),
+    kept_in(&TrainOptions::completion_key,
+            told_by(refused_flag("output_key", "KEY", reason::renamed, "completion"),
+                    tell_completion_key)),
     hint_flag("apply_chat_template", no_value, reason::chat_template),
     always_told(hint_flag("enable_thinking", no_value, reason::chat_template)),
     told_by(refused_flag("dataset_dir", "DIR", reason::data_sets), tell_data_sets),

@@ -55,12 +55,17 @@ std::string jq_key(const std::string& key) {
   return simple ? "." + key : fmt::format(".[{}]", nlohmann::json(key).dump());
 }
 
-std::string rename_key(const std::string& key, std::string_view own, const TrainOptions& options) {
+/// A command with a program of jq for the file of training.
+std::string renaming(const std::string& program, const TrainOptions& options) {
   const auto& files = options.train_file.value;
   const std::string file = files.size() == 1 ? shell_path(files.front().path) : "FILE";
+  return fmt::format("jq -c {} {} > renamed.jsonl", shell_word(program), file);
+}
+
+std::string rename_key(const std::string& key, std::string_view own, const TrainOptions& options) {
   const std::string program = fmt::format(".{} = {} | del({})", own, jq_key(key), jq_key(key));
-  return fmt::format("the key of the records is {}: jq -c {} {} > renamed.jsonl renames it", own,
-                     shell_word(program), file);
+  return fmt::format("the key of the records is {}: {} renames it", own,
+                     renaming(program, options));
 }
 
 }  // namespace
@@ -94,11 +99,11 @@ std::string tell_data_split(const std::string& value, const TrainOptions& /*opti
       part);
 }
 
-std::string cosine_section(double ratio) {
+std::string cosine_section(double ratio, std::string_view steps) {
   return fmt::format(
       R"("scheduler": {{"type": "WarmupCosineLR", "params": {{"cos_min_ratio": {:.6g}, )"
-      R"("total_num_steps": "auto", "warmup_num_steps": "auto", "warmup_type": "linear"}}}})",
-      ratio);
+      R"("total_num_steps": {}, "warmup_num_steps": "auto", "warmup_type": "linear"}}}})",
+      ratio, steps);
 }
 
 std::string tell_scheduler_kwargs(const std::string& value, const TrainOptions& options) {
@@ -184,6 +189,24 @@ std::string tell_prompt_key(const std::string& value, const TrainOptions& option
 
 std::string tell_completion_key(const std::string& value, const TrainOptions& options) {
   return rename_key(value, "completion", options);
+}
+
+std::string tell_keys(const TrainOptions& options) {
+  const std::string prompt = jq_key(options.prompt_key.value);
+  const std::string completion = jq_key(options.completion_key.value);
+  const std::string program =
+      fmt::format(".prompt = {0} | .completion = {1} | del({0}, {1})", prompt, completion);
+  return fmt::format("the keys of the records are prompt and completion: {} renames them",
+                     renaming(program, options));
+}
+
+std::string tell_train_samples(const std::string& value, const TrainOptions& options) {
+  const auto samples = parse_number<std::int64_t>(value);
+  const std::int64_t batch = options.global_batch_size.value;
+  if (!samples || *samples < 1 || batch < 1) {
+    return "give --max_steps N, the samples divided by those of a step";
+  }
+  return fmt::format("give --max_steps {}, of {} samples", (*samples + batch - 1) / batch, batch);
 }
 
 int zero_stage_named(std::string_view name) {

@@ -49,11 +49,17 @@ std::string tell_max_eval_steps(const std::string& value, const TrainOptions& op
 /// --prompt_column KEY, --response_column KEY
 std::string tell_prompt_key(const std::string& value, const TrainOptions& options);
 std::string tell_completion_key(const std::string& value, const TrainOptions& options);
+/// Both of them.
+std::string tell_keys(const TrainOptions& options);
+
+/// --train_samples 100000
+std::string tell_train_samples(const std::string& value, const TrainOptions& options);
 
 /// The ZeRO stage that another program's name stands for: "zero3", "default-zero2"; -1: none.
 int zero_stage_named(std::string_view name);
 
-/// The scheduler section for a cosine that ends at this part of the rate.
-std::string cosine_section(double ratio);
+/// The scheduler section for a cosine that ends at this part of the rate, after `steps`, a number
+/// or "auto" in quotes.
+std::string cosine_section(double ratio, std::string_view steps = "\"auto\"");
 
 }  // namespace dstrain::config

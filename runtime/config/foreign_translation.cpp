@@ -1,8 +1,11 @@
 // Options of other programs that we have under another name, with other words, or the other way
 // about.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "runtime/config/choice.h"
+#include "runtime/config/foreign_remedies.h"
 #include "runtime/config/train_flags.h"
 
 namespace dstrain::config {
@@ -80,6 +83,24 @@ void translate_initialization(TrainOptions& options) {
   spread = {};
 }
 
+/// One command renames both keys of a file.
+void join_renames(const TrainOptions& options, Lines& problems) {
+  const auto tells_of = [](const Flag<std::string>& key) {
+    return [&key](const std::string& line) {
+      return key.typed() && line.starts_with(fmt::format("{} {}: ", key.typed_as, key.value));
+    };
+  };
+  const Flag<std::string>& prompt = options.prompt_key;
+  const Flag<std::string>& completion = options.completion_key;
+  const bool both = std::ranges::any_of(problems, tells_of(prompt)) &&
+                    std::ranges::any_of(problems, tells_of(completion));
+  if (!both) return;
+  std::erase_if(problems, tells_of(completion));
+  *std::ranges::find_if(problems, tells_of(prompt)) =
+      fmt::format("{} {} and {} {}: {}; leave both out", prompt.typed_as, prompt.value,
+                  completion.typed_as, completion.value, tell_keys(options));
+}
+
 }  // namespace
 
 void translate_foreign(TrainOptions& options, Lines& problems) {
@@ -89,6 +110,7 @@ void translate_foreign(TrainOptions& options, Lines& problems) {
   translate_optimizer(options);
   translate_checkpointing(options, problems);
   translate_initialization(options);
+  join_renames(options, problems);
 }
 
 }  // namespace dstrain::config

@@ -219,11 +219,11 @@ OneCycle resolve_one_cycle(SettingsBuilder& builder) {
   return cycle;
 }
 
-/// Where the cosine of Megatron ends above 0 it is this one.
+/// A cosine that ends above 0 or before the run, as Megatron's may, is this one.
 bool is_cosine_of_megatron(const SettingsBuilder& builder, std::string_view type) {
   const TrainOptions& options = builder.options();
-  return options.lr_decay_style.value == "cosine" && options.min_lr.typed() &&
-         options.lr_scheduler_type.value == "cosine" && type == WarmupCosineLr::name;
+  return options.lr_scheduler_type.value == "cosine" && type == WarmupCosineLr::name &&
+         (options.min_lr.typed() || options.lr_decay_iters.typed());
 }
 
 void resolve_deepspeed_schedule(SettingsBuilder& builder) {
@@ -268,6 +268,41 @@ std::optional<std::int64_t> end_of(const ScheduleSettings& schedule) {
   return steps == unknown_steps ? std::nullopt : std::optional(steps);
 }
 
+/// --min_lr as a part of the rate.
+double last_ratio(SettingsBuilder& builder) {
+  const double rate = builder.settings().schedule.learning_rate;
+  return rate > 0 ? builder.options().min_lr.value / rate : 0;
+}
+
+/// The scheduler section for a cosine as Megatron's options describe it.
+std::string described_cosine(SettingsBuilder& builder) {
+  const Flag<std::int64_t>& steps = builder.options().lr_decay_iters;
+  const double ratio = last_ratio(builder);
+  return steps.typed() ? cosine_section(ratio, fmt::format("{}", steps.value))
+                       : cosine_section(ratio);
+}
+
+/// What to put into the configuration for a schedule that ends after --lr_decay_iters; empty:
+/// nothing does that.
+std::string earlier_end(SettingsBuilder& builder) {
+  using Kind = HuggingFaceSchedule::Kind;
+  const auto* const own = std::get_if<HuggingFaceSchedule>(&builder.settings().schedule.kind);
+  const std::int64_t steps = builder.options().lr_decay_iters.value;
+  if (own == nullptr) {
+    return fmt::format(", or set scheduler.params.total_num_steps to {} in the configuration",
+                       steps);
+  }
+  if (own->kind == Kind::polynomial) return {};
+  return fmt::format(
+      ", or put into the configuration {}",
+      own->kind == Kind::cosine
+          ? described_cosine(builder)
+          : fmt::format(R"("scheduler": {{"type": "WarmupDecayLR", "params": {{"total_num_steps": )"
+                        R"({}, "warmup_num_steps": "auto", "warmup_max_lr": "auto", )"
+                        R"("warmup_type": "linear"}}}})",
+                        steps));
+}
+
 /// Megatron's --lr_decay_iters and what it is counted by.
 void check_decay_steps(SettingsBuilder& builder) {
   const Flag<std::int64_t>& flag = builder.options().lr_decay_iters;
@@ -276,10 +311,8 @@ void check_decay_steps(SettingsBuilder& builder) {
   if (end && *end != flag.value) {
     builder.problems().add(
         {}, flag.typed_as,
-        fmt::format("is {}, but the schedule ends after {} steps; leave it out, or set "
-                    "scheduler.params.total_num_steps to {} with a scheduler.type in the "
-                    "configuration (WarmupDecayLR, WarmupCosineLR)",
-                    flag.value, *end, flag.value));
+        fmt::format("is {}, but the schedule ends after {} steps; leave it out{}", flag.value, *end,
+                    earlier_end(builder)));
   }
   const Flag<double>& ratio = builder.options().warmup_ratio;
   const std::optional<std::int64_t> run = builder.training_steps();
@@ -295,7 +328,7 @@ void check_min_lr(SettingsBuilder& builder) {
   const Flag<double>& flag = builder.options().min_lr;
   if (!flag.typed()) return;
   const ScheduleSettings& schedule = builder.settings().schedule;
-  const double ratio = schedule.learning_rate > 0 ? flag.value / schedule.learning_rate : 0;
+  const double ratio = last_ratio(builder);
   if (const auto* const cosine = std::get_if<WarmupCosineLr>(&schedule.kind)) {
     constexpr double digits = 1e-5;
     if (std::abs(cosine->cos_min_ratio - ratio) <= digits * ratio) return;
@@ -315,11 +348,15 @@ void check_min_lr(SettingsBuilder& builder) {
     builder.problems().warn({}, flag.typed_as, "has no effect: the rate stays");
     return;
   }
+  const Flag<std::string>& type = builder.options().lr_scheduler_type;
+  const bool other = type.typed() && type.value != "cosine";
   builder.problems().add(
       {}, flag.typed_as,
-      fmt::format("this schedule does not end at {}; leave it out, or, for a cosine that does, put "
-                  "into the configuration {}",
-                  flag.value, cosine_section(ratio)));
+      fmt::format(
+          "this schedule does not end at {}; leave it out, or, for a cosine that does,{} put "
+          "into the configuration {}",
+          flag.value, other ? fmt::format(" leave {} out and", type.typed_as) : "",
+          described_cosine(builder)));
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ struct TrainOptions {
   Flag<bool> no_shuffle;
   // What TRL and LLaMA-Factory say of the labels; the records say it here, and may say otherwise.
   Flag<bool> assistant_only_loss, completion_only_loss;
-  Flag<std::string> stage;  ///< "pt" or "sft"
+  Flag<std::string> stage;                       ///< "pt" or "sft"
+  Flag<std::string> prompt_key, completion_key;  ///< those of other programs' records
   Flag<bool> dataloader_drop_last;
 
   Flag<std::int64_t> max_steps{-1, {}};  ///< not positive: num_train_epochs decides
@@ -144,7 +145,8 @@ void check_data_options(TrainOptions& options, std::vector<std::string>& problem
 /// The three weights that "949,50,1" means, missing ones 0; empty if it means none.
 std::vector<double> split_weights(const std::string& text);
 
-/// The configuration file; empty without one. It may be the JSON itself, as the Trainer takes it.
+/// The configuration file; empty without one. It may be the JSON itself, as the Trainer takes it,
+/// also when base64 of it was typed, as DeepSpeed takes it.
 std::string ds_config_file(const TrainOptions& options);
 bool is_json_text(std::string_view ds_config);
 

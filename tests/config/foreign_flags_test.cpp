@@ -140,6 +140,31 @@ TEST_CASE("TrainOptions: the remedy has the value that was typed", "[config][opt
       {{"--train_file", "a b.jsonl", "--prompt_column", "content"},
        "--prompt_column content: the key of the records is prompt: jq -c '.prompt = .content | "
        "del(.content)' 'a b.jsonl' > renamed.jsonl renames it; leave it out or set it to prompt"},
+      {{"--train_file", "t.jsonl", "--input_key", "q", "--output_key", "a"},
+       "--input_key q and --output_key a: the keys of the records are prompt and completion: jq -c "
+       "'.prompt = .q | .completion = .a | del(.q, .a)' t.jsonl > renamed.jsonl renames them; "
+       "leave "
+       "both out"},
+      {{"--input_key", "messages", "--output_key", "a"},
+       "--output_key a: the key of the records is completion: jq -c '.completion = .a | del(.a)' "
+       "FILE > renamed.jsonl renames it; leave it out or set it to completion"},
+      {{"--train_samples", "1000"},
+       "--train_samples 1000: give --max_steps N, the samples divided by those of a step"},
+      {{"--train_samples", "1000", "--global_batch_size", "32"},
+       "--train_samples 1000: give --max_steps 32, of 32 samples"},
+      {{"--train_samples", "1000", "--max_steps", "9"},
+       "--train_samples 1000: give --max_steps N, the samples divided by those of a step; leave it "
+       "out"},
+      {{"--tokenizer", "t", "--tokenizer_type", "GPT2BPETokenizer"},
+       "--tokenizer_type GPT2BPETokenizer: give --tokenizer DIR, a directory with the tokenizer's "
+       "files; leave it out"},
+      {{"--train_file", "t", "--source_lang", "en"},
+       "--source_lang en: text is not made into pairs; give --train_file with JSON lines of token "
+       R"(ids, {"input_ids": [...], "labels": [...]}; leave it out)"},
+      {{"--global_batch_size", "8", "--rampup-batch-size", "2", "2", "9"},
+       "--rampup_batch_size 2 2 9: the batch has one size from the first step on; leave it out, "
+       "and "
+       "--global_batch_size N holds throughout"},
       {{"--output_key", "an \"answer\""},
        R"(--output_key an "answer": the key of the records is completion: jq -c '.completion = )"
        R"(.["an \"answer\""] | del(.["an \"answer\""])' FILE > renamed.jsonl renames it; leave it )"

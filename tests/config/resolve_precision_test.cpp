@@ -25,6 +25,7 @@ TEST_CASE("Resolve: bf16 from the file or the option", "[config][resolve]") {
       {"", {}, DType::f32, "false default"},
       {"", {"--bf16"}, DType::bf16, "true flag --bf16"},
       {"", {"--bf16", "0"}, DType::f32, "false flag --bf16"},
+      {"", {"--bf16", "off"}, DType::f32, "false flag --bf16"},
       {R"("bf16": {})", {"--bf16"}, DType::bf16, "true flag --bf16"},
       {R"("bf16": {"enabled": true})", {}, DType::bf16, "true file"},
       {R"("bf16": {"enabled": true})", {"--bf16", "true"}, DType::bf16, "true file"},

@@ -260,7 +260,24 @@ TEST_CASE("Schedule: the steps of its decay are those of the run or named", "[co
   CHECK(refused("", {"--lr-decay-iters", "320", "--lr-decay-style", "constant"}) == "no error");
   CHECK(contains(refused("", {"--lr-decay-iters", "320"}),
                  "--lr_decay_iters: is 320, but the schedule ends after 500 steps; leave it out, "
-                 "or set scheduler.params.total_num_steps to 320"));
+                 "or put into the configuration \"scheduler\": "));
+  // What is said to be put there works beside the same options.
+  for (const Arguments& flags : {Arguments{"--lr-decay-iters", "320"},
+                                 {"--lr-decay-iters", "320", "--lr-decay-style", "linear"},
+                                 {"--lr-decay-iters", "320", "--lr-decay-style", "cosine"},
+                                 {"--lr-decay-iters", "900", "--lr-decay-style", "cosine", "--lr",
+                                  "1e-4", "--min-lr", "1e-5", "--lr-warmup-iters", "9"},
+                                 {"--lr-decay-iters", "320", "--lr_scheduler_type", "cosine"}}) {
+    CAPTURE(flags);
+    const std::string error = refused("", flags);
+    const std::string section =
+        error.substr(error.find("\"scheduler\""), error.find("}}") + 2 - error.find("\"sch"));
+    CHECK(refused("{\"train_batch_size\": 4, " + section + "}", flags) == "no error");
+  }
+  CHECK(refused("", {"--lr-decay-iters", "320", "--lr_scheduler_type", "polynomial"}) ==
+        "--lr_decay_iters: is 320, but the schedule ends after 500 steps; leave it out");
+  CHECK(contains(refused("", {"--min-lr", "1e-5", "--lr-decay-style", "linear"}),
+                 "for a cosine that does, leave --lr_decay_style out and put into the "));
   const std::string shorter = with_scheduler("WarmupDecayLR", R"("total_num_steps": 320)");
   CHECK(refused(shorter, {"--lr-decay-iters", "320"}) == "no error");
   CHECK(contains(refused(shorter, {"--lr-decay-iters", "320", "--lr-warmup-fraction", "0.01"}),
