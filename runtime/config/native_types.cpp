@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view adam_params =
     "lr|betas|eps|weight_decay|bias_correction|adam_w_mode|torch_adam|amsgrad|set_grad_none|"
-    "fp32_optimizer_states";
+    "fp32_optimizer_states|fused|foreach";
 
 /// One of DeepSpeed's optimizers, built where an update rule has its name.
 constexpr NativeType optimizer(std::string_view name, std::string_view params) {

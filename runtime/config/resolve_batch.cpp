@@ -142,11 +142,14 @@ std::string batch_advice(const GivenBatch& given, std::int64_t ranks) {
       all_given ? fmt::format("{}", each)
                 : fmt::format("a multiple of {}, such as {}{}", each,
                               fewer > 0 ? fmt::format("{} or ", fewer) : "", fewer + each);
-  const std::optional<std::int64_t> micro = smaller_micro(given, ranks);
-  return fmt::format(
-      ": set {} to {}{}{}", name_of(given.train, train_batch_key), train,
-      micro ? fmt::format(", or {} to {}", name_of(given.micro, micro_batch_key), *micro) : "",
-      all_given ? ", or leave one of the three out" : "");
+  std::string advice = fmt::format(": set {} to {}", name_of(given.train, train_batch_key), train);
+  if (const std::optional<std::int64_t> micro = smaller_micro(given, ranks)) {
+    advice += fmt::format(", or {} to {}", name_of(given.micro, micro_batch_key), *micro);
+  }
+  if (all_given && *given.train.value % (*given.micro.value * ranks) == 0) {
+    advice += fmt::format(", or leave {} out", name_of(given.accumulation, accumulation_key));
+  }
+  return advice;
 }
 
 }  // namespace

@@ -34,6 +34,9 @@ void resolve_stages(SettingsBuilder& builder) {
   const std::int64_t squared = hidden > 0 ? hidden * hidden : -1;
   const std::int64_t tenfold = hidden > 0 ? 10 * hidden : -1;
   const std::string in = "zero_optimization.";
+  if (builder.config().is_auto(in + "stage") && !builder.options().zero_stage.typed()) {
+    builder.add_problem(in + "stage", "\"auto\" needs --zero_stage N; or write the stage here");
+  }
   zero.stage =
       static_cast<int>(builder.pick(in + "stage", builder.options().zero_stage, std::int64_t{0}));
   zero.reduce_bucket_numel = builder.pick(in + "reduce_bucket_size", squared, 0);

@@ -128,6 +128,8 @@ Advice advice(std::string_view section, std::string_view key, const IsTaken& is_
   const std::string spelled = suggest_spelling(key, siblings);
   if (!spelled.empty()) return mean(spelled);
   std::vector<std::string_view> homes = homes_of(key, Homes::useful);
+  const bool others_type = key == "type" && !section.empty();
+  if (others_type) homes.clear();
   const auto takes = [&](std::string_view home) {
     return is_taken(joined(home, key));
   };
@@ -150,7 +152,8 @@ Advice advice(std::string_view section, std::string_view key, const IsTaken& is_
     return {fmt::format("it is an option of train: --{}", option), {}};
   }
   const std::vector<std::string_view> details = homes_of(key, Homes::details);
-  if (!details.empty() && details.size() < too_many) return advice_on_detail(key, details.front());
+  const bool detail = !details.empty() && details.size() < too_many && !others_type;
+  if (detail) return advice_on_detail(key, details.front());
   std::vector<std::string_view> elsewhere;
   for (const Key& known : all_keys()) {
     elsewhere.push_back(known.path.substr(known.path.rfind('.') + 1));

@@ -32,6 +32,8 @@ constexpr std::array optimizer_table{
     implemented("optimizer.params.torch_adam", boolean, "false"),
     off_only("optimizer.params.amsgrad", boolean, "false", "AMSGrad"),
     inert("optimizer.params.set_grad_none", boolean, "true"),
+    inert("optimizer.params.fused", boolean, "false"),    // torch's; updates here are always fused
+    inert("optimizer.params.foreach", boolean, "false"),  // torch's
     implemented("optimizer.params.fp32_optimizer_states", boolean, "true"),
     parameter("optimizer.params.momentum", number, "0.95"),
     parameter("optimizer.params.ns_method", text, "gram"),

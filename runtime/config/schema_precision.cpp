@@ -18,6 +18,10 @@ constexpr std::array precision_table{
     implemented("fp16.consecutive_hysteresis", boolean, "false"),
     implemented("fp16.min_loss_scale", number, "1"),
     implemented("fp16.fp16_master_weights_and_grads", boolean, "false"),
+    refused(
+        "fp16.type",
+        "not a key of DeepSpeed; for bfloat16 write \"bf16\": {\"enabled\": true} in place of the "
+        "section fp16, for fp16 leave it out"),
     group("bf16"),
     implemented("bf16.enabled", boolean, "false").or_auto(),
     hint("bf16.immediate_grad_update",

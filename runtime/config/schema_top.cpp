@@ -82,6 +82,8 @@ constexpr std::array top_table{
     hint("data_types.keep_in_fp32_modules", list, "", "the built-in models have no buffers")
         .or_auto(),
     unread("seed", "DeepSpeed never reads it; use --seed"),
+    unread("fp32_allreduce",
+           "DeepSpeed no longer reads it; use \"communication_data_type\": \"fp32\""),
     unread("max_grad_norm", "DeepSpeed never reads it here; use gradient_clipping"),
 };
 

@@ -184,6 +184,18 @@ TEST_CASE("Advice: the remedy is the right one", "[config][advice]") {
        R"(optimizer.params.learning_rate: unknown key; did you mean "lr"?)"},
       {R"({"fp16": {"loss_scale": "dynamic"}})",
        R"(fp16.loss_scale: expected a number, got "dynamic"; write 0: the scale is then dynamic)"},
+      {R"({"fp16": {"enabled": true, "type": "bfloat16"}})",
+       R"(fp16.type: not a key of DeepSpeed; for bfloat16 write "bf16": {"enabled": true} in place )"
+       "of the section fp16, for fp16 leave it out"},
+      {R"({"bf16": {"type": "bfloat16"}})",
+       "bf16.type: unknown key; DeepSpeed has no such key here"},
+      {R"({"fp32_allreduce": true})",
+       "fp32_allreduce: has no effect: DeepSpeed no longer reads it; use "
+       R"("communication_data_type": "fp32")"},
+      {R"({"optimizer": {"type": "Lion", "params": {"fused": true}}})",
+       "optimizer.params.fused: Lion has no such parameter; Adam, AdamW has"},
+      {R"({"optimizer": {"type": "AdamW", "params": {"fused": true, "foreach": false}}})",
+       "no error"},
       {R"({"gradient_clipping": null})",
        "gradient_clipping: expected a number, got null; write 0, which never clips"},
       {R"({"steps_per_print": null, "train_batch_size": null})",

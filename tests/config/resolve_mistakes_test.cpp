@@ -27,8 +27,7 @@ TEST_CASE("Resolve: mistakes of the schema do not hide others", "[config][resolv
   "aio": {"block_size": 5000}
 })") == "ds.json:2:23: Check batch related parameters. train_batch_size is not equal to "
         "train_micro_batch_size_per_gpu * gradient_accumulation_steps * world size: 10 != 3 * 2 * "
-        "2; the launch has 2 ranks: set train_batch_size to 12, or leave "
-        "one of the three out\n"
+        "2; the launch has 2 ranks: set train_batch_size to 12\n"
         "ds.json:3:3: steps_per_prnt: unknown key; did you mean \"steps_per_print\"?\n"
         "ds.json:4:50: fp16.loss_scale_window: must be at least 1 if the loss scale is dynamic, "
         "got 0\n"

@@ -290,6 +290,13 @@ TEST_CASE("Resolve: batch sizes from both places", "[config][resolve]") {
   CHECK(settings.accumulation_steps == row.steps);
 }
 
+TEST_CASE("Resolve: an automatic stage is that of the option", "[config][resolve]") {
+  const std::string text = R"({"train_batch_size": 4, "zero_optimization": {"stage": "auto"}})";
+  CHECK(settings_of(text, {"--zero_stage", "2"}).zero.stage == 2);
+  CHECK(error_of(text).ends_with(
+      R"(zero_optimization.stage: "auto" needs --zero_stage N; or write the stage here)"));
+}
+
 TEST_CASE("Resolve: batch sizes that do not fit", "[config][resolve]") {
   CHECK(contains(error_of(R"({"zero_optimization": {"stage": 1}})"),
                  "Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided, "
@@ -311,6 +318,12 @@ TEST_CASE("Resolve: batch sizes that do not fit", "[config][resolve]") {
                  "the launch has 2 ranks: set --global_batch_size to a multiple of 2, such as 6"));
   CHECK(contains(error_of("", {"--global_batch_size", "4", "--batch_size", "8"}),
                  "set --global_batch_size to a multiple of 16, such as 16, or --batch_size to 2"));
+  const std::string three =
+      R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 4)";
+  CHECK(error_of(three + "}")
+            .ends_with("the launch has 2 ranks: set train_batch_size to 24, or leave "
+                       "gradient_accumulation_steps out"));
+  CHECK(error_of(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 3})") == "no error");
   CHECK(contains(error_of(R"({"train_batch_size": 1})"),
                  "less than gradient_accumulation_steps 1 * world size 2); "));
   CHECK(contains(error_of(R"({"train_batch_size": 1})"),
