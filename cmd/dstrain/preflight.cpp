@@ -13,6 +13,7 @@
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/number.h"
 #include "runtime/config/train_flags.h"
 #include "runtime/os/gpu_files.h"
 #include "runtime/session/resume_plan.h"
@@ -111,6 +112,8 @@ void refuse_launch_options(std::span<const std::string> command) {
   for (std::size_t at = 1; at < command.size(); ++at) {
     const std::size_t words = launcher::launch_option_words(command.subspan(at));
     if (words == 0 || (command.front() == "train" && is_train_option(command[at]))) continue;
+    const bool epochs = command[at] == "-e" && words == 2 && parse_number<double>(command[at + 1]);
+    if (epochs) continue;
     fail(ErrorCode::usage,
          "{} is a launch option: write it before the command, as in dstrain {} {} ...", command[at],
          fmt::join(command.subspan(at, words), " "), command.front());

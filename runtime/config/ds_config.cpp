@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "runtime/base/error.h"
 #include "runtime/base/shell_word.h"
 #include "runtime/config/foreign_remedies.h"
@@ -12,7 +14,8 @@
 namespace dstrain::config {
 namespace {
 
-/// accelerate's and LLaMA-Factory's files, which begin with "key: value".
+/// accelerate's, LLaMA-Factory's and axolotl's files, and DeepSpeed's keys in YAML, which begin
+/// with "key: value".
 void refuse_yaml(std::string_view text, const std::string& file) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos) return;
@@ -20,8 +23,24 @@ void refuse_yaml(std::string_view text, const std::string& file) {
   const std::size_t key = line.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
   const bool yaml = line.starts_with("---") || (key > 0 && key < line.size() && line[key] == ':');
   if (!yaml) return;
-  fail(ErrorCode::config, "{}: is YAML; the configuration is DeepSpeed's JSON. {}", file,
-       accelerate_yaml);
+  const auto has = [&](std::string_view name) {
+    return text.starts_with(name) || text.find(fmt::format("\n{}", name)) != text.npos;
+  };
+  const bool own = has("zero_optimization:") || has("train_batch_size:") ||
+                   has("train_micro_batch_size_per_gpu:");
+  const bool accelerate =
+      has("compute_environment:") || has("distributed_type:") || has("num_processes:");
+  const std::filesystem::path path(file);
+  std::string remedy = "YAML is not read; type its options behind train, as --key value";
+  if (accelerate) remedy = accelerate_yaml;
+  if (own) {
+    remedy = fmt::format(
+        "Convert it: python3 -c \"import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), "
+        "sys.stdout)\" < {} > {}",
+        shell_path(file),
+        shell_path((path.parent_path() / path.stem()).string() + "-converted.json"));
+  }
+  fail(ErrorCode::config, "{}: is YAML; the configuration is DeepSpeed's JSON. {}", file, remedy);
 }
 
 /// PowerShell writes its output so.

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/base/base64.h"
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
 #include "runtime/base/printable.h"
@@ -59,8 +60,17 @@ std::string negated_option(std::string_view word) {
   return {};
 }
 
+/// What scripts call an option that no spelling leads to: cifar10_deepspeed.py and axolotl.
+std::string renamed_option(const std::string& word) {
+  if (word == "e") return "num_train_epochs";
+  if (word == "b") return "per_device_train_batch_size";
+  return word == "sequence_len" ? "block_size" : "";
+}
+
 /// The likely option; of those without effect only one that is merely misspelled.
 std::string likely_option(const std::string& word) {
+  std::string renamed = renamed_option(with_underscores("--" + word).substr(2));
+  if (!renamed.empty()) return renamed;
   std::string negated = negated_option(with_underscores("--" + word).substr(2));
   if (!negated.empty()) return negated;
   std::string spelled = suggest_spelling(word, names_of(train_flags()));
@@ -449,8 +459,10 @@ TrainOptions parse_train_options(std::span<const std::string> arguments) {
 }
 
 std::string ds_config_file(const TrainOptions& options) {
-  return options.deepspeed_config.typed() ? options.deepspeed_config.value
-                                          : options.deepspeed.value;
+  const std::string& given =
+      options.deepspeed_config.typed() ? options.deepspeed_config.value : options.deepspeed.value;
+  const std::optional<std::string> decoded = decode_base64(given);
+  return decoded && is_json_text(*decoded) ? *decoded : given;
 }
 
 bool is_json_text(std::string_view ds_config) {

@@ -9,9 +9,9 @@
 #include <unicode/stringpiece.h>
 #include <unicode/unistr.h>
 
+#include "runtime/base/base64.h"
 #include "runtime/base/error.h"
 #include "runtime/base/utf8.h"
-#include "runtime/tokenizer/base64.h"
 #include "runtime/tokenizer/grapheme.h"
 #include "runtime/tokenizer/precompiled.h"
 #include "runtime/tokenizer/unicode.h"

@@ -237,6 +237,18 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
   CHECK(config_error(row.text) == row.message);
 }
 
+TEST_CASE("DsConfig: a YAML file is told what becomes of its keys", "[config][ds_config]") {
+  const auto told = [](const char* text, const char* remedy) {
+    CHECK(config_error(text) ==
+          fmt::format("ds.json: is YAML; the configuration is DeepSpeed's JSON. {}", remedy));
+  };
+  told("base_model: m\nsequence_len: 2048\n",
+       "YAML is not read; type its options behind train, as --key value");
+  told("train_batch_size: 8\nzero_optimization:\n  stage: 2\n",
+       "Convert it: python3 -c \"import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), "
+       "sys.stdout)\" < ds.json > ds-converted.json");
+}
+
 TEST_CASE("DsConfig: a YAML file is named as one", "[config][ds_config]") {
   for (const char* text : {"compute_environment: LOCAL_MACHINE\nzero_stage: 3\n", "---\na: b\n"}) {
     CHECK(

@@ -161,6 +161,9 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
       {{"--ds_config", "f.json"}, "--ds_config f.json: use --deepspeed FILE"},
       {{"--dataset_shuffling", "x"},
        "--dataset_shuffling: unknown option; see dstrain train --help"},
+      {{"-b", "8"}, "-b: unknown option; did you mean --per_device_train_batch_size?"},
+      {{"-e", "3"}, "-e: unknown option; did you mean --num_train_epochs?"},
+      {{"--sequence-len", "2048"}, "--sequence_len: unknown option; did you mean --block_size?"},
       {{"--disable_bf16"}, "--disable_bf16: unknown option; did you mean --bf16 false?"},
       {{"--no_gradient_checkpointing"},
        "--no_gradient_checkpointing: unknown option; did you mean --gradient_checkpointing false?"},
@@ -398,6 +401,11 @@ TEST_CASE("TrainOptions: JSON in place of the configuration file", "[config][opt
   const TrainOptions options = read_train_flags(Arguments{"--deepspeed", json});
   CHECK(DsConfig::of(options).integer("zero_optimization.stage") == 2);
   CHECK(DsConfig::of(read_train_flags(Arguments{"--deepspeed=" + json})).text() == json);
+  const std::string base64 = "eyJ0cmFpbl9iYXRjaF9zaXplIjogNH0=";
+  for (const Arguments& typed :
+       {Arguments{"--deepspeed_config", base64}, {"--deepspeed", base64}}) {
+    CHECK(DsConfig::of(read_train_flags(typed)).integer("train_batch_size") == 4);
+  }
   const TempDir folder;
   const Arguments run{"--deepspeed", json, "--output_dir", (folder.path() / "new").string()};
   CHECK_NOTHROW(check_train_paths(read_train_flags(run)));

@@ -53,7 +53,7 @@ TEST_CASE("Option place: each launch option after a command is told where it sta
   for (const std::string& name : names) {
     if (name == "--help" || name == "-h" || name == "--version" || own.contains(name)) continue;
     Words words = command;
-    words.insert(words.end(), {name, "2"});
+    words.insert(words.end(), {name, "w1"});
     Launch launch(words);
     CHECK(launch.wait() == 2);
     CAPTURE(launch.err());
@@ -66,6 +66,10 @@ TEST_CASE("Option place: each launch option after a command is told where it sta
 }
 
 TEST_CASE("Option place: the remedy is the command that was meant", "[e2e]") {
+  Launch epochs({"train", "--config_name", "gpt2", "-e", "3"});
+  CHECK(epochs.wait() == 2);
+  CHECK_THAT(epochs.err(),
+             ContainsSubstring("-e: unknown option; did you mean --num_train_epochs"));
   Launch launch({"train", "--num-gpus=2", "--config_name", "gpt2"});
   CHECK(launch.wait() == 2);
   CHECK_THAT(launch.err(), ContainsSubstring("as in dstrain --num-gpus=2 train ..."));

@@ -1,16 +1,16 @@
-#include "runtime/tokenizer/base64.h"
+#include "runtime/base/base64.h"
 
 #include <cstdint>
 
-namespace dstrain::tokenizer {
+namespace dstrain {
 namespace {
 
 int base64_value(char letter) {
   if (letter >= 'A' && letter <= 'Z') return letter - 'A';
   if (letter >= 'a' && letter <= 'z') return letter - 'a' + 26;
   if (letter >= '0' && letter <= '9') return letter - '0' + 52;
-  if (letter == '+') return 62;
-  return letter == '/' ? 63 : -1;
+  if (letter == '+' || letter == '-') return 62;
+  return letter == '/' || letter == '_' ? 63 : -1;
 }
 
 }  // namespace
@@ -34,4 +34,4 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace dstrain::tokenizer
+}  // namespace dstrain
