@@ -14,6 +14,7 @@
 #include "launcher/job/pid_file.h"
 #include "launcher/plan/command.h"
 #include "launcher/plan/dry_run.h"
+#include "launcher/plan/job_env.h"
 #include "launcher/plan/machine.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
@@ -218,7 +219,9 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
       {launcher::find_hostfile(options), launcher::this_allocation()},
       device && shares_host_memory(*device) ? launcher::RankDevice::cpu_only
                                             : launcher::RankDevice::any);
-  for (const std::string& warning : resources.warnings) log_warning(warning);
+  std::vector<std::string> warnings = resources.warnings;
+  launcher::read_env_files(warnings);
+  for (const std::string& warning : warnings) log_warning(warning);
   const bool ours = daemon != nullptr;
   std::optional<config::TrainOptions> training;
   std::string input;

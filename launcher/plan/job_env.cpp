@@ -12,7 +12,6 @@
 
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
-#include "runtime/base/log.h"
 #include "runtime/base/number.h"
 #include "runtime/os/shared_place.h"
 #include "runtime/rank/compute_environment.h"
@@ -26,15 +25,15 @@ constexpr double default_silence_seconds = 30;
 constexpr double default_hang_seconds = 30;
 
 /// The file must be trusted: its LD_PRELOAD, say, would run any program as this user.
-void add_file(std::vector<EnvVar>& variables, const std::filesystem::path& path) {
+void add_file(std::vector<EnvVar>& variables,
+              const std::filesystem::path& path,
+              std::vector<std::string>& warnings) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return;
   const std::string text = read_trusted_text(path, env_file_bytes_max);
-  std::vector<std::string> warnings;
   for (const EnvVar& variable : parse_env_file(text, path.string(), warnings)) {
     set_env(variables, variable.name, variable.value);
   }
-  for (const std::string& warning : warnings) log_warning(warning);
 }
 
 void add_typed(std::vector<EnvVar>& variables, const std::string& assignment) {
@@ -153,16 +152,24 @@ std::vector<EnvVar> parse_env_file(std::string_view text,
 }
 
 std::vector<EnvVar> read_env_files(const std::filesystem::path& home,
-                                   const std::filesystem::path& current) {
+                                   const std::filesystem::path& current,
+                                   std::vector<std::string>& warnings) {
   const char* const named = std::getenv("DS_ENV_FILE");
   const std::string first = named != nullptr && *named != '\0' ? named : ".deepspeed_env";
   std::vector<EnvVar> variables;
   for (const std::filesystem::path& directory : {home, current}) {
     if (directory.empty()) continue;
-    add_file(variables, directory / first);
-    add_file(variables, directory / ".dstrain_env");
+    add_file(variables, directory / first, warnings);
+    add_file(variables, directory / ".dstrain_env", warnings);
   }
   return variables;
+}
+
+std::vector<EnvVar> read_env_files(std::vector<std::string>& warnings) {
+  const char* const home = std::getenv("HOME");
+  std::error_code ignored;
+  return read_env_files(home != nullptr ? home : "", std::filesystem::current_path(ignored),
+                        warnings);
 }
 
 std::string random_hex(std::size_t bytes) {
@@ -181,11 +188,9 @@ std::string random_hex(std::size_t bytes) {
 std::vector<EnvVar> job_environment(const LaunchOptions& options,
                                     const HostPlan& plan,
                                     const JobIdentity& identity) {
-  const char* const home = std::getenv("HOME");
-  std::error_code ignored;
   std::vector<EnvVar> variables = travelling_environment();
-  for (const EnvVar& variable :
-       read_env_files(home != nullptr ? home : "", std::filesystem::current_path(ignored))) {
+  std::vector<std::string> told_by_the_command;
+  for (const EnvVar& variable : read_env_files(told_by_the_command)) {
     set_env(variables, variable.name, variable.value);
   }
   for (const std::string& assignment : options.env) add_typed(variables, assignment);

@@ -19,9 +19,13 @@ std::vector<EnvVar> parse_env_file(std::string_view text,
                                    std::vector<std::string>& warnings);
 
 /// `.deepspeed_env` (or the name in $DS_ENV_FILE) and `.dstrain_env`, from `home` and then from
-/// `current`; later files win. Absent files are fine. Logs the files' warnings.
+/// `current`; later files win. Absent files are fine. Adds to `warnings` those of the files.
 std::vector<EnvVar> read_env_files(const std::filesystem::path& home,
-                                   const std::filesystem::path& current);
+                                   const std::filesystem::path& current,
+                                   std::vector<std::string>& warnings);
+
+/// Those of $HOME and the working directory.
+std::vector<EnvVar> read_env_files(std::vector<std::string>& warnings);
 
 /// The name of a job, and the secret of its ranks.
 struct JobIdentity {

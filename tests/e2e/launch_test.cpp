@@ -104,15 +104,18 @@ TEST_CASE("Launch: another launcher is not started once for each rank", "[e2e]")
 
 TEST_CASE("Launch: what the user set stays", "[e2e]") {
   const test::TempDir directory;
-  write_text_file(directory.path() / ".deepspeed_env", "\n# c\nFROM_FILE='a b'\n");
+  write_text_file(directory.path() / ".deepspeed_env", "\n# c\nFROM_FILE='a b'\nB=$HOME\n");
   Launch::Options options;
   options.env = {{"OMP_NUM_THREADS", "5"}, {"DSTRAIN_TOKEN", "mine"}, {"HOME", "/nonexistent"}};
   options.directory = directory.path().string();
-  Launch launch({"-q", "--env", "TYPED=$(x)", "sh", "-c",
+  Launch launch({"--log_level", "warning", "--env", "TYPED=$(x)", "sh", "-c",
                  "echo \"$OMP_NUM_THREADS|$DSTRAIN_TOKEN|$FROM_FILE|$TYPED\""},
                 options);
   CHECK(launch.wait() == 0);
   CHECK(launch.out() == "5|mine|a b|$(x)\n");
+  const std::string dollar = ".deepspeed_env:4: B: its $ is passed on unchanged";
+  CHECK_THAT(launch.err(), ContainsSubstring(dollar));
+  CHECK(launch.err().find(dollar) == launch.err().rfind(dollar));
 }
 
 TEST_CASE("Launch: arguments arrive byte for byte", "[e2e]") {

@@ -109,8 +109,9 @@ TEST_CASE("EnvFile: the current directory wins over home", "[launcher]") {
   write_text_file(home.path() / ".dstrain_env", "B=home2\n");
   write_text_file(here.path() / ".deepspeed_env", "A=here\n");
   const std::vector<EnvVar> expected{{"A", "here"}, {"B", "home2"}};
-  CHECK(read_env_files(home.path(), here.path()) == expected);
-  CHECK(read_env_files({}, home.path() / "absent").empty());
+  std::vector<std::string> warnings;
+  CHECK(read_env_files(home.path(), here.path(), warnings) == expected);
+  CHECK(read_env_files({}, home.path() / "absent", warnings).empty());
 }
 
 TEST_CASE("JobEnv: ranks are told the hosts of several nodes as far as they have names",
