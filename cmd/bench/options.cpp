@@ -8,7 +8,7 @@
 
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
-#include "runtime/config/suggest.h"
+#include "runtime/base/suggest.h"
 #include "runtime/model/families.h"
 #include "runtime/tensor/dtype.h"
 
@@ -147,7 +147,7 @@ void check_command(std::span<const std::string> arguments) {
   constexpr std::array<std::string_view, 5> commands{"gemm", "comm", "adam", "checkpoint", "io"};
   const std::string word = arguments.empty() ? "" : arguments.front();
   if (std::ranges::find(commands, word) != commands.end()) return;
-  const std::string likely = config::suggest(word, commands);
+  const std::string likely = suggest(word, commands);
   fail(ErrorCode::usage, "bench{}{}: {}; see dstrain bench --help", word.empty() ? "" : " ", word,
        likely.empty() ? "say what: gemm, comm, adam, checkpoint, io or launch"
                       : fmt::format("did you mean {}?", likely));

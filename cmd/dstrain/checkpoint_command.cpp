@@ -6,7 +6,7 @@
 #include "cmd/dstrain/checkpoint_commands.h"
 #include "cmd/dstrain/commands.h"
 #include "runtime/base/error.h"
-#include "runtime/config/suggest.h"
+#include "runtime/base/suggest.h"
 #include "runtime/rank/worker_env.h"
 
 namespace dstrain::cmd {
@@ -62,7 +62,7 @@ int checkpoint_command(std::span<const std::string> arguments) {
   std::vector<std::string_view> names;
   names.reserve(checkpoint_actions.size());
   for (const CheckpointAction& action : checkpoint_actions) names.push_back(action.name);
-  const std::string likely = config::suggest(wanted, names);
+  const std::string likely = suggest(wanted, names);
   fail(ErrorCode::usage, "checkpoint {}: no such action; {}\n{}", wanted,
        likely.empty() ? fmt::format("use {}", fmt::join(names, ", "))
                       : fmt::format("did you mean {}?", likely),

@@ -11,11 +11,11 @@
 #include "launcher/plan/option_checks.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
+#include "runtime/base/suggest.h"
 #include "runtime/base/units.h"
 #include "runtime/config/elasticity.h"
 #include "runtime/config/read_elasticity.h"
 #include "runtime/config/resolve.h"
-#include "runtime/config/suggest.h"
 #include "runtime/rank/worker_env.h"
 #include "runtime/session/memory_setup.h"
 #include "runtime/session/model_loading.h"
@@ -69,7 +69,7 @@ ConfigRequest parse_config_request(std::span<const std::string> arguments) {
   request.action = arguments.empty() ? "" : arguments.front();
   constexpr std::array<std::string_view, 3> actions{"check", "show", "elastic"};
   if (std::ranges::find(actions, request.action) == actions.end()) {
-    const std::string likely = config::suggest(request.action, actions);
+    const std::string likely = suggest(request.action, actions);
     fail(ErrorCode::usage, "config {}: no such action; {}\n{}", request.action,
          likely.empty() ? "use check, show or elastic" : fmt::format("did you mean {}?", likely),
          config_usage);

@@ -6,8 +6,8 @@
 
 #include "launcher/process/program_path.h"
 #include "runtime/base/error.h"
+#include "runtime/base/suggest.h"
 #include "runtime/base/utf8.h"
-#include "runtime/config/suggest.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -33,7 +33,7 @@ std::string find_program(const std::string& name, std::span<const std::string_vi
   }
   std::string found = find_on_path(name);
   if (!found.empty()) return found;
-  const std::string near = config::suggest(name, known);
+  const std::string near = suggest(name, known);
   if (!near.empty()) {
     fail(ErrorCode::usage, "\"{}\" is neither a command nor a program; did you mean \"{}\"?", name,
          near);
@@ -80,7 +80,7 @@ void refuse_bare_word(const std::string& name, std::span<const std::string_view>
   if (!named_launcher(std::array{name}, false).empty()) {
     fail(ErrorCode::usage, "{}: {}", name, takes_its_place);
   }
-  const std::string near = means_train(name) ? "train" : config::suggest(name, known);
+  const std::string near = means_train(name) ? "train" : suggest(name, known);
   if (!near.empty()) {
     fail(ErrorCode::usage, "\"{}\" is not a command; did you mean \"{}\"?", name, near);
   }

@@ -14,9 +14,9 @@
 #include "launcher/plan/task_launcher.h"
 #include "launcher/process/text.h"
 #include "runtime/base/error.h"
+#include "runtime/base/suggest.h"
 #include "runtime/base/units.h"
 #include "runtime/base/utf8.h"
-#include "runtime/config/suggest.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -31,7 +31,7 @@ void check_choice(std::string_view name,
                   std::string_view value,
                   std::span<const std::string_view> choices) {
   if (std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-  const std::string near = config::suggest(value, choices);
+  const std::string near = suggest(value, choices);
   fail(ErrorCode::usage, "{}: \"{}\" is not one of {}{}", name, value, fmt::join(choices, ", "),
        near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }

@@ -12,7 +12,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
-#include "runtime/config/suggest.h"
+#include "runtime/base/suggest.h"
 
 namespace dstrain::launcher {
 namespace {
@@ -52,7 +52,7 @@ struct OptionTool {
   if (!hint.empty()) fail(ErrorCode::usage, "{}: unknown option {}; {}", tool.name, name, hint);
   const std::vector<std::string> names = names_in(app);
   const std::vector<std::string_view> views(names.begin(), names.end());
-  const std::string near = config::suggest(name, views);
+  const std::string near = suggest(name, views);
   if (!near.empty()) {
     fail(ErrorCode::usage, "{}: unknown option {}; did you mean {}?", tool.name, name, near);
   }
@@ -105,7 +105,7 @@ std::vector<std::string> known_spellings(const CLI::App& app,
     } else if (word == "--") {
       spelled.insert(spelled.end(), words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
       break;
-    } else if (const std::string plain = config::with_plain_dashes(word);
+    } else if (const std::string plain = with_plain_dashes(word);
                !plain.empty() &&
                app.get_option_no_throw(with_underscores(name_in(plain))) != nullptr) {
       fail(ErrorCode::usage, "{}: {}: begins with a typographic dash; write {}", tool.name, word,

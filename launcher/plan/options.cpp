@@ -11,7 +11,7 @@
 #include "launcher/plan/option_checks.h"
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
-#include "runtime/config/suggest.h"
+#include "runtime/base/suggest.h"
 #include "runtime/config/train_flags.h"
 
 namespace dstrain::launcher {
@@ -191,7 +191,7 @@ const CLI::Option& Parser::known(const std::string& name, std::string_view value
     for (const std::string& known_name : option->get_lnames()) names.push_back("--" + known_name);
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
-  const std::string near = config::suggest(name, views);
+  const std::string near = suggest(name, views);
   if (near.empty()) {
     fail(ErrorCode::usage,
          "unknown launch option {}; write options of the program after its name (dstrain --help "
@@ -228,7 +228,7 @@ std::size_t Parser::split(std::span<const std::string> arguments,
       line_.after_dashes = true;
       return at + 1;
     }
-    if (const std::string plain = config::with_plain_dashes(word); !plain.empty()) {
+    if (const std::string plain = with_plain_dashes(word); !plain.empty()) {
       fail(ErrorCode::usage, "{}: begins with a typographic dash; write {}", word, plain);
     }
     if (word.size() < 2 || word.front() != '-') return at;

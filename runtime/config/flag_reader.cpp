@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/number.h"
+#include "runtime/base/suggest.h"
 #include "runtime/config/choice.h"
 #include "runtime/config/schema.h"
-#include "runtime/config/suggest.h"
 
 namespace dstrain::config {
 namespace {

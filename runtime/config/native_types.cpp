@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/suggest.h"
 #include "runtime/config/choice.h"
 #include "runtime/config/schedule_settings.h"
 #include "runtime/config/schema.h"
-#include "runtime/config/suggest.h"
 #include "runtime/config/train_flags.h"
 #include "runtime/rules/registry.h"
 

@@ -10,9 +10,9 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/shell_word.h"
+#include "runtime/base/suggest.h"
 #include "runtime/config/choice.h"
 #include "runtime/config/native_types.h"
-#include "runtime/config/suggest.h"
 #include "runtime/config/train_flags.h"
 #include "runtime/config/value_check.h"
 

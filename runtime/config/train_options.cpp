@@ -19,7 +19,7 @@
 #include "runtime/config/flag_reader.h"
 #include "runtime/config/foreign_remedies.h"
 #include "runtime/config/schema.h"
-#include "runtime/config/suggest.h"
+#include "runtime/base/suggest.h"
 #include "runtime/config/train_flags.h"
 
 namespace dstrain::config {

@@ -9,9 +9,9 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/number.h"
+#include "runtime/base/suggest.h"
 #include "runtime/config/choice.h"
 #include "runtime/config/native_types.h"
-#include "runtime/config/suggest.h"
 
 namespace dstrain::config {
 namespace {

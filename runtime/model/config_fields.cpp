@@ -45,12 +45,12 @@ std::string range_problem(const ModelConfig& config, const ConfigField& field) {
 
 }  // namespace
 
-std::string field_names(std::span<const ConfigField> fields) {
+std::vector<std::string_view> field_names(std::span<const ConfigField> fields) {
   std::vector<std::string_view> names;
   for (const ConfigField& field : fields) {
     if (field.access.kind != Access::text) names.push_back(field.name);
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return names;
 }
 
 std::string text_of(const ConfigField& field, const ConfigValue& value) {

@@ -98,8 +98,8 @@ template <auto member>
 inline constexpr ConfigAccess access_to =
     detail::access_of(typename detail::PointerToMember<decltype(member)>::template Type<member>());
 
-/// Returns "vocab_size, n_positions, ...": the names for overrides.
-std::string field_names(std::span<const ConfigField> fields);
+/// The names for overrides: vocab_size, n_positions, ...
+std::vector<std::string_view> field_names(std::span<const ConfigField> fields);
 
 /// Returns a value as in overrides and messages.
 std::string text_of(const ConfigField& field, const ConfigValue& value);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
 #include "runtime/base/error.h"
+#include "runtime/base/suggest.h"
 #include "runtime/model/model_family.h"
 #include "runtime/ops/attention.h"
 
@@ -24,8 +27,13 @@ const ConfigField& field_named(const ModelFamily& family,
     if (field.access.kind == ConfigAccess::Kind::text) continue;
     if (!key.empty() && (field.name == key || field.alias == key)) return field;
   }
-  fail(ErrorCode::usage, "config override '{}': unknown key; known are {}", item,
-       field_names(family.fields));
+  const std::vector<std::string_view> names = field_names(family.fields);
+  std::vector<std::string_view> known = names;
+  for (const ConfigField& field : family.fields) known.push_back(field.alias);
+  const std::string likely = suggest(key, known);
+  fail(ErrorCode::usage, "config override '{}': unknown key; {}", item,
+       likely.empty() ? fmt::format("known are {}", fmt::join(names, ", "))
+                      : fmt::format("did you mean {}?", likely));
 }
 
 /// Returns the field that was set.

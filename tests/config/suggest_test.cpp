@@ -1,4 +1,4 @@
-#include "runtime/config/suggest.h"
+#include "runtime/base/suggest.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include "tests/config/support.h"
 #include "tests/support/catch.h"
 
+using dstrain::suggest;
 using dstrain::config::DsConfig;
-using dstrain::config::suggest;
 using dstrain::test::contains;
 using dstrain::test::message_of;
 

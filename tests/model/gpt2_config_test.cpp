@@ -147,7 +147,11 @@ TEST_CASE("Gpt2Config: overrides change what they name", "[model][config]") {
 
 TEST_CASE("Gpt2Config: bad overrides are refused", "[model][config]") {
   CHECK(override_error("n_layers=2") ==
-        "config override 'n_layers=2': unknown key; known are vocab_size, n_positions, n_embd, "
+        "config override 'n_layers=2': unknown key; did you mean n_layer?");
+  CHECK(override_error("num_hidden_layer=2") ==
+        "config override 'num_hidden_layer=2': unknown key; did you mean num_hidden_layers?");
+  CHECK(override_error("depth=2") ==
+        "config override 'depth=2': unknown key; known are vocab_size, n_positions, n_embd, "
         "n_layer, n_head, n_inner, layer_norm_epsilon, initializer_range, embd_pdrop, attn_pdrop, "
         "resid_pdrop, activation_function, tie_word_embeddings, scale_attn_weights, "
         "scale_attn_by_inverse_layer_idx");

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace dstrain::config {
+namespace dstrain {
 
 /// The word of `known` that `word` most likely stands for: one that is at most two edits away
 /// (insertion, deletion, substitution, swap of neighbours), or a seventh of its length if that is
@@ -23,4 +23,4 @@ std::string with_plain_dashes(std::string_view word);
 /// Whether a word says that it names a file of held-out data: "val_file", "eval_data".
 bool names_held_out_file(std::string_view word);
 
-}  // namespace dstrain::config
+}  // namespace dstrain

@@ -1,4 +1,4 @@
-#include "runtime/config/suggest.h"
+#include "runtime/base/suggest.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace dstrain::config {
+namespace dstrain {
 namespace {
 
 constexpr std::size_t longest_word = 100;  // nobody misspells a longer one
@@ -168,4 +168,4 @@ bool names_held_out_file(std::string_view word) {
   return sense_of(own).held_out && has_part(parts_of(own), files);
 }
 
-}  // namespace dstrain::config
+}  // namespace dstrain
