@@ -80,6 +80,10 @@ void refuse_bare_word(const std::string& name, std::span<const std::string_view>
   if (!named_launcher(std::array{name}, false).empty()) {
     fail(ErrorCode::usage, "{}: {}", name, takes_its_place);
   }
+  if (name == "run" || name == "launch") {
+    fail(ErrorCode::usage,
+         "\"{}\" is not a command; leave it out: dstrain [launch options] PROGRAM", name);
+  }
   const std::string near = means_train(name) ? "train" : suggest(name, known);
   if (!near.empty()) {
     fail(ErrorCode::usage, "\"{}\" is not a command; did you mean \"{}\"?", name, near);

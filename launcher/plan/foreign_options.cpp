@@ -178,6 +178,8 @@ std::string_view hint_of_value(std::string_view hint, std::string_view value) {
   }
   if (hint == reply::precision && value == "no") return "leave it out: training is in fp32";
   if (hint == reply::precision && value == "fp16") return "did you mean train --fp16?";
+  const bool all = value == "gpu" || value == "auto" || value == "all";
+  if (hint == reply::ranks && all) return "leave it out: all slots of all hosts get a rank";
   const bool offloads = hint == reply::offload_optimizer || hint == reply::offload_param;
   return offloads && value == "none" ? "leave it out: nothing is offloaded" : std::string_view();
 }

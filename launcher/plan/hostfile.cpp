@@ -67,8 +67,8 @@ int parse_count(const LineReader& line, std::string_view word, std::string_view 
   const auto parsed = static_cast<std::size_t>(end - digits.data());
   const bool number = error != std::errc::invalid_argument;
   if (number && parsed != digits.size()) {
-    line.refuse(key.size() + parsed, "\"{}\" follows the number; write for example {}4",
-                shown(digits.substr(parsed)), key);
+    line.refuse(key.size() + parsed, "\"{}\" follows the number; write {}{}",
+                shown(digits.substr(parsed)), key, shown(digits.substr(0, parsed)));
   }
   if (!number || error != std::errc{} || value < 1 || value > slots_max) {
     const std::string_view name = key.substr(0, key.size() - 1);
@@ -105,6 +105,10 @@ bool names_several(std::string_view name) {
 /// "user@host" and "host:port": says where the user and the port belong.
 [[noreturn]] void refuse_host(const LineReader& line, std::string_view name) {
   if (name.find("://") != name.npos) refuse_url(line, name);
+  if (name.starts_with('$')) {
+    line.refuse(0, "\"{}\" is not expanded, since no shell reads this file; write the name itself",
+                shown(name));
+  }
   if (names_several(name)) {
     line.refuse(0, "\"{}\" names several hosts; write a line \"NAME slots=N\" for each of them",
                 shown(name));
@@ -129,7 +133,7 @@ bool names_several(std::string_view name) {
         "in ~/.ssh/config",
         host, shown(port), shown(port), host);
   }
-  line.refuse(0, "\"{}\" is not a host name or address", shown(name));
+  line.refuse(0, "\"{}\" is not a host name or address; a line is \"NAME slots=N\"", shown(name));
 }
 
 /// "slots = 4"

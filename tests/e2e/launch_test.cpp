@@ -77,6 +77,8 @@ TEST_CASE("Launch: a bare word that is not a command runs no program", "[e2e]") 
   CHECK_THAT(error_of({"trian"}),
              ContainsSubstring(R"("trian" is not a command; did you mean "train"?)"));
   CHECK_THAT(error_of({"printf", "x"}), ContainsSubstring("write dstrain -- printf"));
+  CHECK_THAT(error_of({"run", "--num_gpus", "2", "t.py"}),
+             ContainsSubstring("leave it out: dstrain ["));
   CHECK_THAT(error_of({"torchrun", "train.py"}), ContainsSubstring("dstrain takes its place"));
   for (const Words& words :
        {Words{"--", "printf", "x"}, Words{"-q", "printf", "x"}, Words{"/usr/bin/printf", "x"}}) {

@@ -53,7 +53,7 @@ TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
     const char* message;
   };
   const auto row = GENERATE(values<Row>(
-      {{"a slots=4junk", "hosts:1:10: \"junk\" follows the number; write for example slots=4"},
+      {{"a slots=4junk", "hosts:1:10: \"junk\" follows the number; write slots=4"},
        {"a slots=0", "hosts:1:9: slots must be 1..1024, got \"0\""},
        {"a slots=-1", "hosts:1:9: slots must be 1..1024, got \"-1\""},
        {"a slots=1025", "hosts:1:9: slots must be 1..1024, got \"1025\""},
@@ -81,11 +81,16 @@ TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
        {"a max_slots=2 slots=3", "hosts:1:15: slots=3 is more than max_slots=2 of \"a\""},
        {"a slots=1 more", "hosts:1:11: \"more\" does not belong here; a line is \"a slots=N\""},
        {"-oProxyCommand=x slots=1",
-        "hosts:1:1: \"-oProxyCommand=x\" is not a host name or address"},
+        "hosts:1:1: \"-oProxyCommand=x\" is not a host name or address; a line is \"NAME "
+        "slots=N\""},
        {"ssh://root@node:22 slots=8",
         "hosts:1:1: a line is \"node slots=N\"; put \"User root\" under \"Host node\" in "
         "~/.ssh/config; give --ssh_port 22"},
        {"ssh://node/", "hosts:1:1: a line is \"node slots=N\""},
+       {"${HOST} slots=8",
+        "hosts:1:1: \"${HOST}\" is not expanded, since no shell reads this file; write the name "
+        "itself"},
+       {"a slots=8,", "hosts:1:10: \",\" follows the number; write slots=8"},
        {"node-[1-3] slots=8",
         "hosts:1:1: \"node-[1-3]\" names several hosts; write a line \"NAME slots=N\" for each of "
         "them"},
@@ -111,9 +116,12 @@ TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
        {"a SLOTS=8", "hosts:1:3: \"SLOTS=8\" does not belong here; a line is \"a slots=8\""},
        {"a 8", "hosts:1:3: \"8\" does not belong here; a line is \"a slots=8\""},
        {"a port=x", "hosts:1:3: \"port=x\" does not belong here; a line is \"a slots=N\""},
-       {"@h slots=1", "hosts:1:1: \"@h\" is not a host name or address"},
-       {"a:x slots=1", "hosts:1:1: \"a:x\" is not a host name or address"},
-       {"a$(x) slots=1", "hosts:1:1: \"a$(x)\" is not a host name or address"},
+       {"@h slots=1",
+        "hosts:1:1: \"@h\" is not a host name or address; a line is \"NAME slots=N\""},
+       {"a:x slots=1",
+        "hosts:1:1: \"a:x\" is not a host name or address; a line is \"NAME slots=N\""},
+       {"a$(x) slots=1",
+        "hosts:1:1: \"a$(x)\" is not a host name or address; a line is \"NAME slots=N\""},
        {"a slots=1\nb slots=1\na slots=2",
         "hosts:3:1: host \"a\" was already named in line 1; give all its slots there"},
        {"::1 slots=1\n[::1] slots=1",

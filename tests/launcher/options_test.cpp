@@ -184,6 +184,7 @@ TEST_CASE("Options: those of other launchers are told ours", "[launcher]") {
       {"--nnodes|2|p", "--nnodes; did you mean --num_nodes?"},
       {"--nnodes=1:2|p", "--nnodes; did you mean --num_nodes?"},
       {"--nproc_per_node|2|p", "did you mean --num_gpus, the ranks of each node?"},
+      {"--nproc_per_node|gpu|p", "leave it out: all slots of all hosts get a rank"},
       {"--nproc-per-node=2|p", "did you mean --num_gpus, the ranks of each node?"},
       {"--rdzv_endpoint|w0:29500|p", "did you mean --master_addr HOST --master_port PORT?"},
       {"--rdzv-backend=c10d|p", "leave it out: ranks meet in the store of rank 0 (--master_addr"},
