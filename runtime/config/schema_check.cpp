@@ -147,6 +147,7 @@ Advice advice(std::string_view section, std::string_view key, const IsTaken& is_
   }
   std::string likely = suggest(key, siblings);
   if (likely.empty()) likely = only_completion(key, siblings);
+  if (!likely.empty() && !is_taken(joined(section, likely))) likely.clear();
   if (!likely.empty()) return mean(likely);
   if (const std::string_view option = named_option(key); !option.empty()) {
     return {fmt::format("it is an option of train: --{}", option), {}};

@@ -5,6 +5,7 @@
 #include <span>
 #include <type_traits>
 #include <unordered_set>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -14,12 +15,12 @@
 #include "runtime/base/error.h"
 #include "runtime/base/number.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/suggest.h"
 #include "runtime/base/utf8.h"
 #include "runtime/config/choice.h"
 #include "runtime/config/flag_reader.h"
 #include "runtime/config/foreign_remedies.h"
 #include "runtime/config/schema.h"
-#include "runtime/base/suggest.h"
 #include "runtime/config/train_flags.h"
 
 namespace dstrain::config {
@@ -60,11 +61,34 @@ std::string negated_option(std::string_view word) {
   return {};
 }
 
-/// What scripts call an option that no spelling leads to: cifar10_deepspeed.py and axolotl.
-std::string renamed_option(const std::string& word) {
-  if (word == "e") return "num_train_epochs";
-  if (word == "b") return "per_device_train_batch_size";
-  return word == "sequence_len" ? "block_size" : "";
+/// What scripts call an option that no spelling leads to: of cifar10_deepspeed.py, axolotl,
+/// nanoGPT, RWKV, OLMo, LMFlow, ColossalAI and others.
+std::string renamed_option(std::string_view word) {
+  using Name = std::pair<std::string_view, std::string_view>;
+  constexpr std::array names{
+      Name{"e", "num_train_epochs"},
+      Name{"b", "per_device_train_batch_size"},
+      Name{"sequence_len", "block_size"},
+      Name{"ctx_len", "block_size"},
+      Name{"context_length", "block_size"},
+      Name{"out_dir", "output_dir"},
+      Name{"save_folder", "output_dir"},
+      Name{"dataset_path", "train_file"},
+      Name{"data_file", "train_file"},
+      Name{"model_ckpt", "model_name_or_path"},
+      Name{"max_iters", "max_steps"},
+      Name{"num_iterations", "max_steps"},
+      Name{"lr_init", "learning_rate"},
+      Name{"lr_schedule", "lr_scheduler_type"},
+      Name{"grad_clip", "max_grad_norm"},
+      Name{"grad_cp", "gradient_checkpointing"},
+      Name{"use_grad_checkpoint", "gradient_checkpointing"},
+      Name{"log_every", "logging_steps"},
+      Name{"save_every", "save_steps"},
+      Name{"checkpoint_every", "save_steps"},
+  };
+  const auto* const found = std::ranges::find(names, word, &Name::first);
+  return found == names.end() ? std::string() : std::string(found->second);
 }
 
 /// The likely option; of those without effect only one that is merely misspelled.

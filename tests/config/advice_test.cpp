@@ -189,6 +189,8 @@ TEST_CASE("Advice: the remedy is the right one", "[config][advice]") {
        "of the section fp16, for fp16 leave it out"},
       {R"({"bf16": {"type": "bfloat16"}})",
        "bf16.type: unknown key; DeepSpeed has no such key here"},
+      {R"({"load_universal_checkpoint": true})",
+       "load_universal_checkpoint: unknown key; DeepSpeed has no such key here"},
       {R"({"fp32_allreduce": true})",
        "fp32_allreduce: has no effect: DeepSpeed no longer reads it; use "
        R"("communication_data_type": "fp32")"},

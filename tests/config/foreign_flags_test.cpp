@@ -145,6 +145,10 @@ TEST_CASE("TrainOptions: the remedy has the value that was typed", "[config][opt
        "'.prompt = .q | .completion = .a | del(.q, .a)' t.jsonl > renamed.jsonl renames them; "
        "leave "
        "both out"},
+      {{"--input_column_name", "q", "--output_column_name", "completion"},
+       "--input_column_name q: the key of the records is prompt: jq -c '.prompt = .q | del(.q)' "
+       "FILE "
+       "> renamed.jsonl renames it; leave it out or set it to prompt"},
       {{"--input_key", "messages", "--output_key", "a"},
        "--output_key a: the key of the records is completion: jq -c '.completion = .a | del(.a)' "
        "FILE > renamed.jsonl renames it; leave it out or set it to completion"},

@@ -163,6 +163,9 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
        "--dataset_shuffling: unknown option; see dstrain train --help"},
       {{"-b", "8"}, "-b: unknown option; did you mean --per_device_train_batch_size?"},
       {{"-e", "3"}, "-e: unknown option; did you mean --num_train_epochs?"},
+      {{"--ctx_len", "512", "--grad-clip", "1"},
+       "--ctx_len: unknown option; did you mean --block_size?\n"
+       "--grad_clip: unknown option; did you mean --max_grad_norm?"},
       {{"--sequence-len", "2048"}, "--sequence_len: unknown option; did you mean --block_size?"},
       {{"--disable_bf16"}, "--disable_bf16: unknown option; did you mean --bf16 false?"},
       {{"--no_gradient_checkpointing"},
