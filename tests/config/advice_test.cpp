@@ -185,8 +185,8 @@ TEST_CASE("Advice: the remedy is the right one", "[config][advice]") {
       {R"({"fp16": {"loss_scale": "dynamic"}})",
        R"(fp16.loss_scale: expected a number, got "dynamic"; write 0: the scale is then dynamic)"},
       {R"({"fp16": {"enabled": true, "type": "bfloat16"}})",
-       R"(fp16.type: not a key of DeepSpeed; for bfloat16 write "bf16": {"enabled": true} in place )"
-       "of the section fp16, for fp16 leave it out"},
+       R"(fp16.type: not a key of DeepSpeed; for bfloat16 write "bf16": {"enabled": true} in )"
+       "place of the section fp16, for fp16 leave it out"},
       {R"({"bf16": {"type": "bfloat16"}})",
        "bf16.type: unknown key; DeepSpeed has no such key here"},
       {R"({"load_universal_checkpoint": true})",

@@ -318,8 +318,8 @@ TEST_CASE("Resolve: batch sizes that do not fit", "[config][resolve]") {
                  "the launch has 2 ranks: set --global_batch_size to a multiple of 2, such as 6"));
   CHECK(contains(error_of("", {"--global_batch_size", "4", "--batch_size", "8"}),
                  "set --global_batch_size to a multiple of 16, such as 16, or --batch_size to 2"));
-  const std::string three =
-      R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 4)";
+  const std::string three = R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 3, )"
+                            R"("gradient_accumulation_steps": 4)";
   CHECK(error_of(three + "}")
             .ends_with("the launch has 2 ranks: set train_batch_size to 24, or leave "
                        "gradient_accumulation_steps out"));
