@@ -127,6 +127,8 @@ void* take_memory(std::size_t bytes) {
   if (mapped == MAP_FAILED) return nullptr;
   Piece piece{static_cast<std::byte*>(mapped) + page, page_bytes, bytes};
   protect(piece, true);
+  // A fault for each small page would take longer than to fill it.
+  ::madvise(piece.pages, page_bytes, MADV_HUGEPAGE);
   std::memset(piece.pages, nan_byte, page_bytes);
   protect(piece, false);
   std::byte* const begin = piece.pages + page_bytes - used;

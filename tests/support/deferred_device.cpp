@@ -5,11 +5,11 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <mutex>
 #include <random>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -56,6 +56,14 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
       return !steps.empty() && (steps.front().gate == nullptr || steps.front().gate->open);
     }
   };
+  /// A thread of the host that waits for the device.
+  struct Waiter {
+    Waiter(std::thread::id waiting, std::function<bool()> awaited)
+        : thread(waiting), condition(std::move(awaited)) {}
+    std::thread::id thread;
+    std::function<bool()> condition;
+    std::condition_variable met{};
+  };
 
   /// What a wait is for was launched at most so many waits of its name before.
   static constexpr int ring_slots = 2;
@@ -91,6 +99,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
     change([&] {
       gate.open = true;
       gate.failure = std::move(failure);
+      wake_waiters();
     });
   }
   /// Blocks the calling thread of the host; the device hears that it does.
@@ -98,10 +107,11 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   void wait_until(const Condition& condition) {
     std::unique_lock lock(mutex_);
     host_calls();
-    const auto blocked = blocked_.insert(std::this_thread::get_id());
-    changed_.notify_all();
-    changed_.wait(lock, condition);
-    blocked_.erase(blocked);
+    if (condition()) return;
+    const auto waiter = waiters_.emplace(waiters_.end(), std::this_thread::get_id(), condition);
+    changed_.notify_one();
+    waiter->met.wait(lock, condition);
+    waiters_.erase(waiter);
   }
   void note_waits(const Wait& dropped, int late_ms) {
     const std::lock_guard lock(mutex_);
@@ -143,7 +153,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
       held_ = awaited;
       waiting->steps.push_back({.run = nullptr, .gate = nullptr, .dropped = true});
     }
-    changed_.notify_all();
+    changed_.notify_one();
     return true;
   }
   template <class Read>
@@ -160,12 +170,20 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
       host_calls();
       change();
     }
-    changed_.notify_all();
+    changed_.notify_one();
+  }
+  /// Wakes each thread of the host whose wait is over, and no other.
+  void wake_waiters() {
+    for (Waiter& waiter : waiters_) {
+      if (waiter.condition()) waiter.met.notify_one();
+    }
   }
   /// A thread of the host that went on without a wait has done what came behind it once it has
   /// something to say to the device again.
   void host_calls() {
-    if (std::this_thread::get_id() == host_ahead_) host_ahead_ = {};
+    if (std::this_thread::get_id() != host_ahead_) return;
+    host_ahead_ = {};
+    changed_.notify_one();
   }
 
   /// Of a wait of the host, what it would have waited for is held before the host comes to it, or
@@ -202,7 +220,8 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
   }
   /// Whether the thread that is to come to the dropped wait is known, and on its way.
   [[nodiscard]] bool host_is_coming() const {
-    return host_to_come_ != std::thread::id() && !blocked_.contains(host_to_come_);
+    return host_to_come_ != std::thread::id() &&
+           std::ranges::find(waiters_, host_to_come_, &Waiter::thread) == waiters_.end();
   }
   /// What is held takes a step once nothing else has been able to for a while: for a longer one
   /// where the host may be on its way, which a busy machine delays.
@@ -232,7 +251,7 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
       // A host that waits for another rank of the test does not tell: the device goes on by itself.
       if (random_() % 4 == 0) {
         changed_.wait_for(lock, std::chrono::microseconds(random_() % 500),
-                          [this] { return stopping_ || !blocked_.empty(); });
+                          [this] { return stopping_ || !waiters_.empty(); });
       }
       const std::vector<Queue*> found = runnable();
       if (found.empty() && stopping_) return;
@@ -261,13 +280,13 @@ class DeferredDevice::Core : public std::enable_shared_from_this<Core> {
       queue.busy = false;
       if (failure && !queue.failure) queue.failure = failure;
     }
-    changed_.notify_all();
+    wake_waiters();
   }
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_;  ///< the device's thread waits for it
   std::list<Queue> queues_;
-  std::multiset<std::thread::id> blocked_;  ///< threads of the host that wait for the device
+  std::list<Waiter> waiters_;  ///< threads of the host that wait for the device
   bool stopping_ = false;
   bool notes_ = false;
   std::vector<Wait> waits_;
@@ -374,7 +393,10 @@ class DeferredDevice::Memory final : public MemoryResource {
       : bytes_(bytes),
         seen_(map(bytes, PROT_NONE)),
         used_(map(bytes, PROT_READ | PROT_WRITE)),
-        free_{{0, bytes}} {}
+        free_{{0, bytes}} {
+    // A fault for each small page would take longer than to fill it.
+    ::madvise(used_, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
+  }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   Memory(Memory&&) = delete;
