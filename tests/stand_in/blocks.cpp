@@ -44,7 +44,8 @@ namespace dstrain::stand_in {
 namespace {
 
 constexpr int threads_most = 1024;
-constexpr std::size_t stack_bytes = 512 * 1024;  // sanitizers take most of it
+// Sanitizers take most of it. The rest keeps the stacks of a block out of each other's cache sets.
+constexpr std::size_t stack_bytes = 512 * 1024 + 320;
 constexpr int warp = 32;
 constexpr std::size_t shared_most = 227 * 1024;
 
@@ -88,10 +89,11 @@ struct Block {
   bool said = false;  ///< what the last barrier came to
 };
 
-/// Never destroyed, as device().
+/// Never destroyed, as device(). No local variable, which each switch would look at whether it is
+/// made.
+Block& the_block = *new Block;
 Block& block() {
-  static Block& one = *new Block;
-  return one;
+  return the_block;
 }
 
 [[noreturn]] void end(const char* reason) {
