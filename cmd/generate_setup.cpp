@@ -71,30 +71,30 @@ void declare(CLI::App& app, Options& options) {
                  "Hugging Face model directory, or checkpoint-N of a training run")
       ->required();
   app.add_option("--tokenizer", options.tokenizer,
-                 "byte, or a directory with a tokenizer's files (the model's, else byte)");
+                 "byte, or a directory with a tokenizer's files [the model's, else byte]");
   app.add_option("--prompt", options.prompt,
                  "text to continue, or an encoder-decoder's source; - reads it from stdin, without "
                  "its last line break")
       ->required();
   app.add_option("--max_new_tokens", options.max_new_tokens,
-                 "tokens to add (generation_config.json, else 20)")
+                 "tokens to add [generation_config.json, else 20]")
       ->check(CLI::Range(std::int64_t{1}, most));
   app.add_option("--do_sample", options.do_sample,
-                 "draw tokens instead of taking the likeliest (generation_config.json, else false)")
+                 "draw tokens instead of taking the likeliest [generation_config.json, else false]")
       ->expected(0, 1)
       ->default_str("true")
       ->option_text("[true|false]");
   app.add_option("--temperature", options.temperature,
-                 "divide the logits when sampling (generation_config.json, else 1)")
+                 "divide the logits when sampling [generation_config.json, else 1]")
       ->check(number_check(check_temperature));
   app.add_option("--top_k", options.top_k,
-                 "sample among the k likeliest tokens, 0: all (generation_config.json, else 50)")
+                 "sample among the k likeliest tokens, 0: all [generation_config.json, else 50]")
       ->check(number_check(check_count));
   app.add_option("--top_p", options.top_p,
                  "sample among the likeliest tokens whose probabilities sum to p "
-                 "(generation_config.json, else 1)")
+                 "[generation_config.json, else 1]")
       ->check(number_check(check_top_p));
-  app.add_option("--seed", options.seed, "seed of the sampling (42)")
+  app.add_option("--seed", options.seed, "seed of the sampling [42]")
       ->check(number_check(check_count));
 }
 

@@ -29,7 +29,7 @@ struct Typed {
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* summary, Options& options) {
   CLI::App* const command = app.add_subcommand(name, summary);
-  command->add_option("--runs", options.runs, "timed runs, after one to warm up (20)")
+  command->add_option("--runs", options.runs, "timed runs, after one to warm up [20]")
       ->check(CLI::Range(1, 10'000));
   command->add_flag("--json", options.json, "one JSON object instead of a table");
   return command;
@@ -38,16 +38,16 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* summary, Opti
 void declare_io(CLI::App& app, Typed& typed) {
   Options& options = typed.options;
   CLI::App* const io = add_command(
-      app, "io", "reading and writing a file as offload to NVMe does, beside fio (runs: 3)",
+      app, "io", "reading and writing a file as offload to NVMe does, beside fio [runs: 3]",
       options);
-  io->add_option("--path", options.directory, "on the disk to be measured, as nvme_path (.)")
+  io->add_option("--path", options.directory, "on the disk to be measured, as nvme_path [.]")
       ->check(CLI::ExistingDirectory);
-  io->add_option("--io_size", typed.io_size, "of the file, and of each run (512MiB)");
-  io->add_option("--block_sizes", typed.block_sizes, "(256KiB,1MiB,4MiB)")->delimiter(',');
-  io->add_option("--queue_depths", options.queue_depths, "(8,32)")
+  io->add_option("--io_size", typed.io_size, "of the file, and of each run [512MiB]");
+  io->add_option("--block_sizes", typed.block_sizes, "[256KiB,1MiB,4MiB]")->delimiter(',');
+  io->add_option("--queue_depths", options.queue_depths, "[8,32]")
       ->delimiter(',')
       ->check(CLI::Range(1, 4096));
-  io->add_option("--threads", options.io_threads, "intra_op_parallelism (1,2)")
+  io->add_option("--threads", options.io_threads, "intra_op_parallelism [1,2]")
       ->delimiter(',')
       ->check(CLI::Range(1, 256));
 }
@@ -58,28 +58,28 @@ void declare(CLI::App& app, Typed& typed) {
   CLI::App* const gemm =
       add_command(app, "gemm", "the matrix products of a training step, beside the peak", options);
   gemm->add_option("--config_name", options.model_name,
-                   "preset, config.json or directory: whose products (gpt2)");
+                   "preset, config.json or directory: whose products [gpt2]");
   gemm->add_option("--config_overrides", typed.overrides,
                    "as for train: num_hidden_layers=2,hidden_size=64");
-  gemm->add_option("--per_device_train_batch_size", options.sequences, "sequences (4)")
+  gemm->add_option("--per_device_train_batch_size", options.sequences, "sequences [4]")
       ->check(CLI::Range(std::int64_t{1}, most));
-  gemm->add_option("--block_size", options.tokens, "tokens of each (512)")
+  gemm->add_option("--block_size", options.tokens, "tokens of each [512]")
       ->check(CLI::Range(std::int64_t{1}, most));
   CLI::App* const comm = add_command(
       app, "comm", "collectives between ranks, beside the machine's rate of copying", options);
-  comm->add_option("--sizes", typed.sizes, "of the whole buffer (64KiB,1MiB,16MiB,64MiB)")
+  comm->add_option("--sizes", typed.sizes, "of the whole buffer [64KiB,1MiB,16MiB,64MiB]")
       ->delimiter(',');
   constexpr const char* cpu_time = "time on the processor: for a machine that is busy otherwise";
   comm->add_flag("--cpu_time", options.cpu_time, cpu_time);
   CLI::App* const adam =
       add_command(app, "adam", "the AdamW step, beside a loop that only moves its bytes", options);
   adam->add_flag("--cpu_time", options.cpu_time, "likewise; with OMP_NUM_THREADS=1");
-  adam->add_option("--numel", options.numel, "parameters (33554432)")
+  adam->add_option("--numel", options.numel, "parameters [33554432]")
       ->check(CLI::Range(std::int64_t{1}, most / 64));
   CLI::App* const checkpoint = add_command(
       app, "checkpoint", "saving and loading a shard, beside plain writing and reading", options);
-  checkpoint->add_option("--bytes", typed.bytes, "of the shard (1GiB)");
-  checkpoint->add_option("--directory", options.directory, "on the disk to be measured (.)")
+  checkpoint->add_option("--bytes", typed.bytes, "of the shard [1GiB]");
+  checkpoint->add_option("--directory", options.directory, "on the disk to be measured [.]")
       ->check(CLI::ExistingDirectory);
   declare_io(app, typed);
 }

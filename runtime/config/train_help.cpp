@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view head =
     "Usage: dstrain [launch options] train [options]\n"
     "\n"
-    "Train a language model. Options have the names and defaults (in parentheses) of Hugging\n"
+    "Train a language model. Options have the names and defaults [in brackets] of Hugging\n"
     "Face's TrainingArguments; dashes and underscores are interchangeable. A value given here and\n"
     "in the configuration must agree, or be \"auto\" there.\n";
 

@@ -67,6 +67,24 @@ TEST_CASE("Launch: help version and list are commands", "[e2e]") {
   }
 }
 
+TEST_CASE("Launch: every help puts defaults in brackets", "[e2e]") {
+  for (const Words& words :
+       {Words{"--help"}, Words{"train", "--help-all"}, Words{"bench", "--help"},
+        Words{"generate", "--help"}, Words{"tokenize", "--help"}, Words{"plan", "--help"},
+        Words{"estimate", "--help"}}) {
+    Launch launch(words);
+    CHECK(launch.wait() == 0);
+    int defaults = 0;
+    for (const std::string& line : lines_of(launch.out())) {
+      CAPTURE(line);
+      const bool of_option = line.starts_with("  -") || line.starts_with("      ");
+      if (of_option) CHECK((!line.ends_with(')') || line.ends_with("(required)")));
+      if (line.ends_with(']')) ++defaults;
+    }
+    CHECK(defaults > 0);
+  }
+}
+
 TEST_CASE("Launch: a bare word that is not a command runs no program", "[e2e]") {
   const auto error_of = [](const Words& words) {
     Launch launch(words);
