@@ -24,10 +24,13 @@ std::string cost_cell(const zero::PlanRow& row, const zero::PlanRow& first) {
 
 std::string heading(DeviceKind device) {
   const std::string cost = predicts_time(device) ? "  time" : "      moved";
-  std::string line = fmt::format("{:>3} {}  {:<5} {:<9} {:<5} {:<13} {:<4}  {:<6}", "", cost,
-                                 "stage", "optimizer", "param", "checkpointing", "lean", "memory");
-  for (const char* category : memory_category_names) line += fmt::format(" {:>11}", category);
-  return line + fmt::format(" {:>11}\n", "in all");
+  const std::string blank(cost.size(), ' ');
+  std::string lines = fmt::format("{:>3} {}  {:<5} {:<15} {:<13} {:<4}  {}\n", "", blank, "ZeRO",
+                                  "offload of", "gradient", "", "memory of each rank");
+  lines += fmt::format("{:>3} {}  {:<5} {:<9} {:<5} {:<13} {:<4}  {:<6}", "", cost, "stage",
+                       "optimizer", "param", "checkpointing", "lean", "where");
+  for (const char* category : memory_category_names) lines += fmt::format(" {:>11}", category);
+  return lines + fmt::format(" {:>11}\n", "total");
 }
 
 std::string tier_cells(const zero::MemoryPlan& memory, MemoryTier tier) {
@@ -56,10 +59,12 @@ std::string row_lines(const zero::PlanRow& row, std::size_t place, const zero::P
 std::string legend(DeviceKind device) {
   std::string text = fmt::format("\nPlanned for {}. ", name_of(device));
   text += predicts_time(device)
-              ? "time: predicted step time, relative to the fastest.\n"
+              ? "time: predicted step time, as a multiple of the fastest.\n"
               : "moved: what a rank sends, copies and swaps in a step. The first moves the\n"
                 "fewest bytes, and need not be the fastest: no such device has been measured.\n";
-  text += "Memory is per rank; the host's buffers are for saving";
+  text +=
+      "offload of: where optimizer states and parameters are kept; none is on the device.\n"
+      "pinned: host memory that is locked. The host's buffers are for saving";
   if (!shares_host_memory(device)) text += " and for copies";
   return text + fmt::format(
                     ".\nlean: stage 3 without persistent parameters and overlap.\nLibraries take "
