@@ -224,7 +224,7 @@ void TrainingRank::load_best(const engine::Trainer::Outcome& outcome) {
   if (outcome.best->step != outcome.steps) load_checkpoint(path);
   if (worker_.rank == 0) {
     say_(fmt::format("best checkpoint: {} | held-out loss {:.4f}", path.string(),
-                    outcome.best->metric));
+                     outcome.best->metric));
   }
 }
 
