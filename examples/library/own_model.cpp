@@ -42,9 +42,10 @@ void record_block(dstrain::UnitBuilder& unit, const char* from, const char* to) 
   const dstrain::Value a = unit.attention(qkv, {.heads = 4, .rotary_base = 10000});
   const dstrain::Value h = unit.add(x, unit.linear(a, "out", {.outputs = width}), 0.1);
   const dstrain::Value up = unit.linear(unit.rms_norm(h, "norm_2"), "up", {.outputs = 4 * width});
-  const dstrain::Value f =
-      unit.custom({up}, "squared_relu", std::make_shared<SquaredRelu>(),
-                  {.parameters = {{.name = "factor", .shape = {4 * width}, .initial = {0, 1}}}});
+  const dstrain::Value f = unit.custom(
+      {up}, "squared_relu", std::make_shared<SquaredRelu>(),
+      {.parameters = {
+           {.name = "factor", .shape = {4 * width}, .initial = {dstrain::Initial::Kind::ones}}}});
   unit.write(unit.add(h, unit.linear(f, "down", {.outputs = width}), 0.1), to);
 }
 

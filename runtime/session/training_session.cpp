@@ -1,6 +1,7 @@
 #include "runtime/session/training_session.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -75,8 +76,10 @@ data::SampleSizes sizes_of(const config::DataSettings& data) {
   return {.tokens = data.block_size, .source = data.source_length};
 }
 
-void check_client_state(const std::string& text) {
-  if (nlohmann::json::accept(text) && nlohmann::json::parse(text).is_object()) return;
+/// On every rank, for all to learn of it; that of rank 0 is kept.
+void check_client_state(const std::string& text, comm::ControlGroup& control) {
+  const bool fits = nlohmann::json::accept(text) && nlohmann::json::parse(text).is_object();
+  if (!control.any(!fits)) return;
   fail(ErrorCode::usage, "save_checkpoint: client_state is no JSON object");
 }
 
@@ -153,6 +156,7 @@ RankSession::Inputs TrainingSession::session_inputs(const Inputs& inputs, const 
 
 TrainingSession::TrainingSession(const Inputs& inputs)
     : rank_(inputs.rank),
+      number_(inputs.number),
       setup_(set_up(inputs)),
       classes_(inputs.classes > 0 ? inputs.classes : setup_.model.vocabulary),
       session_(session_inputs(inputs, setup_)),
@@ -175,7 +179,9 @@ std::string TrainingSession::problem_of(const Batch& batch) const {
     return fmt::format("{} sequences of length {}, of which the engine takes up to {}",
                        batch.sequences, batch.length, data.block_size);
   }
-  const std::int64_t numel = batch.sequences * batch.length;
+  constexpr std::int64_t sequences_max = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t numel =
+      batch.sequences <= sequences_max ? batch.sequences * batch.length : std::int64_t{-1};
   if (std::ssize(batch.tokens) != numel) {
     return fmt::format("{} tokens for {} sequences of length {}", batch.tokens.size(),
                        batch.sequences, batch.length);
@@ -219,18 +225,42 @@ std::string TrainingSession::problem_of(const Batch& batch) const {
 }
 
 /// Every rank learns of all batches before one of them computes.
-TrainingSession::Total TrainingSession::agree(const Batch& batch, const std::string& problem) {
+TrainingSession::Total TrainingSession::agree(BatchCall call,
+                                              const Batch& batch,
+                                              const std::string& problem,
+                                              std::int64_t told) {
+  static constexpr std::array names{"train_batch", "forward_backward", "evaluate", "logits"};
+  refuse_broken();
   const std::int64_t each = setup_.settings.micro_batch_size;
   const auto counted = std::ranges::count_if(
       batch.labels, [](std::int32_t label) { return label != ignored_label; });
-  const Share own{.labels = counted,
+  const Share own{.call = call,
+                  .engine = number_,
+                  .told = told,
+                  .labels = counted,
                   .batches = (batch.sequences + each - 1) / each,
-                  .refused = !problem.empty()};
+                  .refused = problem.empty() ? 0 : 1};
   Total total;
   const std::vector<Share> all = control_.gather(own);
-  if (own.refused) fail(ErrorCode::input, "batch: {}", problem);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].refused) fail(ErrorCode::input, "batch: rank {} has one that is refused", rank);
+    const Share& other = all[rank];
+    if (other.call != all.front().call || other.engine != all.front().engine) {
+      fail(ErrorCode::usage,
+           "ranks make different calls: rank 0 {} of its engine {}, rank {} {} of its engine {}",
+           names.at(static_cast<std::size_t>(all.front().call)), all.front().engine, rank,
+           names.at(static_cast<std::size_t>(other.call)), other.engine);
+    }
+    if (other.told != all.front().told) {
+      fail(ErrorCode::usage,
+           "forward_backward: rank 0 was told {} labels and rank {} {}: give the number of all "
+           "ranks together",
+           all.front().told, rank, other.told);
+    }
+  }
+  if (!problem.empty()) fail(ErrorCode::input, "batch: {}", problem);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].refused != 0)
+      fail(ErrorCode::input, "batch: rank {} has one that is refused", rank);
     total.labels += all[rank].labels;
     total.batches = std::max(total.batches, all[rank].batches);
   }
@@ -239,10 +269,19 @@ TrainingSession::Total TrainingSession::agree(const Batch& batch, const std::str
 
 void TrainingSession::require_training() const {
   if (counts_) return;
-  fail(ErrorCode::usage, "this engine was made with trains = false: it takes no steps");
+  fail(ErrorCode::usage,
+       "this engine was made with trains = false: it evaluates, and has no steps, no checkpoints "
+       "and no parameters to change");
+}
+
+void TrainingSession::refuse_broken() const {
+  if (!computing_) return;
+  fail(ErrorCode::usage,
+       "an exception has left this engine in the middle of a computation: make another one");
 }
 
 void TrainingSession::refuse_open_step(const char* attempted) const {
+  refuse_broken();
   if (!open_) return;
   fail(ErrorCode::usage, "{}: a step is open after {} of {} forward_backward(): call step() first",
        attempted, open_->micro_batches, setup_.settings.accumulation_steps);
@@ -295,7 +334,10 @@ StepResult TrainingSession::train_batch(const Batch& batch) {
   const InPhase training(&rank_.progress(), RunPhase::training);
   const std::int64_t step = setup_.state.global_step + 1;
   rank_.progress().begin_step(step);
-  const Total total = agree(batch, problem);
+  const Total total = agree(BatchCall::train_batch, batch, problem);
+  if (total.labels == 0) {
+    fail(ErrorCode::input, "step {}: the batch has no label that counts", step);
+  }
   fill(batch, 0, total.batches * each, true);
   std::vector<engine::MicroBatch> micro_batches;
   for (std::int64_t i = 0; i < total.batches; ++i) {
@@ -304,13 +346,16 @@ StepResult TrainingSession::train_batch(const Batch& batch) {
   engine::StepInput input = counts_->input(step);
   input.micro_batches = micro_batches;
   input.labels = total.labels;
+  computing_ = true;
   session_.engine().accumulate(input);
   return settle(input, total.labels);
 }
 
 StepResult TrainingSession::settle(const engine::StepInput& input, std::int64_t labels) {
+  computing_ = true;
   session_.engine().update();
   const ops::StepDecision decision = session_.engine().decision(input.step);
+  computing_ = false;
   counts_->settle(input.step, decision);
   if (!decision.is_taken()) {
     const std::string parameter = engine::find_overflow(session_.engine(), setup_.model, control_);
@@ -344,7 +389,8 @@ double TrainingSession::forward_backward(const Batch& micro_batch, std::int64_t 
                           micro_batch.sequences, each);
   }
   const InPhase training(&rank_.progress(), RunPhase::training);
-  const Total total = agree(micro_batch, problem);
+  if (labels < 0) problem = fmt::format("{} labels were told", labels);
+  const Total total = agree(BatchCall::forward_backward, micro_batch, problem, labels);
   if (!open_) {
     engine::StepInput input = counts_->input(setup_.state.global_step + 1);
     input.labels = labels > 0 ? labels : std::max<std::int64_t>(total.labels, 1) * steps;
@@ -356,7 +402,9 @@ double TrainingSession::forward_backward(const Batch& micro_batch, std::int64_t 
   const std::int64_t index = open_->micro_batches++;
   const data::SampleRows rows = fill(micro_batch, 0, each, true);
   const engine::MicroBatch filled = engine::micro_batch(rows, first_sample(index));
+  computing_ = true;
   const double loss = session_.engine().run_micro_batch(filled, index);
+  computing_ = false;
   const std::int64_t counted = engine::counted_labels({&filled, 1});
   return counted > 0 ? loss / static_cast<double>(counted) : 0;
 }
@@ -385,10 +433,9 @@ StepResult TrainingSession::step() {
 double TrainingSession::evaluate(const Batch& batch) {
   refuse_open_step("evaluate");
   const std::int64_t each = setup_.settings.evaluation.batch_size;
-  std::string problem = problem_of(batch);
-  if (problem.empty() && batch.labels.size() != batch.tokens.size()) problem = "it has no labels";
+  const std::string problem = problem_of(batch);
   const InPhase evaluating(&rank_.progress(), RunPhase::evaluating);
-  const Total total = agree(batch, problem);
+  const Total total = agree(BatchCall::evaluate, batch, problem);
   if (total.labels == 0) fail(ErrorCode::input, "evaluate: no label counts");
   double own = 0;
   for (std::int64_t i = 0; i < total.batches; ++i) {
@@ -410,7 +457,7 @@ std::vector<float> TrainingSession::logits(const Batch& batch) {
   const std::int64_t vocabulary = classes_;
   const std::string problem = problem_of(batch);
   const InPhase evaluating(&rank_.progress(), RunPhase::evaluating);
-  const Total total = agree(batch, problem);
+  const Total total = agree(BatchCall::logits, batch, problem);
   std::vector<float> all;
   all.reserve(static_cast<std::size_t>(batch.sequences * batch.length * vocabulary));
   const Buffer device(each * block * vocabulary * size_of(DType::f32),
@@ -436,7 +483,7 @@ std::vector<float> TrainingSession::logits(const Batch& batch) {
 void TrainingSession::save_checkpoint(const fs::path& directory, const SaveOptions& options) {
   require_training();
   refuse_open_step("save_checkpoint");
-  check_client_state(options.client_state);
+  check_client_state(options.client_state, control_);
   make_directory(directory, control_);
   const InPhase saving(&rank_.progress(), RunPhase::saving);
   MemoryResource* const disk_staging = session_.disks().staging();
@@ -492,6 +539,16 @@ std::optional<Loaded> TrainingSession::load_checkpoint(const fs::path& directory
                                                        const std::string& tag) {
   require_training();
   refuse_open_step("load_checkpoint");
+  std::error_code ignored;
+  const bool wrong =
+      leads() && fs::exists(directory, ignored) &&
+      (!fs::is_directory(directory, ignored) || checkpoint::is_checkpoint(directory));
+  if (control_.any(wrong)) {
+    fail(ErrorCode::usage,
+         "load_checkpoint: {} is not a directory that holds checkpoints: give the one that "
+         "save_checkpoint() was given, and a tag to choose among them",
+         directory.string());
+  }
   engine::ResumePlan plan{.directory = directory,
                           .fall_back = tag.empty(),
                           .other_data = engine::OtherData::taken,
@@ -541,6 +598,13 @@ WholeParameters TrainingSession::gather(const std::vector<std::string>& names) {
   require_training();
   refuse_open_step("gathered_parameters");
   std::vector<model::ParameterSpec> wanted = setup_.model.parameters();
+  const std::string own = fmt::format("{}", fmt::join(names, ", "));
+  const std::vector<std::string> all = control_.gather_texts(own);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == all.front()) continue;
+    fail(ErrorCode::usage, "gathered_parameters: rank 0 gathers {}, and rank {} {}", all.front(),
+         rank, all[rank]);
+  }
   for (const std::string& name : names) {
     if (std::ranges::find(wanted, name, &model::ParameterSpec::name) != wanted.end()) continue;
     fail(ErrorCode::usage,

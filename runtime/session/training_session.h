@@ -32,6 +32,7 @@ class TrainingSession {
     std::int64_t classes = 0;     ///< of labels and logits; 0: the vocabulary
     InitializeOptions options;
     Bytes device_bytes_of_others = 0;  ///< by the plans of this rank's other sessions
+    std::int64_t number = 0;           ///< of this session, the same on all ranks
   };
   explicit TrainingSession(const Inputs& inputs);
 
@@ -68,20 +69,30 @@ class TrainingSession {
   static Setup set_up(const Inputs& inputs);
   static RankSession::Inputs session_inputs(const Inputs& inputs, const Setup& setup);
 
-  /// What a rank tells the others of its batch.
+  /// A call that every rank makes with a batch of its own.
+  enum class BatchCall : std::int64_t { train_batch, forward_backward, evaluate, logits };
+  /// What a rank tells the others of its call.
   struct Share {
+    BatchCall call{};
+    std::int64_t engine = 0;
+    std::int64_t told = 0;     ///< the labels that forward_backward() was told
     std::int64_t labels = 0;   ///< that count
     std::int64_t batches = 0;  ///< micro-batches that it fills, the last one not wholly
-    bool refused = false;      ///< it does not fit
+    std::int64_t refused = 0;  ///< 1: it does not fit
   };
   /// The sums over all ranks.
   struct Total {
     std::int64_t labels = 0;
     std::int64_t batches = 0;  ///< of the rank with the most
   };
-  Total agree(const Batch& batch, const std::string& problem);
+  Total agree(BatchCall call,
+              const Batch& batch,
+              const std::string& problem,
+              std::int64_t told = 0);
   [[nodiscard]] std::string problem_of(const Batch& batch) const;
+  /// Refuses a call within a step by hand, and any after a step that an exception has left.
   void refuse_open_step(const char* attempted) const;
+  void refuse_broken() const;
   void require_training() const;
   /// Sequences [first, first + count) of a batch in buffer_, padded to the shape of the run.
   data::SampleRows fill(const Batch& batch, std::int64_t first, std::int64_t count, bool labels);
@@ -91,6 +102,8 @@ class TrainingSession {
   [[nodiscard]] bool leads() const { return rank_.worker().rank == 0; }
 
   JoinedRank& rank_;
+  std::int64_t number_;
+  bool computing_ = false;  ///< a step runs, or an exception has left it
   Setup setup_;
   std::int64_t classes_;
   RankSession session_;

@@ -200,6 +200,36 @@ void be_refused(dstrain::Rank& rank, const Arguments& arguments) {
       unit.attention(unit.embedding("tokens", {.features = 4}), {.heads = 3});
     });
   });
+  tries("two ends", [&] {
+    builds([](auto& unit) {
+      const dstrain::Value x = unit.embedding("tokens", {.features = 4});
+      unit.write(x, "x");
+      unit.write(x, "y");
+    });
+  });
+  tries("same names", [&] {
+    builds([](auto& unit) {
+      const dstrain::Value x = unit.embedding("tokens", {.features = 4});
+      unit.write(unit.linear(unit.linear(x, "a", {.outputs = 4}), "a", {.outputs = 4}), "x");
+    });
+  });
+  tries("calls", [&] {
+    if (rank.rank() == 0) engine.evaluate(good);
+    if (rank.rank() != 0) engine.logits(good);
+  });
+  tries("told", [&] { engine.forward_backward(first, 100 + rank.rank()); });
+  tries("gathers", [&] {
+    (void)engine.gathered_parameters({engine.parameters()[rank.rank() == 0 ? 0 : 1].name});
+  });
+  {
+    const auto gathered = engine.gathered_parameters({engine.parameters()[0].name});
+    tries("gathered", [&] { engine.train_batch(good); });
+  }
+  tries("checkpoint itself", [&] {
+    engine.save_checkpoint(arguments.output);
+    engine.load_checkpoint(arguments.output + "/checkpoint-1");
+  });
+  tries("two ranks", [&] { dstrain::Rank(); });
   tries("good", [&] { engine.train_batch(good); });
 }
 
@@ -287,6 +317,28 @@ void use_own_layers(dstrain::Rank& rank, const Arguments& arguments) {
   }
 }
 
+/// Two models, of which one has a unit more that passes on what it has read.
+void pass_on(dstrain::Rank& rank, const Arguments& arguments) {
+  for (const bool passes : {false, true}) {
+    dstrain::ModelBuilder builder("small", {.vocabulary = 256, .positions = length});
+    builder.unit("first", [](dstrain::UnitBuilder& unit) {
+      unit.write(unit.embedding("tokens", {.features = 16}), "x");
+    });
+    if (passes) {
+      builder.unit("middle", [](dstrain::UnitBuilder& unit) {
+        unit.write(unit.dropout(unit.read("x"), 0), "y");
+      });
+    }
+    builder.unit("last", [&](dstrain::UnitBuilder& unit) {
+      unit.cross_entropy(unit.read(passes ? "y" : "x"), "classes", 256);
+    });
+    auto engine = dstrain::initialize(rank, dstrain::Config::from_file(arguments.config),
+                                      builder.build(), {.length = length});
+    ByteSamples samples(arguments.text, length);
+    while (engine.steps() < 3) print(rank, engine.train_batch(samples.next(rank, engine)));
+  }
+}
+
 /// Ranks that do not agree about the length.
 void differ(dstrain::Rank& rank, const Arguments& arguments) {
   make_engine(rank, arguments, {.length = length - rank.rank()});
@@ -305,7 +357,8 @@ int main(int argc, char** argv) {
       {"refused", be_refused},
       {"differ", differ},
       {"parameters", change_parameters},
-      {"layers", use_own_layers}};
+      {"layers", use_own_layers},
+      {"pass", pass_on}};
   try {
     dstrain::Rank rank;
     for (const auto& [name, run] : modes) {

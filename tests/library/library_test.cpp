@@ -302,6 +302,14 @@ TEST_CASE("Library: what is wrong is told on every rank before anything is compu
            "rows: unit one: computes the loss, and sees each position by itself",
            "unknown: unit one: no unit before it writes nothing",
            "heads: unit one: 4 features are not 3 queries, 3 keys and 3 values of one width",
+           "two ends: unit one: layers follow write() or cross_entropy(), which end a unit",
+           "same names: model own: ",
+           "calls: ranks make different calls: rank 0 evaluate of its engine 0, rank 1 logits",
+           "told: forward_backward: rank 0 was told 100 labels and rank 1 101",
+           "gathers: gathered_parameters: rank 0 gathers wte.weight, and rank 1 wpe.weight",
+           "gathered: parameters are gathered: release() them before any other call",
+           "checkpoint itself: load_checkpoint: ",
+           "two ranks: this process has or had a dstrain::Rank already",
            "good: taken",
        }) {
     CHECK_THAT(ran.out, ContainsSubstring(line));
@@ -351,6 +359,17 @@ TEST_CASE("Library: a layer of one's own is as good as a built-in one", "[librar
   REQUIRE(losses.size() == 10);
   CHECK(losses[4] < losses[0]);
   for (std::size_t i = 0; i < 5; ++i) CHECK(losses[5 + i] == Approx(losses[i]).epsilon(1e-6));
+}
+
+TEST_CASE("Library: a unit may pass on what it has read", "[library]") {
+  Trainings trainings;
+  trainings.configure(json::object());
+  const test::Outcome ran = run(trainings.rank(1, "pass"));
+  CAPTURE(ran.err);
+  REQUIRE(ran.status == 0);
+  const std::vector<double> losses = losses_of(ran.out);
+  REQUIRE(losses.size() == 6);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(losses[3 + i] == losses[i]);
 }
 
 TEST_CASE("Library: a model of one's own trains at every stage and comes back", "[library]") {

@@ -44,7 +44,7 @@ struct InitializeOptions {
 struct StepResult {
   std::int64_t step = 0;     ///< from 1; counts steps that were left out, too
   double loss = 0;           ///< mean over all labels of the global batch, natural log
-  double gradient_norm = 0;  ///< of all gradients on all ranks, before clipping
+  double gradient_norm = 0;  ///< of all gradients on all ranks, before clipping; NaN if not taken
   double learning_rate = 0;  ///< with which the parameters were updated
   double loss_scale = 1;     ///< of fp16
   std::int64_t labels = 0;   ///< that counted, on all ranks
@@ -72,10 +72,11 @@ struct ParameterInfo {
 
 /// Whole parameters of an engine on every rank, in fp32 as the optimizer updates them, until
 /// release() or the end of its scope; both are collective. Changes that rank 0 makes are kept,
-/// those of other ranks are not. Meanwhile the engine makes no other call.
+/// those of other ranks are not. Meanwhile the engine makes no other call. It must not outlive the
+/// engine.
 class DSTRAIN_API GatheredParameters {
  public:
-  /// The values of a parameter, row-major. Throws std::out_of_range for one that was not gathered.
+  /// The values of a parameter, row-major. Throws Error{usage} for one that is not gathered.
   [[nodiscard]] std::span<float> operator[](const std::string& name);
   /// Takes rank 0's changes to the engine.
   void release();
@@ -105,14 +106,16 @@ class DSTRAIN_API Engine {
   /// is number (a N + r) B + i % B of the global batch, with B = micro_batch(), N ranks and a = i /
   /// B: dropout depends on that number, so that the bits are those of `dstrain train` when the
   /// sequences are. Throws Error{input} for tokens outside of the vocabulary or sizes that do not
-  /// fit, before anything is computed; Error{diverged} where training cannot go on.
+  /// fit, before anything is computed; Error{diverged} where training cannot go on. An exception
+  /// from within a step leaves the engine unusable, and ranks that it did not reach waiting: end
+  /// the process.
   StepResult train_batch(const Batch& batch);
 
   /// The same by hand: call forward_backward() accumulation_steps() times, each with at most
   /// micro_batch() sequences, then step(). Returns the mean loss of this rank's labels; 0 without
   /// any. Gradients are those of the mean over all labels of the step; `labels`: how many these
   /// are on all ranks, where it is known; 0: as many as if all micro-batches had the labels of the
-  /// first one, which step() corrects. Both ways give the bits of train_batch().
+  /// first one, which step() corrects. The bits are those of train_batch() if the number was right.
   double forward_backward(const Batch& micro_batch, std::int64_t labels = 0);
   StepResult step();
 
@@ -125,11 +128,13 @@ class DSTRAIN_API Engine {
   std::vector<float> logits(const Batch& batch);
 
   /// Saves parameters, optimizer states and counts as `directory`/checkpoint-N after step N, or
-  /// throws, and earlier checkpoints stay. Resumes on any number of ranks and any stage, here and
-  /// in `dstrain train`.
+  /// throws, and earlier checkpoints stay; one after the same step is replaced, with its tag. Tag
+  /// and state are rank 0's. Resumes on any number of ranks and any stage, here and in `dstrain
+  /// train`.
   void save_checkpoint(const std::filesystem::path& directory, const SaveOptions& options = {});
-  /// Goes on from the newest whole checkpoint in `directory`, or from the one with this tag.
-  /// Returns nothing if there is none. Throws Error{config} for that of another model.
+  /// Goes on from the newest whole checkpoint in `directory`, that of the highest step, or from the
+  /// newest with this tag. Returns nothing if there is none, or no such directory. Throws
+  /// Error{input} if all are damaged, Error{config} for those of another model.
   std::optional<Loaded> load_checkpoint(const std::filesystem::path& directory,
                                         const std::string& tag = "");
   /// Writes the model in Hugging Face's layout, in the precision in which it computes.

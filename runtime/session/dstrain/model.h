@@ -15,7 +15,7 @@ class DSTRAIN_API Model {
   /// A directory in Hugging Face's layout (config.json, model.safetensors or its shards) or a
   /// checkpoint of dstrain. Throws Error{input} for files that cannot be used.
   static Model from_pretrained(const std::filesystem::path& directory);
-  /// Random weights, drawn from the engine's seed. `name`: a preset ("gpt2", "llama-1b" ...), a
+  /// Random weights, drawn from the engine's seed. `name`: a preset ("gpt2", "llama-3.2-1b" ...), a
   /// config.json, or a directory with one; `overrides`: changes such as "n_layer=2,n_embd=64".
   /// Throws Error{usage, input}.
   static Model from_config(const std::string& name, const std::string& overrides = "");

@@ -21,10 +21,11 @@ enum class Activation {
   relu,        ///< max(x, 0)
 };
 
-/// How a parameter begins where no weights are loaded: normally distributed, or constant.
+/// How a parameter begins where no weights are loaded.
 struct Initial {
-  double stddev = 0.02;
-  double constant = 0;  ///< 0 or 1, where stddev is 0
+  enum class Kind { normal, zeros, ones };
+  Kind kind = Kind::normal;
+  double stddev = 0.02;  ///< of `normal`, around 0
 };
 
 /// A layer of one's own, which runs on the host: from and to a GPU its values are copied. It keeps
@@ -121,7 +122,7 @@ class DSTRAIN_API UnitBuilder {
                std::shared_ptr<const CustomLayer> layer,
                const CustomLayerOptions& options = {});
 
-  /// Ends the unit: later ones may read the value by this name.
+  /// Ends the unit: later ones may read the value by this name. A unit writes one value.
   void write(Value value, const std::string& activation);
   /// Ends the last unit: the mean cross-entropy of the classes 0 to classes - 1, which the labels
   /// name, by logits of NAME.weight, (classes, features). Layers of this unit see each position by
@@ -153,12 +154,13 @@ class DSTRAIN_API ModelBuilder {
   /// `record` is called whenever an engine is made, so it must record the same each time.
   ModelBuilder& unit(const std::string& name, std::function<void(UnitBuilder&)> record);
   /// Returns the model with random weights or, with a directory, those of its model.safetensors,
-  /// such as Engine::save_pretrained() has written. Throws Error{config} that names the unit for
-  /// layers that do not fit together.
+  /// such as Engine::save_pretrained() has written, or of a checkpoint. Throws Error{config} that
+  /// names the unit for layers that do not fit together, Error{input} for no such directory.
   [[nodiscard]] Model build(const std::filesystem::path& weights = {}) const;
 
  private:
   class DSTRAIN_INTERNAL Recording;
+  [[nodiscard]] DSTRAIN_INTERNAL Recording check() const;
   struct Unit {
     std::string name;
     std::function<void(UnitBuilder&)> record;

@@ -10,8 +10,8 @@ namespace dstrain {
 /// `dstrain --num_gpus 4 ./program`, mpirun, srun or torchrun gives its ranks; a process started by
 /// hand is rank 0 of 1.
 ///
-/// Make one per process, before everything else of the library, and use it and all that is made of
-/// it from the same thread. It must outlive the engines.
+/// Make one per process, before any other thread starts, and use it and all that is made of it from
+/// the same thread. It must outlive the engines.
 class DSTRAIN_API Rank {
  public:
   /// Opens the device (--device, else DSTRAIN_DEVICE, else a GPU if there is one) and waits for the
@@ -30,8 +30,8 @@ class DSTRAIN_API Rank {
   [[nodiscard]] int local_rank() const;      ///< among the ranks of this machine
   [[nodiscard]] std::string device() const;  ///< "cpu" or "cuda"
   /// Whether the launcher asks the job to stop (Ctrl-C, SLURM's signal, `dstrain stop`): the same
-  /// on every rank. Save a checkpoint then and return 75, with which `dstrain` requeues or resumes.
-  /// Collective.
+  /// on every rank. Save a checkpoint then and return 75, which a SLURM script takes as a request
+  /// to be queued again. Collective: every rank must ask.
   [[nodiscard]] bool stop_requested();
   /// Returns once every rank has called it. Collective.
   void barrier();

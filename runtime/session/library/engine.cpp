@@ -19,47 +19,55 @@ Engine initialize(Rank& rank, const Config& config, Model model, const Initializ
                                              .make_model = model.impl().make,
                                              .classes = model.impl().classes,
                                              .options = options,
-                                             .device_bytes_of_others = of.planned});
+                                             .device_bytes_of_others = of.planned,
+                                             .number = of.engines++});
   }));
 }
 
 StepResult Engine::train_batch(const Batch& batch) {
-  return impl_->rank.named([&] { return impl_->session.train_batch(batch); });
+  return impl_->call([&](auto& session) { return session.train_batch(batch); });
 }
 
 double Engine::forward_backward(const Batch& micro_batch, std::int64_t labels) {
-  return impl_->rank.named([&] { return impl_->session.forward_backward(micro_batch, labels); });
+  return impl_->call([&](auto& session) { return session.forward_backward(micro_batch, labels); });
 }
 
 StepResult Engine::step() {
-  return impl_->rank.named([&] { return impl_->session.step(); });
+  return impl_->call([&](auto& session) { return session.step(); });
 }
 
 double Engine::evaluate(const Batch& batch) {
-  return impl_->rank.named([&] { return impl_->session.evaluate(batch); });
+  return impl_->call([&](auto& session) { return session.evaluate(batch); });
 }
 
 std::vector<float> Engine::logits(const Batch& batch) {
-  return impl_->rank.named([&] { return impl_->session.logits(batch); });
+  return impl_->call([&](auto& session) { return session.logits(batch); });
 }
 
 void Engine::save_checkpoint(const std::filesystem::path& directory, const SaveOptions& options) {
-  impl_->rank.named([&] { impl_->session.save_checkpoint(directory, options); });
+  impl_->call([&](auto& session) { session.save_checkpoint(directory, options); });
 }
 
 std::optional<Loaded> Engine::load_checkpoint(const std::filesystem::path& directory,
                                               const std::string& tag) {
-  return impl_->rank.named([&] { return impl_->session.load_checkpoint(directory, tag); });
+  return impl_->call([&](auto& session) { return session.load_checkpoint(directory, tag); });
 }
 
 void Engine::save_pretrained(const std::filesystem::path& directory) {
-  impl_->rank.named([&] { impl_->session.save_pretrained(directory); });
+  impl_->call([&](auto& session) { session.save_pretrained(directory); });
 }
 
 class DSTRAIN_INTERNAL GatheredParameters::Impl {
  public:
   Impl(Engine::Impl& of, session::WholeParameters gathered)
-      : engine(of), before(std::move(gathered)), values(before) {}
+      : engine(of), before(std::move(gathered)), values(before) {
+    engine.gathered = true;
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  Impl(Impl&&) = delete;
+  Impl& operator=(Impl&&) = delete;
+  ~Impl() { engine.gathered = false; }
   Engine::Impl& engine;
   session::WholeParameters before;
   session::WholeParameters values;
@@ -74,7 +82,12 @@ GatheredParameters::~GatheredParameters() noexcept(false) {
 }
 
 std::span<float> GatheredParameters::operator[](const std::string& name) {
-  return impl_->values.at(name);
+  if (!impl_) fail(ErrorCode::usage, "gathered parameters: they are released");
+  const auto found = impl_->values.find(name);
+  if (found == impl_->values.end()) {
+    fail(ErrorCode::usage, "gathered parameters: {} is not one of them", name);
+  }
+  return found->second;
 }
 
 void GatheredParameters::release() {
@@ -88,8 +101,8 @@ std::vector<ParameterInfo> Engine::parameters() const {
 }
 
 GatheredParameters Engine::gathered_parameters(const std::vector<std::string>& names) {
-  return GatheredParameters(impl_->rank.named([&] {
-    return std::make_unique<GatheredParameters::Impl>(*impl_, impl_->session.gather(names));
+  return GatheredParameters(impl_->call([&](auto& session) {
+    return std::make_unique<GatheredParameters::Impl>(*impl_, session.gather(names));
   }));
 }
 

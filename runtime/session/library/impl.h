@@ -4,6 +4,7 @@
 
 #include <dstrain/dstrain.h>
 
+#include "runtime/base/error.h"
 #include "runtime/config/ds_config.h"
 #include "runtime/engine/name_collective.h"
 #include "runtime/session/joined_rank.h"
@@ -19,7 +20,8 @@ class DSTRAIN_INTERNAL Rank::Impl {
   session::StopSignals signals;  ///< before any thread is started
   ProgressPage progress = ProgressPage::from_environment();
   session::JoinedRank joined;
-  Bytes planned = 0;  ///< device memory of the engines
+  Bytes planned = 0;         ///< device memory of the engines
+  std::int64_t engines = 0;  ///< made so far
 
   /// Calls `action`; an error of a collective gets the name of what it belongs to.
   template <class Action>
@@ -58,9 +60,19 @@ class DSTRAIN_INTERNAL Engine::Impl {
   Impl& operator=(Impl&&) = delete;
   ~Impl() { rank.planned -= planned; }
 
+  /// Calls `action` of the session, unless parameters are gathered.
+  template <class Action>
+  auto call(const Action& action) {
+    if (gathered) {
+      fail(ErrorCode::usage, "parameters are gathered: release() them before any other call");
+    }
+    return rank.named([&] { return action(session); });
+  }
+
   Rank::Impl& rank;
   session::TrainingSession session;
   Bytes planned;
+  bool gathered = false;
 };
 
 }  // namespace dstrain

@@ -11,6 +11,7 @@
 #include "runtime/model/unit_builder.h"
 #include "runtime/ops/convert.h"
 #include "runtime/session/library/impl.h"
+#include "zero/flat_layout.h"
 
 namespace dstrain {
 namespace {
@@ -19,11 +20,10 @@ using Activations = std::map<std::string, std::int64_t, std::less<>>;  ///< thei
 
 model::ParameterInit init_of(const Initial& initial) {
   using Kind = model::ParameterInit::Kind;
-  if (initial.stddev > 0) return {Kind::normal, static_cast<float>(initial.stddev)};
-  if (initial.constant == 0) return {Kind::zeros};
-  if (initial.constant == 1) return {Kind::ones};
-  fail(ErrorCode::config, "a parameter begins normally distributed, as 0 or as 1, not as {}",
-       initial.constant);
+  if (initial.kind == Initial::Kind::zeros) return {Kind::zeros};
+  if (initial.kind == Initial::Kind::ones) return {Kind::ones};
+  if (initial.stddev >= 0) return {Kind::normal, static_cast<float>(initial.stddev)};
+  fail(ErrorCode::config, "a parameter's stddev is {}", initial.stddev);
 }
 
 ops::Activation kind_of(Activation kind) {
@@ -152,6 +152,7 @@ class UnitBuilder::Impl {
   }
   /// The features of a value of this unit.
   [[nodiscard]] std::int64_t features(Value value) const {
+    if (unit) refuse("layers follow write() or cross_entropy(), which end a unit");
     if (value.index >= 0 && value.index < std::ssize(widths)) {
       return widths[static_cast<std::size_t>(value.index)];
     }
@@ -168,9 +169,9 @@ class UnitBuilder::Impl {
     (void)features(value);
     return recorded[static_cast<std::size_t>(value.index)];
   }
-  void end(std::unique_ptr<model::Unit> ended) {
-    if (unit) refuse("ends twice");
-    unit = std::move(ended);
+  void end(std::unique_ptr<model::Unit> ended) { unit = std::move(ended); }
+  [[nodiscard]] bool is_read(model::Value value) const {
+    return std::ranges::find(reads, value.index) != reads.end();
   }
 
   std::string name;
@@ -179,6 +180,7 @@ class UnitBuilder::Impl {
   Activations& activations;
   std::vector<model::Value> recorded;
   std::vector<std::int64_t> widths;  ///< of these
+  std::vector<int> reads;            ///< internal values that other units have written
   std::unique_ptr<model::Unit> unit;
   std::int64_t classes = 0;    ///< of the loss
   std::int64_t attention = 0;  ///< heads x head size
@@ -190,10 +192,14 @@ Value UnitBuilder::read(const std::string& activation) {
   if (found == impl_.activations.end()) {
     impl_.refuse(fmt::format("no unit before it writes {}", activation));
   }
-  return impl_.keep(impl_.builder.read(activation, found->second), found->second);
+  if (impl_.unit) impl_.refuse("layers follow write() or cross_entropy(), which end a unit");
+  const model::Value value = impl_.builder.read(activation, found->second);
+  impl_.reads.push_back(value.index);
+  return impl_.keep(value, found->second);
 }
 
 Value UnitBuilder::embedding(const std::string& name, const Embedding& embedding) {
+  if (impl_.unit) impl_.refuse("layers follow write() or cross_entropy(), which end a unit");
   const model::ParameterInit init = init_of(embedding.initial);
   if (embedding.features < 1) impl_.refuse(fmt::format("{} has no features", name));
   model::EmbeddingLayer::Tables tables{
@@ -312,7 +318,9 @@ Value UnitBuilder::custom(const std::vector<Value>& inputs,
 }
 
 void UnitBuilder::write(Value value, const std::string& activation) {
-  const model::Value output = impl_.at(value);
+  model::Value output = impl_.at(value);
+  // Another unit's memory is not this one's to write: a copy is.
+  if (impl_.is_read(output)) output = impl_.builder.scale(output, 1);
   if (!impl_.activations.emplace(activation, impl_.features(value)).second) {
     impl_.refuse(fmt::format("{} is written twice", activation));
   }
@@ -427,12 +435,33 @@ class ModelBuilder::Recording {
   }
 
   const ModelBuilder& builder_;
-  const model::UnitOptions& options_;
+  const model::UnitOptions options_;
   Activations activations_;
 };
 
+/// Finds what does not fit together where no layer has noticed.
+ModelBuilder::Recording ModelBuilder::check() const {
+  const model::UnitOptions options;
+  try {
+    Recording recording(*this, options);
+    const zero::FlatLayout layout(recording.model, {});
+    engine::Engine::activation_bytes(
+        recording.model, {.shape = {1, sizes_.positions}, .mode = engine::FrameMode::training});
+    return recording;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::internal) throw;
+    const std::string_view text = error.what();
+    fail(ErrorCode::config, "model {}: its units do not fit together: {}", name_,
+         text.substr(text.rfind(": ") + 2));
+  }
+}
+
 Model ModelBuilder::build(const std::filesystem::path& weights) const {
-  const Recording checked(*this, {});
+  std::error_code ignored;
+  if (!weights.empty() && !std::filesystem::is_directory(weights, ignored)) {
+    fail(ErrorCode::input, "model {}: {}: no such directory", name_, weights.string());
+  }
+  const Recording checked = check();
   return Model(std::make_unique<Model::Impl>(
       config::ModelSettings{.directory = weights.string()},
       [builder = *this](const model::UnitOptions& options) {
