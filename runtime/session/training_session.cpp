@@ -438,10 +438,12 @@ double TrainingSession::evaluate(const Batch& batch) {
   const Total total = agree(BatchCall::evaluate, batch, problem);
   if (total.labels == 0) fail(ErrorCode::input, "evaluate: no label counts");
   double own = 0;
+  computing_ = true;
   for (std::int64_t i = 0; i < total.batches; ++i) {
     const std::int64_t first = std::min(i * each, batch.sequences);
     own += session_.engine().evaluate(engine::micro_batch(fill(batch, first, each, true), 0));
   }
+  computing_ = false;
   double sum = 0;
   for (const double rank : control_.gather(own)) sum += rank;
   const double mean = sum / static_cast<double>(total.labels);
@@ -468,9 +470,11 @@ std::vector<float> TrainingSession::logits(const Batch& batch) {
     const std::int64_t first = std::min(i * each, batch.sequences);
     engine::MicroBatch filled = engine::micro_batch(fill(batch, first, each, false), 0);
     filled.labels = {};
+    computing_ = true;
     session_.engine().logits(filled, values);
     ops::convert(values, HostView(host, values.shape()), compute_);
     compute_.synchronize();
+    computing_ = false;
     const auto row = static_cast<std::ptrdiff_t>(vocabulary);
     for (std::int64_t s = 0; s < std::min(each, batch.sequences - first); ++s) {
       const auto begin = host.begin() + s * block * row;

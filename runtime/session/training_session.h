@@ -103,7 +103,7 @@ class TrainingSession {
 
   JoinedRank& rank_;
   std::int64_t number_;
-  bool computing_ = false;  ///< a step runs, or an exception has left it
+  bool computing_ = false;  ///< the engine runs, or an exception has left it
   Setup setup_;
   std::int64_t classes_;
   RankSession session_;
