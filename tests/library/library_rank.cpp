@@ -207,12 +207,6 @@ void be_refused(dstrain::Rank& rank, const Arguments& arguments) {
       unit.write(x, "y");
     });
   });
-  tries("same names", [&] {
-    builds([](auto& unit) {
-      const dstrain::Value x = unit.embedding("tokens", {.features = 4});
-      unit.write(unit.linear(unit.linear(x, "a", {.outputs = 4}), "a", {.outputs = 4}), "x");
-    });
-  });
   tries("calls", [&] {
     if (rank.rank() == 0) engine.evaluate(good);
     if (rank.rank() != 0) engine.logits(good);
