@@ -220,7 +220,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
       device && shares_host_memory(*device) ? launcher::RankDevice::cpu_only
                                             : launcher::RankDevice::any);
   std::vector<std::string> warnings = resources.warnings;
-  launcher::read_env_files(warnings);
+  options.env_files = launcher::read_env_files(warnings);
   for (const std::string& warning : warnings) log_warning(warning);
   const bool ours = daemon != nullptr;
   std::optional<config::TrainOptions> training;

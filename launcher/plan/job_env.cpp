@@ -189,8 +189,7 @@ std::vector<EnvVar> job_environment(const LaunchOptions& options,
                                     const HostPlan& plan,
                                     const JobIdentity& identity) {
   std::vector<EnvVar> variables = travelling_environment();
-  std::vector<std::string> told_by_the_command;
-  for (const EnvVar& variable : read_env_files(told_by_the_command)) {
+  for (const EnvVar& variable : options.env_files) {
     set_env(variables, variable.name, variable.value);
   }
   for (const std::string& assignment : options.env) add_typed(variables, assignment);

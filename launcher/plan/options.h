@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/process/process.h"
 #include "runtime/rank/port_range.h"
 
 namespace dstrain::launcher {
@@ -53,7 +54,8 @@ struct LaunchOptions {
   std::vector<int> core_list;  ///< to be shared by the ranks of a node; empty: all cores
   std::optional<int> timeout_seconds;
   std::optional<double> grace_seconds;
-  std::vector<std::string> env;  ///< NAME or NAME=VALUE, in order
+  std::vector<std::string> env;   ///< NAME or NAME=VALUE, in order
+  std::vector<EnvVar> env_files;  ///< what read_env_files() has found
   int max_restarts = 0;
   std::optional<ElasticNodes> elastic;  ///< the job continues on the hosts that are left
   bool dry_run = false;
