@@ -286,9 +286,9 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   Options options = parse(arguments);
   if (world_size > 1) fail(ErrorCode::usage, "generate runs on one rank; leave --num_gpus out");
   GenerateSetup setup;
-  const std::unique_ptr<model::ModelConfig> model =
-      session::model_config({.directory = options.directory});
-  session::StoredWeights weights = session::open_weights(options.directory, model->make());
+  const config::ModelSettings settings{.directory = options.directory};
+  const std::unique_ptr<model::ModelConfig> model = session::model_config(settings);
+  session::StoredWeights weights = session::open_weights(settings, model->make());
   setup.model = model->make({.dtype = weights.dtype, .device = device});
   const bool of_bytes = model->byte_tokens || model->vocabulary() == data::byte_vocabulary;
   const std::string own =

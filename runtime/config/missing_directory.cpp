@@ -54,7 +54,7 @@ std::string directory_of(const std::string& path) {
 
 }  // namespace
 
-std::string missing_directory(const std::string& path) {
+std::string missing_directory(const std::string& path, std::string_view option) {
   if (is_file(path)) {
     if (path.ends_with(".gguf")) {
       return path +
@@ -67,9 +67,10 @@ std::string missing_directory(const std::string& path) {
     return fmt::format("{}: is a file; give the directory with config.json and the weights{}", path,
                        model ? ": " + directory : "");
   }
-  const std::string message = missing(path, "model", "--model_name_or_path");
-  return may_be_on_the_hub(path) ? message + "; for random weights give --config_name instead"
-                                 : message;
+  const std::string message = missing(path, "model", option);
+  return may_be_on_the_hub(path) && option.starts_with("--")
+             ? message + "; for random weights give --config_name instead"
+             : message;
 }
 
 std::string missing_tokenizer(std::string_view option, const std::string& value) {

@@ -58,7 +58,8 @@ struct ZeroSettings {
 };
 
 struct ModelSettings {
-  std::string directory{};     ///< --model_name_or_path; empty: random weights
+  std::string directory{};                        ///< --model_name_or_path; empty: random weights
+  std::string named_by = "--model_name_or_path";  ///< before the directory in messages
   std::string config{};        ///< --config_name: a preset, a config.json or a directory with one
   std::string overrides{};     ///< --config_overrides and Megatron's size flags, "n_layer=2"
   std::int64_t in_splits = 1;  ///< tiles of rows of each weight of a block

@@ -28,38 +28,40 @@ namespace fs = std::filesystem;
 
 /// One of the files must be there. A training run's output directory that lacks them may have
 /// checkpoints, of which one can be given.
-void require_any(const fs::path& directory, std::initializer_list<std::string_view> files) {
+void require_any(const config::ModelSettings& settings,
+                 std::initializer_list<std::string_view> files) {
+  const fs::path directory = settings.directory;
+  const std::string& option = settings.named_by;
   std::error_code ignored;
   const auto there = [&](std::string_view file) {
     return fs::exists(directory / file, ignored);
   };
   if (std::ranges::any_of(files, there)) return;
   if (!fs::is_directory(directory, ignored)) {
-    fail(ErrorCode::input, "--model_name_or_path {}",
-         config::missing_directory(directory.string()));
+    fail(ErrorCode::input, "{} {}", option, config::missing_directory(directory.string(), option));
   }
   const std::vector<checkpoint::Found> found = checkpoint::list_checkpoints(directory);
   if (found.empty()) {
-    const std::string other = model::explain_other_format(directory);
-    if (!other.empty()) fail(ErrorCode::input, "--model_name_or_path {}", other);
+    const std::string other = model::explain_other_format(directory, option);
+    if (!other.empty()) fail(ErrorCode::input, "{} {}", option, other);
     return;
   }
   const auto newest = engine::find_newest_checkpoint(directory, checkpoint::Depth::names);
   const fs::path model = newest ? engine::model_of_run(*newest) : found.front().path;
   fail(ErrorCode::input,
-       "--model_name_or_path {}: holds no {}, but checkpoints; to start from the run's model so "
-       "far, give {}",
+       "{} {}: holds no {}, but checkpoints; to start from the run's model so far, give {}", option,
        directory.string(), fmt::join(files, " or "), model.string());
 }
 
-std::unique_ptr<model::ModelConfig> stored_config(const std::string& directory) {
+std::unique_ptr<model::ModelConfig> stored_config(const config::ModelSettings& settings) {
+  const std::string& directory = settings.directory;
   if (holds_token_shards(directory)) {
-    fail(ErrorCode::input,
-         "--model_name_or_path {}: holds the token shards of dstrain tokenize, not a model; give "
-         "them as --train_file",
-         directory);
+    fail(
+        ErrorCode::input,
+        "{} {}: holds the token shards of dstrain tokenize, not a model; give them as --train_file",
+        settings.named_by, directory);
   }
-  require_any(directory, {"config.json"});
+  require_any(settings, {"config.json"});
   if (!checkpoint::has_manifest(directory)) return model::load_stored_config(directory);
   const std::string text = checkpoint::Checkpoint(directory).read_text("config.json");
   return model::parse_model_config(text, (fs::path(directory) / "config.json").string());
@@ -100,8 +102,8 @@ std::unique_ptr<model::ModelConfig> model_config(const config::ModelSettings& se
     fail(ErrorCode::usage,
          "no model: give --model_name_or_path DIR, or --config_name gpt2 for random weights");
   }
-  auto config = settings.config.empty() ? stored_config(settings.directory)
-                                        : model::load_model_config(settings.config);
+  auto config =
+      settings.config.empty() ? stored_config(settings) : model::load_model_config(settings.config);
   config->apply_overrides(settings.overrides);
   config->check();
   apply_statements(*config, settings);
@@ -113,12 +115,13 @@ std::vector<model::CompanionFile> stored_companions(const std::string& directory
   return checkpoint::companions_of(checkpoint::Checkpoint(directory));
 }
 
-StoredWeights open_weights(const std::string& directory, const model::Model& model) {
+StoredWeights open_weights(const config::ModelSettings& settings, const model::Model& model) {
+  const std::string& directory = settings.directory;
   const std::vector<model::ParameterSpec> parameters = model.parameters();
   if (checkpoint::has_manifest(directory)) {
     return with_dtype(std::make_unique<checkpoint::CheckpointWeights>(directory, parameters));
   }
-  require_any(directory, {"model.safetensors", model::hf_index_file});
+  require_any(settings, {"model.safetensors", model::hf_index_file});
   return with_dtype(std::make_unique<model::HfWeights>(directory, parameters, model.hf_names));
 }
 
@@ -128,8 +131,7 @@ std::unique_ptr<model::ParameterSource> open_parameters(const config::ModelSetti
   if (settings.directory.empty()) {
     return std::make_unique<model::RandomSource>(seed, model.parameters());
   }
-  std::unique_ptr<model::ParameterSource> stored =
-      open_weights(settings.directory, model).parameters;
+  std::unique_ptr<model::ParameterSource> stored = open_weights(settings, model).parameters;
   if (model.dtype != DType::f16) return stored;
   return std::make_unique<model::Float16Source>(std::move(stored));
 }

@@ -36,7 +36,7 @@ struct StoredWeights {
 /// Opens the weights of --model_name_or_path. Throws Error{input} when they are not exactly the
 /// parameters of `model`; where the directory holds checkpoints instead, the message names the
 /// one that is the run's model.
-StoredWeights open_weights(const std::string& directory, const model::Model& model);
+StoredWeights open_weights(const config::ModelSettings& settings, const model::Model& model);
 
 /// The values with which training begins: those of the model's directory, or drawn from `seed`.
 std::unique_ptr<model::ParameterSource> open_parameters(const config::ModelSettings& settings,

@@ -296,7 +296,7 @@ TEST_CASE("Library: what is wrong is told on every rank before anything is compu
            "frozen: this engine was made with trains = false: it evaluates, and has no steps",
            "write the value of gradient_clipping, train_batch_size",
            "train_batch_sise: unknown key; did you mean \"train_batch_size\"?",
-           "model: nowhere: no such directory",
+           "model: Model::from_pretrained nowhere: no such directory",
            "no end: unit one: ends with neither write() nor cross_entropy()",
            "no loss: model own: no unit ends with cross_entropy()",
            "rows: unit one: computes the loss, and sees each position by itself",

@@ -463,7 +463,7 @@ Model ModelBuilder::build(const std::filesystem::path& weights) const {
   }
   const Recording checked = check();
   return Model(std::make_unique<Model::Impl>(
-      config::ModelSettings{.directory = weights.string()},
+      config::ModelSettings{.directory = weights.string(), .named_by = "ModelBuilder::build"},
       [builder = *this](const model::UnitOptions& options) {
         return Recording(builder, options).model;
       },
