@@ -29,15 +29,6 @@ void check_sizes(std::int64_t samples, const SampleSizes& sizes, const SampleRow
       "{} tokens of {} sources", rows.source.size(), rows.source_count.size());
 }
 
-/// Fills rows that have no sample.
-void fill_empty(const SampleRows& row) {
-  std::ranges::fill(row.tokens, 0);
-  std::ranges::fill(row.labels, ignored_label);
-  std::ranges::fill(row.source, 0);
-  std::ranges::fill(row.source_count, 1);
-  std::ranges::fill(row.document_start, 0);
-}
-
 }  // namespace
 
 BatchLoader::BatchLoader(const SampleSource& source,

@@ -1,5 +1,9 @@
 #include "runtime/data/sample_rows.h"
 
+#include <algorithm>
+
+#include "runtime/base/label.h"
+
 namespace dstrain::data {
 namespace {
 
@@ -25,6 +29,14 @@ SampleRows part(const SampleRows& rows,
 
 SampleRows SampleRows::row(std::int64_t index, const SampleSizes& sizes) const {
   return part(*this, sizes, index, 1);
+}
+
+void fill_empty(const SampleRows& rows) {
+  std::ranges::fill(rows.tokens, 0);
+  std::ranges::fill(rows.labels, ignored_label);
+  std::ranges::fill(rows.source, 0);
+  std::ranges::fill(rows.source_count, 1);
+  std::ranges::fill(rows.document_start, 0);
 }
 
 SampleBuffer::SampleBuffer(std::int64_t samples, const SampleSizes& of)

@@ -25,6 +25,9 @@ struct SampleRows {
   [[nodiscard]] SampleRows row(std::int64_t index, const SampleSizes& sizes) const;
 };
 
+/// Fills rows that have no sample: no label of theirs counts.
+void fill_empty(const SampleRows& rows);
+
 /// Owns the memory of samples.
 struct SampleBuffer {
   SampleBuffer() = default;

@@ -5,25 +5,12 @@
 #include "runtime/base/error.h"
 
 namespace dstrain::engine {
-namespace {
+void add_losses(Engine& engine, const MicroBatch& batch, Losses& own) {
+  own.sum += engine.evaluate(batch);
+  own.labels += counted_labels({&batch, 1});
+}
 
-/// The sum of the losses of some labels, and the number of labels that count.
-struct Losses {
-  double sum = 0;
-  std::int64_t labels = 0;
-};
-
-}  // namespace
-
-double evaluate(Engine& engine, const data::EvaluationLoader& data, comm::ControlGroup& control) {
-  data::SampleBuffer buffer(data.micro_batch(), data.sizes());
-  Losses own;
-  for (std::int64_t batch = 0; batch < data.batches(); ++batch) {
-    data.fill(batch, buffer.rows());
-    const MicroBatch loaded = micro_batch(buffer.rows(), 0);
-    own.sum += engine.evaluate(loaded);
-    own.labels += counted_labels({&loaded, 1});
-  }
+double mean_loss(const Losses& own, comm::ControlGroup& control) {
   Losses total;
   for (const Losses& rank : control.gather(own)) {
     total.sum += rank.sum;
@@ -35,6 +22,16 @@ double evaluate(Engine& engine, const data::EvaluationLoader& data, comm::Contro
          std::abs(mean));
   }
   return mean;
+}
+
+double evaluate(Engine& engine, const data::EvaluationLoader& data, comm::ControlGroup& control) {
+  data::SampleBuffer buffer(data.micro_batch(), data.sizes());
+  Losses own;
+  for (std::int64_t batch = 0; batch < data.batches(); ++batch) {
+    data.fill(batch, buffer.rows());
+    add_losses(engine, micro_batch(buffer.rows(), 0), own);
+  }
+  return mean_loss(own, control);
 }
 
 }  // namespace dstrain::engine
