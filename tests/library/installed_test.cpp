@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "tests/e2e/train_run.h"
 #include "tests/support/catch.h"
+#include "tests/support/rank_process.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test_tree.h"
@@ -18,17 +18,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A shell's status and output.
 struct Ran {
   int status = -1;
   std::string out;
 };
 
 Ran shell(const std::string& script, const fs::path& folder) {
-  const fs::path log = folder / "log";
-  const int status = std::system(
-      fmt::format("cd '{}' && ( {} ) > '{}' 2>&1", folder.string(), script, log.string()).c_str());
-  return {WEXITSTATUS(status), test::read_bytes(log)};
+  test::RankProcess process(
+      {{"/bin/sh", "-c", fmt::format("cd '{}' && {{ {}; }} 2>&1", folder.string(), script)},
+       {"HOME=" + folder.string(), std::string("PATH=") + std::getenv("PATH")}});
+  std::string out = process.read_all();
+  return {process.wait(), std::move(out)};
 }
 
 }  // namespace
