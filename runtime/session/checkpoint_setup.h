@@ -1,17 +1,27 @@
 #pragma once
-#include <vector>
+#include <functional>
+#include <string>
 
-#include "runtime/comm/control/control_group.h"
-#include "runtime/config/train_settings.h"
+#include "runtime/engine/checkpointer.h"
 #include "runtime/rank/worker_env.h"
+#include "runtime/session/rank_session.h"
+#include "runtime/session/run_setup.h"
 
 namespace dstrain::session {
 
-/// The ranks that write checkpoints into the same directory as this one: all, or those of its node.
+/// What checkpoints of a session are saved from: its store, by way of host memory or, where its
+/// states lie on a disk, of a file there. The ranks of a directory are all, or those of a node.
 /// Collective.
-std::vector<int> directory_ranks(comm::ControlGroup& control,
-                                 const WorkerEnv& worker,
-                                 const config::CheckpointSettings& settings);
+engine::Checkpointer::Inputs checkpointer_inputs(const RunSetup& setup,
+                                                 JoinedRank& rank,
+                                                 RankSession& session,
+                                                 std::function<void(const std::string&)> say,
+                                                 std::function<void()> flush_beside = {});
+
+/// ... and how: into `output`, with what the settings say.
+engine::Checkpointer::Options checkpointer_options(const RunSetup& setup,
+                                                   const JoinedRank& rank,
+                                                   const std::filesystem::path& output);
 
 /// How long a rank waits to see a file that another host has written: while one waits, the others
 /// wait in a collective.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
@@ -46,20 +45,6 @@ void check_machine(const MemorySetup& memory, int ranks, Bytes budget, const Rem
   fail(ErrorCode::config, "{} ({}); {}{}", exceeded->reason,
        zero::describe(memory.plan, memory.formula), remedies.machine(ranks, exceeded->bytes),
        budget > 0 ? "" : "; --host_memory SIZE overrides it, as does DSTRAIN_HOST_MEMORY in bytes");
-}
-
-std::vector<std::string> describe_alike(const std::vector<config::EffectiveValue>& effective,
-                                        const model::Model& model) {
-  std::vector<std::string> lines;
-  for (const config::EffectiveValue& value : effective) {
-    if (!value.path.ends_with("nvme_path")) lines.push_back(value.path + " " + value.json);
-  }
-  lines.push_back("the device " + std::string(name_of(model.device)));
-  const auto config = nlohmann::json::parse(model.config_json);
-  for (const auto& [key, value] : config.items()) {
-    lines.push_back(fmt::format("a model with {} {}", key, value.dump()));
-  }
-  return lines;
 }
 
 }  // namespace dstrain::session

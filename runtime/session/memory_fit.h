@@ -1,10 +1,7 @@
 #pragma once
 #include <functional>
 #include <string>
-#include <vector>
 
-#include "runtime/config/ds_config.h"
-#include "runtime/config/resolve.h"
 #include "runtime/session/joined_rank.h"
 #include "runtime/session/memory_setup.h"
 
@@ -28,10 +25,5 @@ void check_room(const MemorySetup& memory,
                 const Remedies& remedies);
 /// ... `ranks` times into this machine's memory. `budget`: see exceeded_memory().
 void check_machine(const MemorySetup& memory, int ranks, Bytes budget, const Remedies& remedies);
-
-/// What every rank of a run must have alike besides its data, a line each: the effective
-/// configuration, the device and the model.
-std::vector<std::string> describe_alike(const std::vector<config::EffectiveValue>& effective,
-                                        const model::Model& model);
 
 }  // namespace dstrain::session

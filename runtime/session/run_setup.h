@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/config/resolve.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/engine/trainer_state.h"
 #include "runtime/model/model.h"
@@ -14,11 +15,11 @@
 
 namespace dstrain::session {
 
-/// All that a run over files decides before any rank starts.
+/// All that a run decides before anything is allocated.
 struct RunSetup {
   config::TrainSettings settings;
   model::Model model;
-  RunData data;
+  RunData data;  ///< of a run over files
   MemorySetup memory;
   engine::TrainerState state;                                  ///< before its first step
   std::unique_ptr<model::ParameterSource> initial_parameters;  ///< null: a checkpoint has them
@@ -26,9 +27,16 @@ struct RunSetup {
   std::vector<std::string> alike;
 };
 
-/// What a rank makes the session of the run from. All must outlive the session.
+/// What every rank of a run must have alike besides its data, a line each: the effective
+/// configuration, the device and the model.
+std::vector<std::string> describe_alike(const std::vector<config::EffectiveValue>& effective,
+                                        const model::Model& model);
+
+/// What a rank makes the session of the run from; `remedies` until then, the others must outlive
+/// the session. `others`: device memory, by the plans of other sessions of the rank.
 RankSession::Inputs session_inputs(const RunSetup& setup,
                                    JoinedRank& rank,
-                                   const Remedies& remedies);
+                                   const Remedies& remedies,
+                                   Bytes others = 0);
 
 }  // namespace dstrain::session

@@ -53,14 +53,12 @@ TrainingRank::TrainingRank(RunSetup& setup, JoinedRank& rank, const Remedies& re
   const InPhase loading(&progress_, RunPhase::loading);
   load();
   set_up_tuning();
-  MemoryResource* const disk_staging = session_.disks().staging();
+  engine::Checkpointer::Options options =
+      checkpointer_options(setup_, rank_, setup_.settings.output.directory);
+  options.saved_step = continued_step_;
   checkpointer_ = std::make_unique<engine::Checkpointer>(
-      engine::Checkpointer::Inputs{
-          setup_.model, session_.store(), control_group_,
-          directory_ranks(session_.control_group(), worker_, setup_.settings.checkpoint),
-          disk_staging != nullptr ? *disk_staging : session_.memory().host.staging, say_,
-          [this] { flush_metrics(); }, &progress_},
-      checkpoint_options(), streams_.compute);
+      checkpointer_inputs(setup_, rank_, session_, say_, [this] { flush_metrics(); }), options,
+      streams_.compute);
   checkpointer_->rehearse(setup_.settings.steps);
 }
 
@@ -226,17 +224,6 @@ void TrainingRank::load_best(const engine::Trainer::Outcome& outcome) {
     say_(fmt::format("best checkpoint: {} | held-out loss {:.4f}", path.string(),
                      outcome.best->metric));
   }
-}
-
-engine::Checkpointer::Options TrainingRank::checkpoint_options() const {
-  const config::TrainSettings& settings = setup_.settings;
-  return {.output = settings.output.directory,
-          .ds_config = settings.ds_config_text.empty() ? "{}\n" : settings.ds_config_text,
-          .total_limit = settings.checkpoint.save_total_limit,
-          .keeps_best = settings.evaluation.tracks_best,
-          .whole_model = settings.checkpoint.whole_model,
-          .saved_step = continued_step_,
-          .visible_seconds = visible_within(worker_)};
 }
 
 std::function<std::string(const std::string&)> TrainingRank::tuner() {

@@ -44,7 +44,6 @@ class TrainingRank {
   [[nodiscard]] std::function<std::string(const std::string&)> tuner();
   void load_best(const engine::Trainer::Outcome& outcome);
   void load_checkpoint(const std::filesystem::path& path);
-  [[nodiscard]] engine::Checkpointer::Options checkpoint_options() const;
   void flush_metrics() const;
   void tell_library_memory();
 

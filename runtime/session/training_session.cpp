@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <exception>
-#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,6 +14,7 @@
 #include "runtime/base/units.h"
 #include "runtime/checkpoint/catalog.h"
 #include "runtime/engine/checkpointer.h"
+#include "runtime/engine/evaluation.h"
 #include "runtime/engine/micro_batch.h"
 #include "runtime/engine/model_saver.h"
 #include "runtime/engine/resume.h"
@@ -61,19 +60,22 @@ Remedies general_remedies() {
   constexpr const char* text =
       "a higher ZeRO stage, offload_optimizer, offload_param, gradient_checkpointing, a smaller "
       "micro batch or a shorter length takes less";
-  return {.device = [](Bytes) { return text; },
-          .machine =
-              [](int, Bytes) {
-                return text;
-              }};
+  const auto say = [](auto... /*how much*/) {
+    return text;
+  };
+  return {.device = say, .machine = say};
 }
 
 void refuse(const std::vector<std::string>& problems) {
   if (!problems.empty()) fail(ErrorCode::config, "{}", fmt::join(problems, "\n"));
 }
 
-data::SampleSizes sizes_of(const config::DataSettings& data) {
-  return {.tokens = data.block_size, .source = data.source_length};
+BatchRows::Limits limits_of(const RunSetup& setup, std::int64_t classes) {
+  const config::TrainSettings& settings = setup.settings;
+  return {.sizes = {.tokens = settings.data.block_size, .source = settings.data.source_length},
+          .sequences = settings.accumulation_steps * settings.micro_batch_size,
+          .vocabulary = setup.model.vocabulary,
+          .classes = classes};
 }
 
 /// On every rank, for all to learn of it; that of rank 0 is kept.
@@ -94,7 +96,7 @@ void make_directory(const fs::path& directory, comm::ControlGroup& control) {
 
 }  // namespace
 
-TrainingSession::Setup TrainingSession::set_up(const Inputs& inputs) {
+RunSetup TrainingSession::set_up(const Inputs& inputs) {
   const WorkerEnv& worker = inputs.rank.worker();
   if (inputs.options.trains && !inputs.config.has("optimizer.type")) {
     fail(ErrorCode::config,
@@ -104,7 +106,7 @@ TrainingSession::Setup TrainingSession::set_up(const Inputs& inputs) {
   const config::TrainOptions flags = options_of(inputs.options);
   config::Resolved resolved = config::resolve_config(
       flags, inputs.config, {.world_size = worker.world_size, .train_samples = -1});
-  Setup setup;
+  RunSetup setup;
   setup.settings = std::move(resolved.settings);
   setup.settings.model = inputs.model;
   setup.settings.trains = inputs.options.trains;
@@ -117,7 +119,7 @@ TrainingSession::Setup TrainingSession::set_up(const Inputs& inputs) {
   refuse(unusable_disks(setup.settings.zero));
   setup.memory = set_up_memory(setup.settings, setup.model, worker.world_size);
   setup.state = engine::describe_run(setup.settings, setup.model, worker.world_size, {});
-  setup.parameters = open_parameters(inputs.model, setup.model, setup.settings.seed);
+  setup.initial_parameters = open_parameters(inputs.model, setup.model, setup.settings.seed);
   setup.alike = describe_alike(resolved.effective, setup.model);
   setup.alike.push_back(fmt::format(
       "length {}, source_length {}, seed {}, gradient_checkpointing {}, trains {}",
@@ -125,7 +127,7 @@ TrainingSession::Setup TrainingSession::set_up(const Inputs& inputs) {
       inputs.options.gradient_checkpointing, inputs.options.trains));
   if (worker.world_size > 1 && !inputs.model.directory.empty()) {
     setup.alike.push_back("weights with the digest " +
-                          weights_digest(*setup.parameters, setup.model));
+                          weights_digest(*setup.initial_parameters, setup.model));
   }
   const Remedies remedies = general_remedies();
   const Bytes budget = worker.device_memory_bytes;
@@ -140,88 +142,21 @@ TrainingSession::Setup TrainingSession::set_up(const Inputs& inputs) {
   return setup;
 }
 
-RankSession::Inputs TrainingSession::session_inputs(const Inputs& inputs, const Setup& setup) {
-  const Bytes budget = inputs.rank.worker().device_memory_bytes;
-  return {.rank = inputs.rank,
-          .model = setup.model,
-          .memory = setup.memory,
-          .settings = setup.settings,
-          .alike = setup.alike,
-          .device_memory = budget > 0 ? budget - inputs.device_bytes_of_others : 0,
-          .check_room = [&setup, others = inputs.device_bytes_of_others](DeviceRoom room) {
-            if (room.free > 0) room.free = std::max<Bytes>(room.free - others, 1);
-            check_room(setup.memory, setup.model, room, general_remedies());
-          }};
-}
-
 TrainingSession::TrainingSession(const Inputs& inputs)
     : rank_(inputs.rank),
       number_(inputs.number),
       setup_(set_up(inputs)),
       classes_(inputs.classes > 0 ? inputs.classes : setup_.model.vocabulary),
-      session_(session_inputs(inputs, setup_)),
+      session_(session_inputs(setup_, rank_, general_remedies(), inputs.device_bytes_of_others)),
       control_(session_.control_group()),
       compute_(session_.streams().compute),
-      buffer_(setup_.settings.accumulation_steps * setup_.settings.micro_batch_size,
-              sizes_of(setup_.settings.data)) {
+      rows_(limits_of(setup_, classes_)) {
   if (leads()) {
     for (const std::string& warning : setup_.settings.warnings) log_warning(warning);
   }
   const InPhase loading(&rank_.progress(), RunPhase::loading);
-  session_.store().load({*setup_.parameters}, compute_);
+  session_.store().load({*setup_.initial_parameters}, compute_);
   if (setup_.settings.trains) counts_.emplace(setup_.settings, setup_.state);
-}
-
-std::string TrainingSession::problem_of(const Batch& batch) const {
-  const config::DataSettings& data = setup_.settings.data;
-  const std::int64_t vocabulary = setup_.model.vocabulary;
-  if (batch.sequences < 0 || batch.length < 0 || batch.length > data.block_size) {
-    return fmt::format("{} sequences of length {}, of which the engine takes up to {}",
-                       batch.sequences, batch.length, data.block_size);
-  }
-  constexpr std::int64_t sequences_max = std::numeric_limits<std::int32_t>::max();
-  const std::int64_t numel =
-      batch.sequences <= sequences_max ? batch.sequences * batch.length : std::int64_t{-1};
-  if (std::ssize(batch.tokens) != numel) {
-    return fmt::format("{} tokens for {} sequences of length {}", batch.tokens.size(),
-                       batch.sequences, batch.length);
-  }
-  if (!batch.labels.empty() && std::ssize(batch.labels) != numel) {
-    return fmt::format("{} labels for {} tokens", batch.labels.size(), numel);
-  }
-  const auto outside = [](std::int64_t most) {
-    return [most](std::int32_t id) {
-      return id < 0 || id >= most;
-    };
-  };
-  for (const std::span<const std::int32_t> ids : {batch.tokens, batch.source}) {
-    if (const auto bad = std::ranges::find_if(ids, outside(vocabulary)); bad != ids.end()) {
-      return fmt::format("token {} is not one of the vocabulary of {}", *bad, vocabulary);
-    }
-  }
-  const auto bad = std::ranges::find_if(
-      batch.labels, [&](std::int32_t id) { return id != ignored_label && outside(classes_)(id); });
-  if (bad != batch.labels.end()) {
-    return fmt::format("label {} is neither {} nor one of {} classes", *bad, ignored_label,
-                       classes_);
-  }
-  if (!setup_.model.pairs)
-    return batch.source.empty() ? "" : "the model has no encoder for sources";
-  if (batch.source_length > data.source_length ||
-      std::ssize(batch.source) != batch.sequences * batch.source_length) {
-    return fmt::format(
-        "{} source tokens for {} sequences of source_length {}, of which the engine "
-        "takes up to {}",
-        batch.source.size(), batch.sequences, batch.source_length, data.source_length);
-  }
-  const bool counts_fit = std::ranges::all_of(batch.source_counts, [&](std::int32_t count) {
-    return count >= 1 && count <= batch.source_length;
-  });
-  if (!counts_fit ||
-      (!batch.source_counts.empty() && std::ssize(batch.source_counts) != batch.sequences)) {
-    return "source_counts are not one number from 1 to source_length for each sequence";
-  }
-  return "";
 }
 
 /// Every rank learns of all batches before one of them computes.
@@ -287,35 +222,6 @@ void TrainingSession::refuse_open_step(const char* attempted) const {
        attempted, open_->micro_batches, setup_.settings.accumulation_steps);
 }
 
-data::SampleRows TrainingSession::fill(const Batch& batch,
-                                       std::int64_t first,
-                                       std::int64_t count,
-                                       bool labels) {
-  const data::SampleRows rows = buffer_.rows(0, count);
-  std::ranges::fill(rows.tokens, 0);
-  std::ranges::fill(rows.labels, ignored_label);
-  std::ranges::fill(rows.source, 0);
-  std::ranges::fill(rows.source_count, 1);
-  const std::int64_t end = std::min(count, batch.sequences - first);
-  for (std::int64_t i = 0; i < end; ++i) {
-    const data::SampleRows row = rows.row(i, buffer_.sizes);
-    const auto part = [&](std::span<const std::int32_t> all, std::int64_t length) {
-      return all.subspan(static_cast<std::size_t>((first + i) * length),
-                         static_cast<std::size_t>(length));
-    };
-    std::ranges::copy(part(batch.tokens, batch.length), row.tokens.begin());
-    if (labels && !batch.labels.empty()) {
-      std::ranges::copy(part(batch.labels, batch.length), row.labels.begin());
-    }
-    if (batch.source.empty()) continue;
-    std::ranges::copy(part(batch.source, batch.source_length), row.source.begin());
-    row.source_count.front() = batch.source_counts.empty()
-                                   ? static_cast<std::int32_t>(batch.source_length)
-                                   : batch.source_counts[static_cast<std::size_t>(first + i)];
-  }
-  return rows;
-}
-
 std::int64_t TrainingSession::first_sample(std::int64_t micro_batch) const {
   const WorkerEnv& worker = rank_.worker();
   return (micro_batch * worker.world_size + worker.rank) * setup_.settings.micro_batch_size;
@@ -326,7 +232,7 @@ StepResult TrainingSession::train_batch(const Batch& batch) {
   refuse_open_step("train_batch");
   const std::int64_t each = setup_.settings.micro_batch_size;
   const std::int64_t most = each * setup_.settings.accumulation_steps;
-  std::string problem = problem_of(batch);
+  std::string problem = rows_.problem(batch);
   if (problem.empty() && batch.sequences > most) {
     problem = fmt::format("{} sequences, of which this rank takes up to {} in a step",
                           batch.sequences, most);
@@ -338,24 +244,26 @@ StepResult TrainingSession::train_batch(const Batch& batch) {
   if (total.labels == 0) {
     fail(ErrorCode::input, "step {}: the batch has no label that counts", step);
   }
-  fill(batch, 0, total.batches * each, true);
+  rows_.take(batch, 0, total.batches * each);
   std::vector<engine::MicroBatch> micro_batches;
   for (std::int64_t i = 0; i < total.batches; ++i) {
-    micro_batches.push_back(engine::micro_batch(buffer_.rows(i * each, each), first_sample(i)));
+    micro_batches.push_back(engine::micro_batch(rows_.rows(i * each, each), first_sample(i)));
   }
   engine::StepInput input = counts_->input(step);
   input.micro_batches = micro_batches;
   input.labels = total.labels;
-  computing_ = true;
-  session_.engine().accumulate(input);
-  return settle(input, total.labels);
+  return settle(input, total.labels, [&](engine::Engine& engine) { engine.accumulate(input); });
 }
 
-StepResult TrainingSession::settle(const engine::StepInput& input, std::int64_t labels) {
-  computing_ = true;
-  session_.engine().update();
-  const ops::StepDecision decision = session_.engine().decision(input.step);
-  computing_ = false;
+StepResult TrainingSession::settle(const engine::StepInput& input,
+                                   std::int64_t labels,
+                                   Action first_half) {
+  ops::StepDecision decision;
+  compute([&](engine::Engine& engine) {
+    first_half(engine);
+    engine.update();
+    decision = engine.decision(input.step);
+  });
   counts_->settle(input.step, decision);
   if (!decision.is_taken()) {
     const std::string parameter = engine::find_overflow(session_.engine(), setup_.model, control_);
@@ -383,7 +291,7 @@ double TrainingSession::forward_backward(const Batch& micro_batch, std::int64_t 
     fail(ErrorCode::usage,
          "forward_backward: all {} of gradient_accumulation_steps are done: call step()", steps);
   }
-  std::string problem = problem_of(micro_batch);
+  std::string problem = rows_.problem(micro_batch);
   if (problem.empty() && micro_batch.sequences > each) {
     problem = fmt::format("{} sequences, of which a micro batch takes up to {}",
                           micro_batch.sequences, each);
@@ -392,21 +300,34 @@ double TrainingSession::forward_backward(const Batch& micro_batch, std::int64_t 
   if (labels < 0) problem = fmt::format("{} labels were told", labels);
   const Total total = agree(BatchCall::forward_backward, micro_batch, problem, labels);
   if (!open_) {
-    engine::StepInput input = counts_->input(setup_.state.global_step + 1);
-    input.labels = labels > 0 ? labels : std::max<std::int64_t>(total.labels, 1) * steps;
-    rank_.progress().begin_step(input.step);
-    session_.engine().begin_step(input, steps);
-    open_ = OpenStep{.input = input};
+    open_ = OpenStep{.input = counts_->input(setup_.state.global_step + 1)};
+    open_->input.labels = labels > 0 ? labels : std::max<std::int64_t>(total.labels, 1) * steps;
+    rank_.progress().begin_step(open_->input.step);
   }
-  open_->labels += total.labels;
-  const std::int64_t index = open_->micro_batches++;
-  const data::SampleRows rows = fill(micro_batch, 0, each, true);
-  const engine::MicroBatch filled = engine::micro_batch(rows, first_sample(index));
-  computing_ = true;
-  const double loss = session_.engine().run_micro_batch(filled, index);
-  computing_ = false;
-  const std::int64_t counted = engine::counted_labels({&filled, 1});
-  return counted > 0 ? loss / static_cast<double>(counted) : 0;
+  const std::int64_t index = open_->micro_batches;
+  const std::int64_t counted = open_->labels + total.labels;
+  // The last micro-batch is where the optimizer may begin to update.
+  if (index + 1 == steps && counted != open_->input.labels &&
+      zero::updates_early(setup_.memory.store.offload)) {
+    const std::int64_t promised = open_->input.labels;
+    if (index == 0) open_.reset();
+    fail(ErrorCode::usage,
+         "forward_backward: {} labels count in this step, not the {} that the first was told or "
+         "had: where the optimizer updates early (offload_optimizer on a disk, without "
+         "gradient_clipping) tell the first of a step how many count in all",
+         counted, promised);
+  }
+  const engine::MicroBatch filled =
+      engine::micro_batch(rows_.take(micro_batch, 0, each), first_sample(index));
+  double loss = 0;
+  compute([&](engine::Engine& engine) {
+    if (index == 0) engine.begin_step(open_->input, steps);
+    loss = engine.run_micro_batch(filled, index);
+  });
+  open_->labels = counted;
+  ++open_->micro_batches;
+  const std::int64_t own = engine::counted_labels({&filled, 1});
+  return own > 0 ? loss / static_cast<double>(own) : 0;
 }
 
 StepResult TrainingSession::step() {
@@ -419,63 +340,51 @@ StepResult TrainingSession::step() {
   }
   const InPhase training(&rank_.progress(), RunPhase::training);
   const OpenStep open = *std::exchange(open_, std::nullopt);
-  if (open.labels != open.input.labels && zero::updates_early(setup_.memory.store.offload)) {
-    fail(ErrorCode::usage,
-         "step: {} labels count, not the {} that forward_backward() was told or took from its "
-         "first batch: the optimizer updates early (offload_optimizer on a disk) and needs the "
-         "number at the first forward_backward() of a step",
-         open.labels, open.input.labels);
+  if (open.labels == 0) {
+    fail(ErrorCode::input, "step {}: no label of its batches counts", open.input.step);
   }
-  session_.engine().end_step(open.labels);
-  return settle(open.input, open.labels);
+  return settle(open.input, open.labels,
+                [&](engine::Engine& engine) { engine.end_step(open.labels); });
 }
 
 double TrainingSession::evaluate(const Batch& batch) {
   refuse_open_step("evaluate");
   const std::int64_t each = setup_.settings.evaluation.batch_size;
-  const std::string problem = problem_of(batch);
+  const std::string problem = rows_.problem(batch);
   const InPhase evaluating(&rank_.progress(), RunPhase::evaluating);
   const Total total = agree(BatchCall::evaluate, batch, problem);
   if (total.labels == 0) fail(ErrorCode::input, "evaluate: no label counts");
-  double own = 0;
-  computing_ = true;
+  engine::Losses own;
   for (std::int64_t i = 0; i < total.batches; ++i) {
-    const std::int64_t first = std::min(i * each, batch.sequences);
-    own += session_.engine().evaluate(engine::micro_batch(fill(batch, first, each, true), 0));
+    const data::SampleRows rows = rows_.take(batch, std::min(i * each, batch.sequences), each);
+    compute([&](engine::Engine& engine) {
+      engine::add_losses(engine, engine::micro_batch(rows, 0), own);
+    });
   }
-  computing_ = false;
-  double sum = 0;
-  for (const double rank : control_.gather(own)) sum += rank;
-  const double mean = sum / static_cast<double>(total.labels);
-  if (std::isfinite(mean)) return mean;
-  fail(ErrorCode::diverged, "the loss is {}: the weights are too large, or no numbers",
-       std::abs(mean));
+  return engine::mean_loss(own, control_);
 }
 
 std::vector<float> TrainingSession::logits(const Batch& batch) {
   refuse_open_step("logits");
   const std::int64_t each = setup_.settings.evaluation.batch_size;
   const std::int64_t block = setup_.settings.data.block_size;
-  const std::int64_t vocabulary = classes_;
-  const std::string problem = problem_of(batch);
+  const std::string problem = rows_.problem(batch);
   const InPhase evaluating(&rank_.progress(), RunPhase::evaluating);
   const Total total = agree(BatchCall::logits, batch, problem);
   std::vector<float> all;
-  all.reserve(static_cast<std::size_t>(batch.sequences * batch.length * vocabulary));
-  const Buffer device(each * block * vocabulary * size_of(DType::f32),
+  all.reserve(static_cast<std::size_t>(batch.sequences * batch.length * classes_));
+  const Buffer device(each * block * classes_ * size_of(DType::f32),
                       session_.memory().device.activations, compute_);
-  const TensorView values = device.block().reused(DType::f32, {each * block, vocabulary});
+  const TensorView values = device.block().reused(DType::f32, {each * block, classes_});
   std::vector<float> host(static_cast<std::size_t>(values.numel()));
   for (std::int64_t i = 0; i < total.batches; ++i) {
     const std::int64_t first = std::min(i * each, batch.sequences);
-    engine::MicroBatch filled = engine::micro_batch(fill(batch, first, each, false), 0);
+    engine::MicroBatch filled = engine::micro_batch(rows_.take(batch, first, each), 0);
     filled.labels = {};
-    computing_ = true;
-    session_.engine().logits(filled, values);
+    compute([&](engine::Engine& engine) { engine.logits(filled, values); });
     ops::convert(values, HostView(host, values.shape()), compute_);
     compute_.synchronize();
-    computing_ = false;
-    const auto row = static_cast<std::ptrdiff_t>(vocabulary);
+    const auto row = static_cast<std::ptrdiff_t>(classes_);
     for (std::int64_t s = 0; s < std::min(each, batch.sequences - first); ++s) {
       const auto begin = host.begin() + s * block * row;
       all.insert(all.end(), begin, begin + batch.length * row);
@@ -490,22 +399,9 @@ void TrainingSession::save_checkpoint(const fs::path& directory, const SaveOptio
   check_client_state(options.client_state, control_);
   make_directory(directory, control_);
   const InPhase saving(&rank_.progress(), RunPhase::saving);
-  MemoryResource* const disk_staging = session_.disks().staging();
-  const std::string& text = setup_.settings.ds_config_text;
   engine::Checkpointer checkpointer(
-      {setup_.model,
-       session_.store(),
-       control_,
-       directory_ranks(control_, rank_.worker(), setup_.settings.checkpoint),
-       disk_staging != nullptr ? *disk_staging : session_.memory().host.staging,
-       [](const std::string&) {},
-       {},
-       &rank_.progress()},
-      {.output = directory,
-       .ds_config = text.empty() ? "{}\n" : text,
-       .whole_model = setup_.settings.checkpoint.whole_model,
-       .visible_seconds = visible_within(rank_.worker())},
-      compute_);
+      checkpointer_inputs(setup_, rank_, session_, [](const std::string&) {}),
+      checkpointer_options(setup_, rank_, directory), compute_);
   engine::TrainerState state = setup_.state;
   state.max_steps = state.global_step;
   state.client_state = options.client_state;
@@ -577,7 +473,7 @@ void TrainingSession::save_pretrained(const fs::path& directory) {
   const std::exception_ptr failure =
       engine::save_model(setup_.model, session_.store(), leads() ? &directory : nullptr, compute_);
   std::string text;
-  ErrorCode code = ErrorCode::io;
+  ErrorCode code{};
   try {
     if (failure) std::rethrow_exception(failure);
   } catch (const Error& error) {
@@ -585,6 +481,7 @@ void TrainingSession::save_pretrained(const fs::path& directory) {
     code = error.code();
   }
   text = control_.broadcast(text, 0);
+  code = control_.gather(code).front();
   if (!text.empty()) fail(code, "{}", text);
 }
 

@@ -9,13 +9,14 @@
 
 #include <dstrain/engine.h>
 
+#include "runtime/base/function_ref.h"
 #include "runtime/config/ds_config.h"
-#include "runtime/data/sample_rows.h"
 #include "runtime/engine/step_counts.h"
 #include "runtime/model/model.h"
-#include "runtime/session/memory_fit.h"
+#include "runtime/session/batch_rows.h"
 #include "runtime/session/parameter_access.h"
 #include "runtime/session/rank_session.h"
+#include "runtime/session/run_setup.h"
 
 namespace dstrain::session {
 
@@ -57,17 +58,7 @@ class TrainingSession {
   [[nodiscard]] const zero::MemoryPlan& plan() const { return setup_.memory.plan; }
 
  private:
-  /// All that is decided before anything is allocated.
-  struct Setup {
-    config::TrainSettings settings;
-    model::Model model;
-    MemorySetup memory;
-    engine::TrainerState state;
-    std::unique_ptr<model::ParameterSource> parameters;
-    std::vector<std::string> alike;
-  };
-  static Setup set_up(const Inputs& inputs);
-  static RankSession::Inputs session_inputs(const Inputs& inputs, const Setup& setup);
+  static RunSetup set_up(const Inputs& inputs);
 
   /// A call that every rank makes with a batch of its own.
   enum class BatchCall : std::int64_t { train_batch, forward_backward, evaluate, logits };
@@ -89,27 +80,31 @@ class TrainingSession {
               const Batch& batch,
               const std::string& problem,
               std::int64_t told = 0);
-  [[nodiscard]] std::string problem_of(const Batch& batch) const;
   /// Refuses a call within a step by hand, and any after a step that an exception has left.
   void refuse_open_step(const char* attempted) const;
   void refuse_broken() const;
   void require_training() const;
-  /// Sequences [first, first + count) of a batch in buffer_, padded to the shape of the run.
-  data::SampleRows fill(const Batch& batch, std::int64_t first, std::int64_t count, bool labels);
-  void fill_all(const Batch& batch, std::int64_t micro_batches);
   [[nodiscard]] std::int64_t first_sample(std::int64_t micro_batch) const;
-  StepResult settle(const engine::StepInput& input, std::int64_t labels);
+  using Action = FunctionRef<void(engine::Engine&)>;
+  /// Calls `action`. After an exception from it the engine is of no use.
+  void compute(Action action) {
+    computing_ = true;
+    action(session_.engine());
+    computing_ = false;
+  }
+  /// Completes a step after `first_half`, which accumulates its gradients.
+  StepResult settle(const engine::StepInput& input, std::int64_t labels, Action first_half);
   [[nodiscard]] bool leads() const { return rank_.worker().rank == 0; }
 
   JoinedRank& rank_;
   std::int64_t number_;
   bool computing_ = false;  ///< the engine runs, or an exception has left it
-  Setup setup_;
+  RunSetup setup_;
   std::int64_t classes_;
   RankSession session_;
   comm::ControlGroup& control_;
   StreamView compute_;
-  data::SampleBuffer buffer_;
+  BatchRows rows_;
   std::optional<engine::StepCounts> counts_;  ///< none: it does not train
 
   /// A step by hand.
@@ -117,7 +112,6 @@ class TrainingSession {
     engine::StepInput input;
     std::int64_t micro_batches = 0;  ///< run so far
     std::int64_t labels = 0;         ///< of all ranks, in these
-    bool labels_given = false;
   };
   std::optional<OpenStep> open_;
 };

@@ -1,0 +1,91 @@
+#include "runtime/session/batch_rows.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace dstrain::session {
+namespace {
+
+/// The first of some ids that is not in [0, most); null: all are.
+const std::int32_t* first_outside(std::span<const std::int32_t> ids, std::int64_t most) {
+  const auto found =
+      std::ranges::find_if(ids, [most](std::int32_t id) { return id < 0 || id >= most; });
+  return found == ids.end() ? nullptr : &*found;
+}
+
+/// Row `index` of some rows of that length.
+std::span<const std::int32_t> row_of(std::span<const std::int32_t> rows,
+                                     std::int64_t index,
+                                     std::int64_t length) {
+  return rows.subspan(static_cast<std::size_t>(index * length), static_cast<std::size_t>(length));
+}
+
+}  // namespace
+
+std::string BatchRows::problem(const Batch& batch) const {
+  if (batch.sequences < 0 || batch.length < 0 || batch.length > limits_.sizes.tokens) {
+    return fmt::format("{} sequences of length {}, of which the engine takes up to {}",
+                       batch.sequences, batch.length, limits_.sizes.tokens);
+  }
+  constexpr std::int64_t sequences_max = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t numel =
+      batch.sequences <= sequences_max ? batch.sequences * batch.length : std::int64_t{-1};
+  if (std::ssize(batch.tokens) != numel) {
+    return fmt::format("{} tokens for {} sequences of length {}", batch.tokens.size(),
+                       batch.sequences, batch.length);
+  }
+  if (!batch.labels.empty() && std::ssize(batch.labels) != numel) {
+    return fmt::format("{} labels for {} tokens", batch.labels.size(), numel);
+  }
+  for (const std::span<const std::int32_t> ids : {batch.tokens, batch.source}) {
+    if (const auto* const bad = first_outside(ids, limits_.vocabulary)) {
+      return fmt::format("token {} is not one of the vocabulary of {}", *bad, limits_.vocabulary);
+    }
+  }
+  for (const std::int32_t label : batch.labels) {
+    if (label == ignored_label || (label >= 0 && label < limits_.classes)) continue;
+    return fmt::format("label {} is neither {} nor one of {} classes", label, ignored_label,
+                       limits_.classes);
+  }
+  return source_problem(batch);
+}
+
+std::string BatchRows::source_problem(const Batch& batch) const {
+  if (limits_.sizes.source == 0) {
+    return batch.source.empty() ? "" : "the model has no encoder for sources";
+  }
+  if (batch.source_length > limits_.sizes.source ||
+      std::ssize(batch.source) != batch.sequences * batch.source_length) {
+    return fmt::format(
+        "{} source tokens for {} sequences of source_length {}, of which the engine takes up to {}",
+        batch.source.size(), batch.sequences, batch.source_length, limits_.sizes.source);
+  }
+  const bool counts_fit = std::ranges::all_of(batch.source_counts, [&](std::int32_t count) {
+    return count >= 1 && count <= batch.source_length;
+  });
+  const auto counts = std::ssize(batch.source_counts);
+  if (counts_fit && (counts == 0 || counts == batch.sequences)) return "";
+  return "source_counts are not one number from 1 to source_length for each sequence";
+}
+
+data::SampleRows BatchRows::take(const Batch& batch, std::int64_t first, std::int64_t count) {
+  const data::SampleRows rows = buffer_.rows(0, count);
+  data::fill_empty(rows);
+  for (std::int64_t i = 0; i < std::min(count, batch.sequences - first); ++i) {
+    const data::SampleRows row = rows.row(i, buffer_.sizes);
+    std::ranges::copy(row_of(batch.tokens, first + i, batch.length), row.tokens.begin());
+    if (!batch.labels.empty()) {
+      std::ranges::copy(row_of(batch.labels, first + i, batch.length), row.labels.begin());
+    }
+    if (batch.source.empty()) continue;
+    std::ranges::copy(row_of(batch.source, first + i, batch.source_length), row.source.begin());
+    row.source_count.front() = batch.source_counts.empty()
+                                   ? static_cast<std::int32_t>(batch.source_length)
+                                   : batch.source_counts[static_cast<std::size_t>(first + i)];
+  }
+  return rows;
+}
+
+}  // namespace dstrain::session
