@@ -11,6 +11,7 @@
 #include "tests/e2e/train_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/test_gpu.h"
 
 using namespace dstrain;
 using Catch::Matchers::ContainsSubstring;
@@ -399,6 +400,35 @@ TEST_CASE("Library: a model of one's own trains at every stage and comes back", 
       return std::stod(second.out.substr(second.out.find(word) + word.size()));
     };
     CHECK(after("read ") == after("trained "));
+  }
+}
+
+TEST_CASE("Library: a loop on a GPU follows the one on CPUs", "[library]") {
+  Trainings trainings;
+  trainings.configure({{"train_micro_batch_size_per_gpu", 3}});
+  test::use_test_gpu();
+  const auto on = [&](const char* device, const std::vector<std::string>& words) {
+    std::vector<std::string> command = words;
+    command.insert(command.begin(), {"--device", device, "--oversubscribe"});
+    const test::Outcome ran = test::run_command(
+        command,
+        {.env = {{"OMP_NUM_THREADS", "1"}, {"DSTRAIN_GPU_DIRECTORY", test::test_gpu_directory()}},
+         .directory = ""});
+    CAPTURE(ran.err);
+    CHECK(ran.status == 0);
+    return losses_of(ran.out);
+  };
+  const auto own_model = [&](const char* output) {
+    return trainings.command(2, {DSTRAIN_LIBRARY_OWN_MODEL, trainings.config(), trainings.text(),
+                                 trainings.path(output), "3"});
+  };
+  for (const auto& [cpu, gpu] :
+       {std::pair{on("cpu", own_model("cpu")), on("cuda", own_model("gpu"))},
+        std::pair{on("cpu", trainings.rank(2, "parameters")),
+                  on("cuda", trainings.rank(2, "parameters"))}}) {
+    REQUIRE(cpu.size() >= 3);
+    REQUIRE(gpu.size() == cpu.size());
+    for (std::size_t i = 0; i < cpu.size(); ++i) CHECK(gpu[i] == Approx(cpu[i]).epsilon(1e-6));
   }
 }
 
