@@ -57,11 +57,9 @@ config::DataSettings lengths_of(const InitializeOptions& options, const model::M
 }
 
 Remedies general_remedies() {
-  constexpr const char* text =
-      "a higher ZeRO stage, offload_optimizer, offload_param, gradient_checkpointing, a smaller "
-      "micro batch or a shorter length takes less";
   const auto say = [](auto... /*how much*/) {
-    return text;
+    return "a higher ZeRO stage, offload_optimizer, offload_param, gradient_checkpointing, a "
+           "smaller micro batch or a shorter length takes less";
   };
   return {.device = say, .machine = say};
 }

@@ -31,12 +31,12 @@ Config& Config::operator=(const Config& other) {
 Config::~Config() = default;
 
 Config Config::from_file(const std::filesystem::path& file) {
-  return Config(std::make_unique<Impl>(checked(config::DsConfig::load(file))));
+  return Config(std::make_unique<Impl>(Impl{checked(config::DsConfig::load(file))}));
 }
 
 Config Config::from_json(const std::string& json) {
   return Config(
-      std::make_unique<Impl>(checked(config::DsConfig::parse(json, "the configuration"))));
+      std::make_unique<Impl>(Impl{checked(config::DsConfig::parse(json, "the configuration"))}));
 }
 
 }  // namespace dstrain

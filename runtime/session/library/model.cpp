@@ -6,9 +6,11 @@ namespace {
 
 std::unique_ptr<Model::Impl> describe(const config::ModelSettings& settings) {
   const std::shared_ptr<const model::ModelConfig> config = session::model_config(settings);
-  return std::make_unique<Model::Impl>(
-      settings, [config](const model::UnitOptions& options) { return config->make(options); },
-      config->vocabulary(), config->hidden());
+  return std::make_unique<Model::Impl>(Model::Impl{
+      .settings = settings,
+      .make = [config](const model::UnitOptions& options) { return config->make(options); },
+      .vocabulary = config->vocabulary(),
+      .hidden = config->hidden()});
 }
 
 }  // namespace

@@ -296,6 +296,7 @@ Value UnitBuilder::custom(const std::vector<Value>& inputs,
                           const CustomLayerOptions& options) {
   if (inputs.empty() || !layer) impl_.refuse(name + " needs a layer and an input");
   std::vector<model::Value> values;
+  values.reserve(inputs.size());
   for (const Value& input : inputs) values.push_back(impl_.at(input));
   std::vector<model::ParameterRef> parameters;
   for (const CustomParameter& parameter : options.parameters) {
@@ -462,12 +463,13 @@ Model ModelBuilder::build(const std::filesystem::path& weights) const {
     fail(ErrorCode::input, "model {}: {}: no such directory", name_, weights.string());
   }
   const Recording checked = check();
-  return Model(std::make_unique<Model::Impl>(
-      config::ModelSettings{.directory = weights.string(), .named_by = "ModelBuilder::build"},
-      [builder = *this](const model::UnitOptions& options) {
-        return Recording(builder, options).model;
-      },
-      sizes_.vocabulary, checked.model.hidden, checked.classes));
+  return Model(std::make_unique<Model::Impl>(Model::Impl{
+      .settings = {.directory = weights.string(), .named_by = "ModelBuilder::build"},
+      .make = [builder = *this](
+                  const model::UnitOptions& options) { return Recording(builder, options).model; },
+      .vocabulary = sizes_.vocabulary,
+      .hidden = checked.model.hidden,
+      .classes = checked.classes}));
 }
 
 }  // namespace dstrain
