@@ -55,7 +55,7 @@ void collect_linears(std::vector<Linear>& linears,
                      const model::UnitSpec& unit) {
   constexpr std::string_view ending = ".weight";
   for (const model::ParameterSpec& weight : unit.parameters) {
-    const bool classifies = unit.computes_loss && weight.shape[0] == model.vocabulary;
+    const bool classifies = unit.loss && weight.shape[0] == model.vocabulary;
     if (weight.shape.rank() != 2 || classifies || !weight.name.ends_with(ending)) continue;
     const std::string stem = weight.name.substr(0, weight.name.size() - ending.size());
     const bool prefixed = stem.starts_with(unit.name + ".");

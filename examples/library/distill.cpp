@@ -16,7 +16,7 @@ constexpr std::int64_t length = 32;
 /// The likeliest token at each position.
 std::vector<std::int32_t> answers(dstrain::Engine& teacher, const dstrain::Batch& batch) {
   const std::vector<float> logits = teacher.logits(batch);
-  const std::int64_t vocabulary = teacher.vocabulary();
+  const std::int64_t vocabulary = teacher.outputs();
   std::vector<std::int32_t> labels(batch.tokens.size());
   auto row = logits.begin();
   for (std::int32_t& label : labels) {

@@ -51,7 +51,8 @@ std::unique_ptr<model::Unit> block(const ParallelGptSizes& s,
 std::unique_ptr<model::Unit> head(const ParallelGptSizes& s, const model::UnitOptions& o) {
   UnitBuilder u("head", "", o);
   const Value x = u.read(hidden(s.layers), s.hidden);
-  return u.finish_loss(u.rms_norm(x, "last_norm", eps), u.borrow(table), s.vocabulary);
+  u.cross_entropy(u.rms_norm(x, "last_norm", eps), u.borrow(table), s.vocabulary);
+  return u.finish_loss();
 }
 
 }  // namespace

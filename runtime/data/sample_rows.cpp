@@ -7,9 +7,8 @@
 namespace dstrain::data {
 namespace {
 
-std::span<std::int32_t> part(std::span<std::int32_t> values,
-                             std::int64_t first,
-                             std::int64_t count) {
+template <class T>
+std::span<T> part(std::span<T> values, std::int64_t first, std::int64_t count) {
   if (values.empty()) return {};
   return values.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
 }
@@ -18,11 +17,16 @@ SampleRows part(const SampleRows& rows,
                 const SampleSizes& sizes,
                 std::int64_t first,
                 std::int64_t count) {
-  return {part(rows.tokens, first * sizes.tokens, count * sizes.tokens),
-          part(rows.labels, first * sizes.tokens, count * sizes.tokens),
-          part(rows.source, first * sizes.source, count * sizes.source),
-          part(rows.source_count, first, count),
-          part(rows.document_start, first * sizes.tokens, count * sizes.tokens)};
+  const auto of_each = [first, count](auto values, std::int64_t numel) {
+    return part(values, first * numel, count * numel);
+  };
+  return {of_each(rows.tokens, sizes.tokens),
+          of_each(rows.labels, sizes.tokens),
+          of_each(rows.source, sizes.source),
+          of_each(rows.source_count, 1),
+          of_each(rows.document_start, sizes.tokens),
+          of_each(rows.features, sizes.tokens * sizes.features),
+          of_each(rows.targets, sizes.tokens * sizes.targets)};
 }
 
 }  // namespace
@@ -37,6 +41,8 @@ void fill_empty(const SampleRows& rows) {
   std::ranges::fill(rows.source, 0);
   std::ranges::fill(rows.source_count, 1);
   std::ranges::fill(rows.document_start, 0);
+  std::ranges::fill(rows.features, 0.0F);
+  std::ranges::fill(rows.targets, 0.0F);
 }
 
 SampleBuffer::SampleBuffer(std::int64_t samples, const SampleSizes& of)
@@ -45,7 +51,9 @@ SampleBuffer::SampleBuffer(std::int64_t samples, const SampleSizes& of)
       labels(tokens.size()),
       source(static_cast<std::size_t>(samples * of.source)),
       source_count(of.source > 0 ? static_cast<std::size_t>(samples) : 0),
-      document_start(of.documents ? tokens.size() : 0) {}
+      document_start(of.documents ? tokens.size() : 0),
+      features(tokens.size() * static_cast<std::size_t>(of.features)),
+      targets(tokens.size() * static_cast<std::size_t>(of.targets)) {}
 
 SampleRows SampleBuffer::rows(std::int64_t first, std::int64_t count) {
   return part(rows(), sizes, first, count);

@@ -60,7 +60,7 @@ class StoredTiles final : public model::TileLender {
   StreamView stream_;
 };
 
-StepBlock::Options block_options(const Engine::Options& options) {
+StepBlock::Options block_options(const model::Model& model, const Engine::Options& options) {
   const model::BatchShape inference = options.inference_shape.value_or(options.shape);
   const std::int64_t micro_steps = options.mode == FrameMode::inference ? 0 : options.micro_steps;
   const auto most = [&](auto count_of) {
@@ -73,6 +73,8 @@ StepBlock::Options block_options(const Engine::Options& options) {
           .sources =
               most([](const BatchShape& shape) { return shape.source > 0 ? shape.sequences : 0; }),
           .documents = options.documents,
+          .features = model.features(),
+          .targets = model.loss().targets,
           .micro_batches = options.micro_steps,
           .ranks = options.ranks,
           .parameter_groups = options.parameter_groups};
@@ -99,7 +101,7 @@ struct Engine::Context {
 
 FrameBytes Engine::activation_bytes(const model::Model& model, const Options& options) {
   const FrameBytes frames = frame_bytes(model, options);
-  const FrameBytes block = StepBlock::bytes(block_options(options), model.device);
+  const FrameBytes block = StepBlock::bytes(block_options(model, options), model.device);
   return {frames.device + block.device, frames.host + block.host};
 }
 
@@ -108,8 +110,9 @@ Engine::Engine(Inputs inputs, Options options, Streams streams)
       options_(options),
       inference_shape_(options.inference_shape.value_or(options.shape)),
       streams_(streams),
-      block_(
-          block_options(options), {inputs.activations, inputs.host_activations}, streams.compute),
+      block_(block_options(inputs.model, options),
+             {inputs.activations, inputs.host_activations},
+             streams.compute),
       memory_(frame_bytes(inputs.model, options).device, inputs.activations, streams.compute),
       host_memory_(
           frame_bytes(inputs.model, options).host, inputs.host_activations, streams.compute),

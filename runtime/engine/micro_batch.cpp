@@ -7,8 +7,14 @@
 namespace dstrain::engine {
 
 MicroBatch micro_batch(const data::SampleRows& rows, std::int64_t first_sample) {
-  return {rows.tokens, rows.labels,       first_sample,
-          rows.source, rows.source_count, rows.document_start};
+  return {.tokens = rows.tokens,
+          .labels = rows.labels,
+          .first_sample = first_sample,
+          .source = rows.source,
+          .source_count = rows.source_count,
+          .document_start = rows.document_start,
+          .features = rows.features,
+          .targets = rows.targets};
 }
 
 model::BatchShape batch_shape(std::int64_t sequences, const config::DataSettings& data) {

@@ -16,6 +16,8 @@ struct MicroBatch {
   std::span<const std::int32_t> source{};          ///< (B, S), of an encoder-decoder
   std::span<const std::int32_t> source_count{};    ///< (B): see model::UnitCall, also for the next
   std::span<const std::int32_t> document_start{};  ///< (B, T), or empty
+  std::span<const float> features{};               ///< (B, T, F), or empty
+  std::span<const float> targets{};                ///< (B, T, K), or empty
 };
 
 MicroBatch micro_batch(const data::SampleRows& rows, std::int64_t first_sample);

@@ -12,6 +12,10 @@ namespace {
 constexpr Bytes told_bytes = 64;  ///< of one decision on the host
 constexpr Bytes all_told_bytes = 2 * told_bytes;
 
+std::int64_t columns_of(const TensorView& rows) {
+  return rows.empty() ? 0 : rows.shape()[1];
+}
+
 }  // namespace
 
 StepBlock::Inputs::Inputs(const TensorView& all, const Options& options) {
@@ -19,6 +23,8 @@ StepBlock::Inputs::Inputs(const TensorView& all, const Options& options) {
   tokens = arena.take({options.rows}, DType::i32);
   labels = arena.take({options.rows}, DType::i32);
   if (options.documents) document_start = arena.take({options.rows}, DType::i32);
+  if (options.features > 0) features = arena.take({options.rows, options.features});
+  if (options.targets > 0) targets = arena.take({options.rows, options.targets});
   source = arena.take({options.source_rows}, DType::i32);
   source_count = arena.take({options.sources}, DType::i32);
   label_weight = arena.take({1});
@@ -73,14 +79,13 @@ void StepBlock::stage(const TensorView& values, const TensorView& target) {
   ops::convert(values, target, host_stream_);
 }
 
-void StepBlock::stage(std::span<const std::int32_t> values,
-                      std::int64_t row,
-                      const TensorView& target) {
+template <class T>
+void StepBlock::stage(std::span<const T> values, std::int64_t begin, const TensorView& target) {
   if (values.empty()) return;
   const Shape shape{std::ssize(values)};
   // A view may be written to; a copy only reads its source.
-  auto* const source = const_cast<std::int32_t*>(values.data());
-  stage(HostView(source, DType::i32, shape), target.part(row, shape));
+  auto* const source = const_cast<T*>(values.data());
+  stage(HostView(source, target.dtype(), shape), target.part(begin, shape));
 }
 
 void StepBlock::fill(std::span<const MicroBatch> batches,
@@ -103,6 +108,8 @@ void StepBlock::fill(std::span<const MicroBatch> batches,
     DSTRAIN_CHECK(batch.document_start.empty() == staged_.document_start.empty(),
                   "documents of {} tokens", batch.document_start.size());
     stage(batch.document_start, row, staged_.document_start);
+    stage(batch.features, row * columns_of(staged_.features), staged_.features);
+    stage(batch.targets, row * columns_of(staged_.targets), staged_.targets);
     row += std::ssize(batch.tokens);
     stage(batch.source, source_row, staged_.source);
     stage(batch.source_count, source, staged_.source_count);
@@ -138,6 +145,13 @@ void StepBlock::show(std::size_t index, model::UnitCall& call) const {
   if (!inputs_.document_start.empty()) {
     call.document_start = inputs_.document_start.part(begin, shape);
   }
+  const auto columns = [begin, shape](const TensorView& rows) {
+    if (rows.empty()) return TensorView();
+    const std::int64_t width = rows.shape()[1];
+    return rows.part(begin * width, {shape[0], shape[1], width});
+  };
+  call.features = columns(inputs_.features);
+  call.targets = columns(inputs_.targets);
   if (call.shape.source > 0) {
     const auto batch = static_cast<std::int64_t>(index);
     const Shape source{call.shape.sequences, call.shape.source};

@@ -26,6 +26,8 @@ class StepBlock {
     std::int64_t source_rows = 0;    ///< the same of sources,
     std::int64_t sources = 0;        ///< and their number
     bool documents = false;          ///< batches say where documents begin
+    std::int64_t features = 0;       ///< F: floats for each token
+    std::int64_t targets = 0;        ///< K: likewise
     std::int64_t micro_batches = 1;  ///< of a step
     int ranks = 1;
     int parameter_groups = 1;
@@ -86,6 +88,8 @@ class StepBlock {
     TensorView tokens;          ///< (rows) i32
     TensorView labels;          ///< (rows) i32
     TensorView document_start;  ///< (rows) i32, or empty
+    TensorView features;        ///< (rows, F) f32, or empty
+    TensorView targets;         ///< (rows, K) f32, or empty
     TensorView source;          ///< (source_rows) i32
     TensorView source_count;    ///< (sources) i32
     TensorView label_weight;    ///< (1) f32: loss scale x gradient factor / label count
@@ -111,7 +115,9 @@ class StepBlock {
   [[nodiscard]] TensorView own_loss() const;
   Told& told(std::int64_t step) { return told_.at(static_cast<std::size_t>(step) % told_.size()); }
   void stage(const TensorView& values, const TensorView& target);
-  void stage(std::span<const std::int32_t> values, std::int64_t row, const TensorView& target);
+  /// Values at index `begin` of `target`.
+  template <class T>
+  void stage(std::span<const T> values, std::int64_t begin, const TensorView& target);
 
   bool apart_;          ///< whether the device's memory is not the host's
   HostBuffer staging_;  ///< decisions, then the inputs, which CPU units read from here

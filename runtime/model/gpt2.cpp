@@ -64,7 +64,8 @@ std::unique_ptr<Unit> head(const Gpt2Config& c, const UnitOptions& options) {
   const ParameterRef weight =
       c.tie_word_embeddings ? u.borrow("wte.weight")
                             : u.own(hf_head, {c.vocab_size, c.n_embd}, normal(c.initializer_range));
-  return u.finish_loss(n, weight, c.vocab_size);
+  u.cross_entropy(n, weight, c.vocab_size);
+  return u.finish_loss();
 }
 
 }  // namespace

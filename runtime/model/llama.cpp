@@ -112,7 +112,8 @@ std::unique_ptr<Unit> head(const LlamaConfig& c, const UnitOptions& options) {
   const ParameterRef weight = c.tie_word_embeddings
                                   ? u.borrow(std::string(token_table))
                                   : u.own(hf_head, {c.vocab_size, c.hidden_size}, init);
-  return u.finish_loss(n, weight, c.vocab_size);
+  u.cross_entropy(n, weight, c.vocab_size);
+  return u.finish_loss();
 }
 
 }  // namespace

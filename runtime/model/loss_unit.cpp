@@ -25,6 +25,13 @@ std::int64_t loss_chunk_rows(std::int64_t rows) {
   return (rows + chunks - 1) / chunks;
 }
 
+LossUnit::LossUnit(UnitRecord record)
+    : record_(std::move(record)),
+      plan_(plan_unit(record_)),
+      first_loss_(plan_.forward_steps -
+                  static_cast<int>(std::ranges::count(
+                      record_.layers, RecordedValue::none, &RecordedLayer::output))) {}
+
 /// The call of a unit for some of its rows.
 class LossUnit::Chunk {
  public:
@@ -38,6 +45,8 @@ class LossUnit::Chunk {
     inputs_.clear();
     for (const TensorView& input : whole.inputs) inputs_.push_back(rows_from(input, begin, rows));
     call_.labels = whole.labels.part(begin, {1, rows});
+    call_.features = rows_from(whole.features, begin, rows);
+    call_.targets = rows_from(whole.targets, begin, rows);
     call_.inputs = inputs_;
     if (!whole.logits.empty()) call_.logits = whole.logits.rows(begin, rows);
   }
@@ -74,10 +83,12 @@ class LossUnit::Chunk {
   }
 
   /// Computes only the loss or the logits.
-  void forward(StreamView stream) const { run(0, unit_.plan_.forward_steps, stream); }
-  /// Computes both: the classifier runs its forward in its backward.
+  void forward(StreamView stream) const {
+    run(0, call_.logits.empty() ? unit_.plan_.forward_steps : unit_.first_loss_ + 1, stream);
+  }
+  /// Computes both: losses run their forward in their backward.
   void forward_and_backward(StreamView stream) const {
-    run(0, unit_.plan_.forward_steps - 1, stream);
+    run(0, unit_.first_loss_, stream);
     run(unit_.plan_.forward_steps, static_cast<int>(unit_.plan_.steps.size()), stream);
   }
 

@@ -8,11 +8,11 @@ namespace dstrain::model {
 /// all of the classifier's weight for each chunk costs little.
 std::int64_t loss_chunk_rows(std::int64_t rows);
 
-/// A recorded unit that ends in a classifier and computes the loss. Its layers work on each row
-/// independently: all of them run forward and backward over some rows, then over the next ones.
+/// A recorded unit that ends in the layers of losses. All its layers work on each row
+/// independently: they run forward and backward over some rows, then over the next ones.
 class LossUnit final : public Unit {
  public:
-  explicit LossUnit(UnitRecord record) : record_(std::move(record)), plan_(plan_unit(record_)) {}
+  explicit LossUnit(UnitRecord record);
   [[nodiscard]] const UnitSpec& spec() const override { return record_.spec; }
   [[nodiscard]] UnitMemory memory(BatchShape shape) const override;
   /// Computes the loss or, with call.logits, the logits of all positions, or of the last of each
@@ -29,6 +29,7 @@ class LossUnit final : public Unit {
 
   UnitRecord record_;
   UnitPlan plan_;
+  int first_loss_;  ///< of the steps of forward, the others follow it
 };
 
 }  // namespace dstrain::model

@@ -1,6 +1,14 @@
 #include "runtime/model/model.h"
 
+#include <algorithm>
+
 namespace dstrain::model {
+
+std::int64_t Model::features() const {
+  std::int64_t features = 0;
+  for (const auto& unit : units) features = std::max(features, unit->spec().features);
+  return features;
+}
 
 std::vector<ParameterSpec> Model::parameters() const {
   std::vector<ParameterSpec> all;

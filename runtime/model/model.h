@@ -52,6 +52,9 @@ struct Model {
   std::string config_json;                ///< the Hugging Face config.json to export
   std::vector<CompanionFile> companions;  ///< to export beside it
 
+  [[nodiscard]] LossSpec loss() const { return units.back()->spec().loss.value_or(LossSpec{}); }
+  /// Returns F, which is the same for all units that read UnitCall::features; 0: none does.
+  [[nodiscard]] std::int64_t features() const;
   /// Returns every unit's own parameters, in the order of the units.
   [[nodiscard]] std::vector<ParameterSpec> parameters() const;
   [[nodiscard]] std::int64_t parameter_count() const;

@@ -134,11 +134,13 @@ std::unique_ptr<Unit> head(const T5Config& c, const UnitOptions& options) {
   UnitBuilder u("head", "", options);
   const Value x = u.read(decoded, c.d_model);
   if (!c.tie_word_embeddings) {
-    return u.finish_loss(x, u.own(hf_head, {c.vocab_size, c.d_model}, normal(c)), c.vocab_size);
+    u.cross_entropy(x, u.own(hf_head, {c.vocab_size, c.d_model}, normal(c)), c.vocab_size);
+    return u.finish_loss();
   }
   const float scale = 1 / std::sqrt(static_cast<float>(c.d_model));
-  return u.finish_loss(c.scale_decoder_outputs ? u.scale(x, scale) : x, u.borrow(shared_table),
-                       c.vocab_size);
+  u.cross_entropy(c.scale_decoder_outputs ? u.scale(x, scale) : x, u.borrow(shared_table),
+                  c.vocab_size);
+  return u.finish_loss();
 }
 
 void add_stack(Model& model, const T5Config& c, const Stack& stack, const UnitOptions& options) {

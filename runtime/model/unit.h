@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,6 +53,13 @@ struct ParameterTile {
   std::int64_t rows = 0;
 };
 
+/// What the loss of a model is made of.
+struct LossSpec {
+  std::int64_t outputs = 0;  ///< V: the columns of UnitCall::logits
+  std::int64_t classes = 0;  ///< labels are in [0, classes); 0: they only say which rows count
+  std::int64_t targets = 0;  ///< K: the columns of UnitCall::targets
+};
+
 /// The parameters and activations of a unit. The order of the names is the order of the views in
 /// UnitCall.
 struct UnitSpec {
@@ -63,7 +71,8 @@ struct UnitSpec {
   std::vector<ParameterTile> tiles;
   std::vector<std::string> reads;
   std::vector<ActivationSpec> writes;
-  bool computes_loss = false;  ///< the last unit: see Unit::backward
+  std::int64_t features = 0;     ///< F: the columns of UnitCall::features, if it reads those
+  std::optional<LossSpec> loss;  ///< of the last unit, which computes it: see Unit::backward
 };
 
 /// Bytes that the engine must provide per call.
@@ -110,6 +119,8 @@ struct UnitCall {
   /// (B, T) i32: the first position of the document of each token. Positions count from it, and
   /// causal attention does not see earlier tokens. Empty: there is one document.
   TensorView document_start;
+  TensorView features;      ///< (B, T, F) f32: what the batch says of each position besides tokens
+  TensorView targets;       ///< (B, T, K) f32: what a regression shall predict
   TensorView source;        ///< (B, S) i32: token ids of the sources
   TensorView source_count;  ///< (B) i32 in [1, S]: number of source tokens; the rest is padding
   TensorView label_weight;  ///< (1) f32: 1 / counted labels of the global batch, which scales the
@@ -128,10 +139,10 @@ struct UnitCall {
   std::span<const TensorView> output_gradients;
   std::span<const GradientTarget> input_gradients;
 
-  // Only for the unit with computes_loss.
+  // Only for the unit that computes the loss.
   TensorView loss;  ///< (1) f64: the losses (natural log) of the counted labels are added to it
-  /// Forward: if not empty, f32 logits are written here and no loss is computed: (B, V) of the last
-  /// positions, or (B T, V) of all.
+  /// Forward: if not empty, f32 logits (of a regression: its predictions) are written here and no
+  /// loss is computed: (B, V) of the last positions, or (B T, V) of all.
   TensorView logits;
 };
 
@@ -144,11 +155,11 @@ class Unit {
   virtual ~Unit() = default;
   [[nodiscard]] virtual const UnitSpec& spec() const = 0;
   [[nodiscard]] virtual UnitMemory memory(BatchShape shape) const = 0;
-  /// Writes `outputs` and `saved`. A unit that computes_loss adds to `loss` and saves nothing.
+  /// Writes `outputs` and `saved`. One that computes the loss adds to `loss` and saves nothing.
   virtual void forward(const UnitCall& call, StreamView stream) const = 0;
   /// Computes the gradients of the inputs and parameters from `output_gradients`, `inputs` and
-  /// `saved`. A unit that computes_loss is called without a forward: it adds to `loss` and computes
-  /// the gradients together with it, so that logits need not be kept.
+  /// `saved`. One that computes the loss is called without a forward: it adds to `loss` and
+  /// computes the gradients together with it, so that logits need not be kept.
   virtual void backward(const UnitCall& call, StreamView stream) const = 0;
 };
 

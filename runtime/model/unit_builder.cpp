@@ -3,6 +3,8 @@
 #include "runtime/model/layers/activation_layer.h"
 #include "runtime/model/layers/attention_layer.h"
 #include "runtime/model/layers/classifier_layer.h"
+#include "runtime/model/layers/features_layer.h"
+#include "runtime/model/layers/mean_loss_layer.h"
 #include "runtime/model/layers/norm_layer.h"
 #include "runtime/model/layers/scale_layer.h"
 #include "runtime/model/loss_unit.h"
@@ -64,6 +66,11 @@ Value UnitBuilder::embedding(const EmbeddingLayer::Tables& tables, std::int64_t 
   next_place_ = 0;
   by_rows_ = false;
   return add_layer(std::make_unique<EmbeddingLayer>(tables), {}, features, tables.axis);
+}
+
+Value UnitBuilder::batch_features(std::int64_t count) {
+  record_.spec.features = count;
+  return add_layer(std::make_unique<FeaturesLayer>(), {}, count);
 }
 
 Value UnitBuilder::layer_norm(Value input, std::string_view name, float eps) {
@@ -168,14 +175,37 @@ std::unique_ptr<Unit> UnitBuilder::finish(Value output, const std::string& activ
   return std::make_unique<RecordedUnit>(std::move(record_));
 }
 
-std::unique_ptr<Unit> UnitBuilder::finish_loss(Value input,
-                                               ParameterRef weight,
-                                               std::int64_t classes) {
-  const ClassifierLayer::Sizes sizes{features(input), classes};
+LossSpec& UnitBuilder::add_loss(std::unique_ptr<const Layer> layer,
+                                Value input,
+                                std::int64_t outputs) {
   DSTRAIN_CHECK(by_rows_, "unit {} computes the loss and not by rows", record_.spec.name);
-  record_.spec.computes_loss = true;
-  record_.layers.push_back(
-      {std::make_unique<ClassifierLayer>(weight, sizes, options_), {input.index}});
+  record_.layers.push_back({std::move(layer), {input.index}});
+  if (!record_.spec.loss) record_.spec.loss = {.outputs = outputs};
+  return *record_.spec.loss;
+}
+
+void UnitBuilder::cross_entropy(Value input,
+                                ParameterRef weight,
+                                std::int64_t classes,
+                                float factor) {
+  const ClassifierLayer::Options options{features(input), classes, factor};
+  add_loss(std::make_unique<ClassifierLayer>(weight, options, options_), input, classes).classes =
+      classes;
+}
+
+void UnitBuilder::mean_squared_error(Value input, float factor) {
+  using Terms = MeanLossLayer::Terms;
+  const std::int64_t targets = features(input);
+  add_loss(std::make_unique<MeanLossLayer>(Terms::squared_errors, factor), input, targets).targets =
+      targets;
+}
+
+void UnitBuilder::mean_value(Value input, float factor) {
+  add_loss(std::make_unique<MeanLossLayer>(MeanLossLayer::Terms::values, factor), input,
+           features(input));
+}
+
+std::unique_ptr<Unit> UnitBuilder::finish_loss() {
   return std::make_unique<LossUnit>(std::move(record_));
 }
 

@@ -35,6 +35,9 @@ class UnitBuilder {
   /// Rows of tables with `features` features, by the tokens of an axis and by their positions.
   Value embedding(const EmbeddingLayer::Tables& tables, std::int64_t features);
 
+  /// The `count` features that the batch has for each position.
+  Value batch_features(std::int64_t count);
+
   /// Layer normalisation: NAME.weight and NAME.bias.
   Value layer_norm(Value input, std::string_view name, float eps);
   /// Root-mean-square normalisation: NAME.weight. With `groups`, of each such part of the features.
@@ -84,9 +87,18 @@ class UnitBuilder {
 
   /// Returns the unit, which writes `output` as `activation`.
   std::unique_ptr<Unit> finish(Value output, const std::string& activation);
-  /// Returns the unit, which computes the loss of logits by a weight (classes, C). Its layers see
-  /// some rows of a batch at a time: throws Error{internal} if one attends, drops or reads tokens.
-  std::unique_ptr<Unit> finish_loss(Value input, ParameterRef weight, std::int64_t classes);
+
+  // Losses, each times a factor. The unit's layers see some rows of a batch at a time: these throw
+  // Error{internal} if one attends, drops or reads tokens.
+  /// Cross-entropy of logits by a weight (classes, C).
+  void cross_entropy(Value input, ParameterRef weight, std::int64_t classes, float factor = 1);
+  /// Mean squared error of values as predictions of UnitCall::targets.
+  void mean_squared_error(Value input, float factor = 1);
+  /// Mean of values that are losses already.
+  void mean_value(Value input, float factor = 1);
+  /// Returns the unit, which computes the sum of the losses. Its logits are those of the first one,
+  /// or its predictions.
+  std::unique_ptr<Unit> finish_loss();
 
  private:
   [[nodiscard]] std::int64_t features(Value value) const;
@@ -95,6 +107,7 @@ class UnitBuilder {
     by_rows_ = by_rows_ && rate == 0;
     return {rate, next_place_++};
   }
+  LossSpec& add_loss(std::unique_ptr<const Layer> layer, Value input, std::int64_t outputs);
   Value add_attention(const std::vector<Value>& inputs, const Attention& attention);
   /// The output has the positions of the first input, or those of `axis` if there is none.
   Value add_layer(std::unique_ptr<const Layer> layer,

@@ -38,7 +38,7 @@ class Planner {
  private:
   using Kind = UnitBuffer::Kind;
 
-  [[nodiscard]] bool in_one_go() const { return record_.spec.computes_loss; }
+  [[nodiscard]] bool in_one_go() const { return record_.spec.loss.has_value(); }
   [[nodiscard]] int layers() const { return static_cast<int>(record_.layers.size()); }
   [[nodiscard]] int now() const { return static_cast<int>(plan_.steps.size()); }
   [[nodiscard]] const Layer& layer(int index) const { return *record_.at(index).layer; }
@@ -428,10 +428,10 @@ Placement place_buffers(const UnitRecord& record, const UnitPlan& plan, BatchSha
     placement.memory.saved += round_up(bytes_of(record, plan.buffers[i], shape), 64);
   }
   const int steps = static_cast<int>(plan.steps.size());
-  const int forward = record.spec.computes_loss ? steps : plan.forward_steps;
+  const int forward = record.spec.loss ? steps : plan.forward_steps;
   placement.memory.forward_workspace = place_steps(0, forward);
   placement.memory.backward_workspace =
-      record.spec.computes_loss ? placement.memory.forward_workspace : place_steps(forward, steps);
+      record.spec.loss ? placement.memory.forward_workspace : place_steps(forward, steps);
   return placement;
 }
 

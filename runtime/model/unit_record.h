@@ -24,7 +24,7 @@ struct RecordedLayer {
 };
 
 /// The layers of a unit as UnitBuilder has recorded them, in the order in which forward runs them.
-/// With UnitSpec::computes_loss the last one has no output.
+/// Those of losses are the last ones, and have no output.
 struct UnitRecord {
   UnitSpec spec;
   std::vector<RecordedLayer> layers;

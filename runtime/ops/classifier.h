@@ -41,12 +41,14 @@ struct ClassifierLogitsArgs {
 /// Asynchronous on `stream`.
 void classifier_logits(const ClassifierLogitsArgs& args, StreamView stream);
 
-/// Softmax and cross-entropy of the logits and, with `label_weight`, the gradients behind them;
-/// that of the logits is (softmax - onehot) label_weight, zero in rows that do not count.
+/// `factor` times the cross-entropy of the softmax of the logits and, with `label_weight`, the
+/// gradients behind it; that of the logits is factor (softmax - onehot) label_weight, zero in rows
+/// that do not count.
 struct ClassifierLossArgs {
   TensorView input;                ///< (R, C)
   TensorView weight;               ///< (V, C)
   TensorView labels;               ///< (R) i32, in [0, V) or ignored_label
+  float factor = 1;                ///< of this loss in a sum of several
   TensorView loss_sum;             ///< (1) f64: losses of rows that count are added to it, in order
   TensorView label_weight{};       ///< (1) f32; empty: the loss alone
   TensorView input_gradient{};     ///< (R, C) of the dtype of input: written; may be input itself

@@ -62,6 +62,7 @@ void classifier_loss(const ClassifierLossArgs& args, StreamView stream) {
   compute_logits(plan, args.input, args.weight, stream);
   const CrossEntropyRows rows{.logits = plan.logits(),
                               .labels = args.labels,
+                              .factor = args.factor,
                               .label_weight = args.label_weight,
                               .losses = plan.losses(),
                               .softmax = plan.softmax()};

@@ -68,11 +68,15 @@ float logit_of(const LogitPieces& logits, std::int64_t row, std::int64_t column)
   return floats(logits.piece(piece))[row * logits.width(piece) + column % logits.piece_columns];
 }
 
+float gradient_scale(const CrossEntropyRows& rows) {
+  return rows.factor * floats(rows.label_weight)[0];
+}
+
 /// What the gradient of a row is made of: that of logit x is e^(x - largest) scale, less
-/// label_weight at the label.
+/// gradient_scale() at the label.
 struct RowSoftmax {
   float largest;
-  float scale;  ///< label_weight / sum of e^(x - largest); 0 in rows that do not count
+  float scale;  ///< gradient_scale() / sum of e^(x - largest); 0 in rows that do not count
 };
 
 std::int32_t label_of(const TensorView& labels, std::int64_t row) {
@@ -93,10 +97,10 @@ float row_loss(const CrossEntropyRows& rows, std::int64_t row) {
   }
   const auto [largest, sum] = softmax(rows.logits, row);
   if (left != nullptr) {
-    *left = {largest, static_cast<float>(static_cast<double>(floats(rows.label_weight)[0]) / sum)};
+    *left = {largest, static_cast<float>(static_cast<double>(gradient_scale(rows)) / sum)};
   }
   const double own = logit_of(rows.logits, row, label);
-  return static_cast<float>(std::log(sum) - (own - static_cast<double>(largest)));
+  return rows.factor * static_cast<float>(std::log(sum) - (own - static_cast<double>(largest)));
 }
 
 /// The gradient of one row of a piece, through a block of f32 in the first-level cache.
@@ -115,7 +119,7 @@ void row_gradient(const CrossEntropyRows& rows, std::int64_t piece, std::int64_t
   for (std::int64_t begin = 0; begin < width; begin += block_numel) {
     const std::int64_t numel = std::min(block_numel, width - begin);
     gradient_kernel(logits + begin, numel, largest, scale, block);
-    if (begin <= own && own < begin + numel) block[own - begin] -= floats(rows.label_weight)[0];
+    if (begin <= own && own < begin + numel) block[own - begin] -= gradient_scale(rows);
     store_kernel(block, numel, gradient + begin);
   }
 }

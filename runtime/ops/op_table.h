@@ -21,6 +21,7 @@ struct LayerNormBackwardArgs;
 struct MatmulActivationArgs;
 struct MatmulActivationBackwardArgs;
 struct MatmulArgs;
+struct MeanLossArgs;
 struct ResidualNormArgs;
 struct ResidualNormBackwardArgs;
 struct RoundStochasticArgs;
@@ -52,6 +53,7 @@ struct WeightGradientArgs;
   DSTRAIN_OP(matmul, const MatmulArgs&)                                       \
   DSTRAIN_OP(matmul_activation_backward, const MatmulActivationBackwardArgs&) \
   DSTRAIN_OP(matmul_activation_forward, const MatmulActivationArgs&)          \
+  DSTRAIN_OP(mean_loss, const MeanLossArgs&)                                  \
   DSTRAIN_OP(measure_update, const UpdateArgs&)                               \
   DSTRAIN_OP(residual_norm_backward, const ResidualNormBackwardArgs&)         \
   DSTRAIN_OP(residual_norm_forward, const ResidualNormArgs&)                  \

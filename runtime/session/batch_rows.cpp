@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -16,15 +17,20 @@ const std::int32_t* first_outside(std::span<const std::int32_t> ids, std::int64_
 }
 
 /// Row `index` of some rows of that length.
-std::span<const std::int32_t> row_of(std::span<const std::int32_t> rows,
-                                     std::int64_t index,
-                                     std::int64_t length) {
+template <class T>
+std::span<const T> row_of(std::span<const T> rows, std::int64_t index, std::int64_t length) {
   return rows.subspan(static_cast<std::size_t>(index * length), static_cast<std::size_t>(length));
+}
+
+/// Copies row `index` to the beginning of `to`.
+template <class T>
+void copy_row(std::span<const T> rows, std::int64_t index, std::int64_t length, std::span<T> to) {
+  if (!rows.empty()) std::ranges::copy(row_of(rows, index, length), to.begin());
 }
 
 }  // namespace
 
-std::string BatchRows::problem(const Batch& batch) const {
+std::string BatchRows::problem(const Batch& batch, bool wants_loss) const {
   if (batch.sequences < 0 || batch.length < 0 || batch.length > limits_.sizes.tokens) {
     return fmt::format("{} sequences of length {}, of which the engine takes up to {}",
                        batch.sequences, batch.length, limits_.sizes.tokens);
@@ -32,24 +38,47 @@ std::string BatchRows::problem(const Batch& batch) const {
   constexpr std::int64_t sequences_max = std::numeric_limits<std::int32_t>::max();
   const std::int64_t numel =
       batch.sequences <= sequences_max ? batch.sequences * batch.length : std::int64_t{-1};
-  if (std::ssize(batch.tokens) != numel) {
-    return fmt::format("{} tokens for {} sequences of length {}", batch.tokens.size(),
-                       batch.sequences, batch.length);
+  if (std::ssize(batch.tokens) != (limits_.vocabulary > 0 ? numel : 0)) {
+    return fmt::format("{} tokens for {} sequences of length {}{}", batch.tokens.size(),
+                       batch.sequences, batch.length,
+                       limits_.vocabulary > 0 ? "" : ": the model reads none");
   }
-  if (!batch.labels.empty() && std::ssize(batch.labels) != numel) {
-    return fmt::format("{} labels for {} tokens", batch.labels.size(), numel);
+  const data::SampleSizes& sizes = limits_.sizes;
+  const bool no_targets = !wants_loss && batch.targets.empty();
+  for (const auto& [name, given, each] :
+       {std::tuple("features", batch.features.size(), sizes.features),
+        std::tuple("targets", batch.targets.size(), no_targets ? 0 : sizes.targets)}) {
+    if (static_cast<std::int64_t>(given) == numel * each) continue;
+    return fmt::format("{} {} for {} positions, of which each has {}", given, name, numel, each);
   }
   for (const std::span<const std::int32_t> ids : {batch.tokens, batch.source}) {
     if (const auto* const bad = first_outside(ids, limits_.vocabulary)) {
       return fmt::format("token {} is not one of the vocabulary of {}", *bad, limits_.vocabulary);
     }
   }
-  for (const std::int32_t label : batch.labels) {
-    if (label == ignored_label || (label >= 0 && label < limits_.classes)) continue;
-    return fmt::format("label {} is neither {} nor one of {} classes", label, ignored_label,
-                       limits_.classes);
+  const std::string problem = label_problem(batch);
+  return problem.empty() ? source_problem(batch) : problem;
+}
+
+std::string BatchRows::label_problem(const Batch& batch) const {
+  const std::int64_t numel = batch.sequences * batch.length;
+  if (!batch.labels.empty() && std::ssize(batch.labels) != numel) {
+    return fmt::format("{} labels for {} positions", batch.labels.size(), numel);
   }
-  return source_problem(batch);
+  const std::int64_t classes =
+      limits_.classes > 0 ? limits_.classes : std::numeric_limits<std::int32_t>::max();
+  for (const std::int32_t label : batch.labels) {
+    if (label == ignored_label || (label >= 0 && label < classes)) continue;
+    return fmt::format("label {} is neither {} nor one of {} classes", label, ignored_label,
+                       classes);
+  }
+  return "";
+}
+
+std::int64_t BatchRows::counted(const Batch& batch) const {
+  if (all_count(batch)) return batch.sequences * batch.length;
+  return std::ranges::count_if(batch.labels,
+                               [](std::int32_t label) { return label != ignored_label; });
 }
 
 std::string BatchRows::source_problem(const Batch& batch) const {
@@ -75,12 +104,13 @@ data::SampleRows BatchRows::take(const Batch& batch, std::int64_t first, std::in
   data::fill_empty(rows);
   for (std::int64_t i = 0; i < std::min(count, batch.sequences - first); ++i) {
     const data::SampleRows row = rows.row(i, buffer_.sizes);
-    std::ranges::copy(row_of(batch.tokens, first + i, batch.length), row.tokens.begin());
-    if (!batch.labels.empty()) {
-      std::ranges::copy(row_of(batch.labels, first + i, batch.length), row.labels.begin());
-    }
+    copy_row(batch.tokens, first + i, batch.length, row.tokens);
+    copy_row(batch.labels, first + i, batch.length, row.labels);
+    if (all_count(batch)) std::ranges::fill_n(row.labels.begin(), batch.length, 0);
+    copy_row(batch.features, first + i, batch.length * buffer_.sizes.features, row.features);
+    copy_row(batch.targets, first + i, batch.length * buffer_.sizes.targets, row.targets);
     if (batch.source.empty()) continue;
-    std::ranges::copy(row_of(batch.source, first + i, batch.source_length), row.source.begin());
+    copy_row(batch.source, first + i, batch.source_length, row.source);
     row.source_count.front() = batch.source_counts.empty()
                                    ? static_cast<std::int32_t>(batch.source_length)
                                    : batch.source_counts[static_cast<std::size_t>(first + i)];

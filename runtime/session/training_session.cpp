@@ -68,12 +68,16 @@ void refuse(const std::vector<std::string>& problems) {
   if (!problems.empty()) fail(ErrorCode::config, "{}", fmt::join(problems, "\n"));
 }
 
-BatchRows::Limits limits_of(const RunSetup& setup, std::int64_t classes) {
+BatchRows::Limits limits_of(const RunSetup& setup) {
   const config::TrainSettings& settings = setup.settings;
-  return {.sizes = {.tokens = settings.data.block_size, .source = settings.data.source_length},
+  const model::LossSpec loss = setup.model.loss();
+  return {.sizes = {.tokens = settings.data.block_size,
+                    .source = settings.data.source_length,
+                    .features = setup.model.features(),
+                    .targets = loss.targets},
           .sequences = settings.accumulation_steps * settings.micro_batch_size,
           .vocabulary = setup.model.vocabulary,
-          .classes = classes};
+          .classes = loss.classes};
 }
 
 /// On every rank, for all to learn of it; that of rank 0 is kept.
@@ -144,11 +148,11 @@ TrainingSession::TrainingSession(const Inputs& inputs)
     : rank_(inputs.rank),
       number_(inputs.number),
       setup_(set_up(inputs)),
-      classes_(inputs.classes > 0 ? inputs.classes : setup_.model.vocabulary),
+      outputs_(setup_.model.loss().outputs),
       session_(session_inputs(setup_, rank_, general_remedies(), inputs.device_bytes_of_others)),
       control_(session_.control_group()),
       compute_(session_.streams().compute),
-      rows_(limits_of(setup_, classes_)) {
+      rows_(limits_of(setup_)) {
   if (leads()) {
     for (const std::string& warning : setup_.settings.warnings) log_warning(warning);
   }
@@ -165,12 +169,10 @@ TrainingSession::Total TrainingSession::agree(BatchCall call,
   static constexpr std::array names{"train_batch", "forward_backward", "evaluate", "logits"};
   refuse_broken();
   const std::int64_t each = setup_.settings.micro_batch_size;
-  const auto counted = std::ranges::count_if(
-      batch.labels, [](std::int32_t label) { return label != ignored_label; });
   const Share own{.call = call,
                   .engine = number_,
                   .told = told,
-                  .labels = counted,
+                  .labels = problem.empty() ? rows_.counted(batch) : 0,
                   .batches = (batch.sequences + each - 1) / each,
                   .refused = problem.empty() ? 0 : 1};
   Total total;
@@ -230,7 +232,7 @@ StepResult TrainingSession::train_batch(const Batch& batch) {
   refuse_open_step("train_batch");
   const std::int64_t each = setup_.settings.micro_batch_size;
   const std::int64_t most = each * setup_.settings.accumulation_steps;
-  std::string problem = rows_.problem(batch);
+  std::string problem = rows_.problem(batch, true);
   if (problem.empty() && batch.sequences > most) {
     problem = fmt::format("{} sequences, of which this rank takes up to {} in a step",
                           batch.sequences, most);
@@ -289,7 +291,7 @@ double TrainingSession::forward_backward(const Batch& micro_batch, std::int64_t 
     fail(ErrorCode::usage,
          "forward_backward: all {} of gradient_accumulation_steps are done: call step()", steps);
   }
-  std::string problem = rows_.problem(micro_batch);
+  std::string problem = rows_.problem(micro_batch, true);
   if (problem.empty() && micro_batch.sequences > each) {
     problem = fmt::format("{} sequences, of which a micro batch takes up to {}",
                           micro_batch.sequences, each);
@@ -348,7 +350,7 @@ StepResult TrainingSession::step() {
 double TrainingSession::evaluate(const Batch& batch) {
   refuse_open_step("evaluate");
   const std::int64_t each = setup_.settings.evaluation.batch_size;
-  const std::string problem = rows_.problem(batch);
+  const std::string problem = rows_.problem(batch, true);
   const InPhase evaluating(&rank_.progress(), RunPhase::evaluating);
   const Total total = agree(BatchCall::evaluate, batch, problem);
   if (total.labels == 0) fail(ErrorCode::input, "evaluate: no label counts");
@@ -366,14 +368,14 @@ std::vector<float> TrainingSession::logits(const Batch& batch) {
   refuse_open_step("logits");
   const std::int64_t each = setup_.settings.evaluation.batch_size;
   const std::int64_t block = setup_.settings.data.block_size;
-  const std::string problem = rows_.problem(batch);
+  const std::string problem = rows_.problem(batch, false);
   const InPhase evaluating(&rank_.progress(), RunPhase::evaluating);
   const Total total = agree(BatchCall::logits, batch, problem);
   std::vector<float> all;
-  all.reserve(static_cast<std::size_t>(batch.sequences * batch.length * classes_));
-  const Buffer device(each * block * classes_ * size_of(DType::f32),
+  all.reserve(static_cast<std::size_t>(batch.sequences * batch.length * outputs_));
+  const Buffer device(each * block * outputs_ * size_of(DType::f32),
                       session_.memory().device.activations, compute_);
-  const TensorView values = device.block().reused(DType::f32, {each * block, classes_});
+  const TensorView values = device.block().reused(DType::f32, {each * block, outputs_});
   std::vector<float> host(static_cast<std::size_t>(values.numel()));
   for (std::int64_t i = 0; i < total.batches; ++i) {
     const std::int64_t first = std::min(i * each, batch.sequences);
@@ -382,7 +384,7 @@ std::vector<float> TrainingSession::logits(const Batch& batch) {
     compute([&](engine::Engine& engine) { engine.logits(filled, values); });
     ops::convert(values, HostView(host, values.shape()), compute_);
     compute_.synchronize();
-    const auto row = static_cast<std::ptrdiff_t>(classes_);
+    const auto row = static_cast<std::ptrdiff_t>(outputs_);
     for (std::int64_t s = 0; s < std::min(each, batch.sequences - first); ++s) {
       const auto begin = host.begin() + s * block * row;
       all.insert(all.end(), begin, begin + batch.length * row);

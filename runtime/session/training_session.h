@@ -30,7 +30,6 @@ class TrainingSession {
     const config::DsConfig& config;
     const config::ModelSettings& model;
     const MakeModel& make_model;  ///< of `model`
-    std::int64_t classes = 0;     ///< of labels and logits; 0: the vocabulary
     InitializeOptions options;
     Bytes device_bytes_of_others = 0;  ///< by the plans of this rank's other sessions
     std::int64_t number = 0;           ///< of this session, the same on all ranks
@@ -54,7 +53,7 @@ class TrainingSession {
   [[nodiscard]] std::int64_t steps() const { return setup_.state.global_step; }
   [[nodiscard]] double learning_rate() const;
   [[nodiscard]] const config::TrainSettings& settings() const { return setup_.settings; }
-  [[nodiscard]] std::int64_t classes() const { return classes_; }
+  [[nodiscard]] std::int64_t outputs() const { return outputs_; }
   [[nodiscard]] const zero::MemoryPlan& plan() const { return setup_.memory.plan; }
 
  private:
@@ -100,7 +99,7 @@ class TrainingSession {
   std::int64_t number_;
   bool computing_ = false;  ///< the engine runs, or an exception has left it
   RunSetup setup_;
-  std::int64_t classes_;
+  std::int64_t outputs_;
   RankSession session_;
   comm::ControlGroup& control_;
   StreamView compute_;

@@ -298,12 +298,15 @@ TEST_CASE("Library: what is wrong is told on every rank before anything is compu
            "write the value of gradient_clipping, train_batch_size",
            "train_batch_sise: unknown key; did you mean \"train_batch_size\"?",
            "model: Model::from_pretrained nowhere: no such directory",
-           "no end: unit one: ends with neither write() nor cross_entropy()",
-           "no loss: model own: no unit ends with cross_entropy()",
+           "no end: unit one: ends with neither write() nor a loss",
+           "no loss: model own: no unit ends with a loss",
            "rows: unit one: computes the loss, and sees each position by itself",
+           "unread: model own: has 2 features and 1 target, of which its units read 2 and 0",
+           "targets: unit one: mean_squared_error() of 2 features and 1 target",
+           "features: batch: 4 features for 192 positions, of which each has 0",
            "unknown: unit one: no unit before it writes nothing",
            "heads: unit one: 4 features are not 3 queries, 3 keys and 3 values of one width",
-           "two ends: unit one: layers follow write() or cross_entropy(), which end a unit",
+           "two ends: unit one: layers follow write() or a loss, which end a unit",
            "calls: ranks make different calls: rank 0 evaluate of its engine 0, rank 1 logits",
            "told: forward_backward: rank 0 was told 100 labels and rank 1 101",
            "gathers: gathered_parameters: rank 0 gathers wte.weight, and rank 1 wpe.weight",
@@ -403,6 +406,60 @@ TEST_CASE("Library: a model of one's own trains at every stage and comes back", 
   }
 }
 
+TEST_CASE("Library: regressions and sums of losses follow PyTorch", "[library]") {
+  const json golden = test::read_json(test::golden_folder / "regression.json");
+  const Kind kind = GENERATE(from_range(std::begin(kinds), std::end(kinds)));
+  CAPTURE(kind.name);
+  Trainings trainings;
+  json config = config_of(kind, trainings);
+  config["optimizer"]["params"] = {{"lr", 0.01}, {"weight_decay", 0.01}};
+  config["scheduler"] = nullptr;
+  config["gradient_clipping"] = 0.4;
+  const bool exact = !config.contains("bf16") && !config.contains("fp16");
+  if (config.contains("fp16")) config["fp16"]["initial_scale_power"] = 8;  // no step overflows
+  trainings.configure(config);
+  for (const auto& [mode, steps] : golden.items()) {
+    CAPTURE(mode);
+    const test::Outcome ran = run(trainings.rank(kind.ranks, mode));
+    CAPTURE(ran.err);
+    REQUIRE(ran.status == 0);
+    const std::vector<double> losses = losses_of(ran.out);
+    REQUIRE(losses.size() == steps.size());
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      CHECK(losses[i] == Approx(steps[i].at("loss").get<double>()).epsilon(exact ? 2e-6 : 1e-2));
+    }
+    double loss = 0;
+    double said = 0;
+    const std::size_t at = ran.out.find("evaluated ");
+    REQUIRE(at != std::string::npos);
+    REQUIRE(std::sscanf(ran.out.c_str() + at, "evaluated %lf, %*d outputs say %lf", &loss, &said) ==
+            2);
+    if (mode == "regression" && kind.ranks == 1) CHECK(said == Approx(loss).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("Library: a regression goes on from its checkpoint to the same bits", "[library]") {
+  Trainings trainings;
+  trainings.configure(
+      {{"train_batch_size", 20}, {"zero_optimization", {{"stage", 2}}}, {"scheduler", nullptr}});
+  const auto train = [&](int ranks, const std::string& output, int epochs) {
+    const test::Outcome ran =
+        run(trainings.command(ranks, {DSTRAIN_LIBRARY_REGRESSION, trainings.config(),
+                                      trainings.path(output), fmt::format("{}", epochs)}));
+    CAPTURE(ran.err);
+    REQUIRE(ran.status == 0);
+    return losses_of(ran.out);
+  };
+  const std::vector<double> whole = train(2, "whole", 6);
+  std::vector<double> parts = train(2, "parts", 2);
+  for (const double loss : train(2, "parts", 6)) parts.push_back(loss);
+  CHECK(parts == whole);
+  REQUIRE(whole.size() == 6);
+  CHECK(whole.back() < 0.5 * whole.front());
+  const std::vector<double> one = train(1, "one", 6);
+  for (std::size_t i = 0; i < whole.size(); ++i) CHECK(one[i] == Approx(whole[i]).epsilon(1e-5));
+}
+
 TEST_CASE("Library: a loop on a GPU follows the one on CPUs", "[library]") {
   Trainings trainings;
   trainings.configure({{"train_micro_batch_size_per_gpu", 3}});
@@ -425,7 +482,8 @@ TEST_CASE("Library: a loop on a GPU follows the one on CPUs", "[library]") {
   for (const auto& [cpu, gpu] :
        {std::pair{on("cpu", own_model("cpu")), on("cuda", own_model("gpu"))},
         std::pair{on("cpu", trainings.rank(2, "parameters")),
-                  on("cuda", trainings.rank(2, "parameters"))}}) {
+                  on("cuda", trainings.rank(2, "parameters"))},
+        std::pair{on("cpu", trainings.rank(2, "both")), on("cuda", trainings.rank(2, "both"))}}) {
     REQUIRE(cpu.size() >= 3);
     REQUIRE(gpu.size() == cpu.size());
     for (std::size_t i = 0; i < cpu.size(); ++i) CHECK(gpu[i] == Approx(cpu[i]).epsilon(1e-6));

@@ -145,7 +145,7 @@ TEST_CASE("GPT-2: names and shapes are those of Hugging Face", "[model][gpt2]") 
   CHECK(block.parameters[10].init.stddev == Catch::Approx(0.01));  // 0.02 / sqrt(2 L)
   CHECK(block.reads == std::vector<std::string>{"hidden1"});
   CHECK(model.units[3]->spec().borrowed == std::vector<std::string>{"wte.weight"});
-  CHECK(model.units[3]->spec().computes_loss);
+  CHECK(model.units[3]->spec().loss.has_value());
   CHECK(model::model_preset("gpt2")->make().parameter_count() == 124439808);
   CHECK(
       model.flops({3, 7}) ==

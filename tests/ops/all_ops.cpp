@@ -12,6 +12,7 @@
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/fill_zero.h"
 #include "runtime/ops/matmul_activation.h"
+#include "runtime/ops/mean_loss.h"
 #include "runtime/ops/residual_norm.h"
 #include "runtime/ops/round_stochastic.h"
 #include "runtime/ops/scale.h"
@@ -287,6 +288,21 @@ void run_classifier(Tensors& t, StreamView stream) {
   ops::classifier_loss(loss, stream);
 }
 
+void run_mean_loss(Tensors& t, StreamView stream) {
+  ops::MeanLossArgs loss{.values = t.matrix(rows, channels),
+                         .targets = t.f32({rows, channels}),
+                         .labels = t.numbers({rows}, 3),
+                         .factor = 0.5F,
+                         .losses = t.f32({rows}),
+                         .loss_sum = t.zeros(DType::f64, {1})};
+  ops::mean_loss(loss, stream);
+  loss.label_weight = t.f32({1});
+  loss.gradient = t.matrix(rows, channels);
+  ops::mean_loss(loss, stream);
+  loss.targets = {};
+  ops::mean_loss(loss, stream);
+}
+
 struct FlatTensors {
   TensorView parameters;
   TensorView gradients;
@@ -350,6 +366,7 @@ std::vector<TensorBytes> run_all_ops(const OpsRun& run) {
   run_wide_norms(tensors, stream);
   run_residual_norm(tensors, stream);
   run_embedding(tensors, stream);
+  run_mean_loss(tensors, stream);
   run_others(tensors, stream);
   if (run.products) {
     run_products(tensors, stream);

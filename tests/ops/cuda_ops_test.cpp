@@ -23,6 +23,7 @@
 #include "runtime/ops/elements.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/layer_norm.h"
+#include "runtime/ops/mean_loss.h"
 #include "runtime/ops/residual_norm.h"
 #include "runtime/ops/round_stochastic.h"
 #include "runtime/ops/scale.h"
@@ -874,6 +875,7 @@ TEST_CASE("CUDA ops: classifiers are close to the CPU's", "[cuda]") {
                                        [&](std::int64_t i) {
                                          return i % 5 == 4 ? ignored_label : i * 31 % classes;
                                        }),
+                      .factor = accumulate ? 1.0F : 0.75F,
                       .loss_sum = t.number(2.5),
                       .workspace = workspace};
                   ops::classifier_loss(loss, stream);
@@ -882,6 +884,32 @@ TEST_CASE("CUDA ops: classifiers are close to the CPU's", "[cuda]") {
                   loss.weight_gradient = t.f32({classes, channels});
                   loss.accumulate_weight = accumulate;
                   ops::classifier_loss(loss, stream);
+                }) == "");
+}
+
+TEST_CASE("CUDA ops: means of squared errors and of values are close to the CPU's", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const DType dtype = any_dtype();
+  const auto [rows, columns] =
+      GENERATE(table<std::int64_t, std::int64_t>({{1, 1}, {70, 3}, {5, 1000}, {300, 136}}));
+  const bool in_place = GENERATE(true, false);
+  CAPTURE(name_of(dtype), rows, columns, in_place);
+  CHECK(compare(*gpu, dtype, Promise::close,
+                [&, rows = rows, columns = columns](DeviceTensors& t, StreamView stream) {
+                  ops::MeanLossArgs loss{
+                      .values = t.matrix(rows, columns),
+                      .targets = t.f32({rows, columns}),
+                      .labels = t.ramp(
+                          {rows}, [](std::int64_t i) { return i % 5 == 4 ? ignored_label : 0; }),
+                      .factor = 0.75F,
+                      .losses = t.f32({rows}),
+                      .loss_sum = t.number(2.5)};
+                  ops::mean_loss(loss, stream);
+                  loss.label_weight = t.f32({1});
+                  loss.gradient = in_place ? loss.values : t.matrix(rows, columns);
+                  ops::mean_loss(loss, stream);
+                  loss.targets = {};
+                  ops::mean_loss(loss, stream);
                 }) == "");
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/ops/decide_step.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/matmul_activation.h"
+#include "runtime/ops/mean_loss.h"
 #include "runtime/ops/op_table.h"
 #include "runtime/ops/residual_norm.h"
 #include "runtime/ops/round_stochastic.h"

@@ -5,8 +5,8 @@
 
 namespace dstrain::model {
 Bytes ClassifierLayer::forward_workspace(BatchShape shape) const {
-  return ops::classifier_workspace({shape.rows(), sizes_.channels, sizes_.classes, options_.dtype},
-                                   options_.device);
+  return ops::classifier_workspace({shape.rows(), options_.channels, options_.classes, unit_.dtype},
+                                   unit_.device);
 }
 
 void ClassifierLayer::forward(const LayerCall& call) const {
@@ -22,6 +22,7 @@ void ClassifierLayer::forward(const LayerCall& call) const {
   ops::classifier_loss({.input = input,
                         .weight = call.value(weight_),
                         .labels = call.unit.labels.reshaped({call.shape.rows()}),
+                        .factor = options_.factor,
                         .loss_sum = call.unit.loss,
                         .workspace = call.workspace},
                        call.stream);
@@ -32,6 +33,7 @@ void ClassifierLayer::backward(const LayerCall& call) const {
   ops::classifier_loss({.input = ops::as_matrix(call.inputs[0]),
                         .weight = call.value(weight_),
                         .labels = call.unit.labels.reshaped({call.shape.rows()}),
+                        .factor = options_.factor,
                         .loss_sum = call.unit.loss,
                         .label_weight = call.unit.label_weight,
                         .input_gradient = ops::as_matrix(call.input_gradients[0].values),

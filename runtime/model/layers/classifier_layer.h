@@ -3,17 +3,17 @@
 
 namespace dstrain::model {
 
-/// Computes the logits of each row over the vocabulary, and the loss of its label: the last layer
-/// of a unit that computes the loss. Its backward includes its forward, so that logits need not be
-/// kept.
+/// Computes the logits of each row over the vocabulary, and the loss of its label. Its backward
+/// includes its forward, so that logits need not be kept.
 class ClassifierLayer final : public Layer {
  public:
-  struct Sizes {
+  struct Options {
     std::int64_t channels = 0;  ///< C
     std::int64_t classes = 0;   ///< V
+    float factor = 1;           ///< of the loss
   };
-  ClassifierLayer(ParameterRef weight, Sizes sizes, const UnitOptions& options)
-      : weight_(weight), sizes_(sizes), options_(options) {}
+  ClassifierLayer(ParameterRef weight, Options options, const UnitOptions& unit)
+      : weight_(weight), options_(options), unit_(unit) {}
   [[nodiscard]] std::vector<InputUse> inputs() const override {
     return {{.read_by_backward = true, .gradient_over_input = true}};
   }
@@ -27,8 +27,8 @@ class ClassifierLayer final : public Layer {
 
  private:
   ParameterRef weight_;  ///< (V, C)
-  Sizes sizes_;
-  UnitOptions options_;
+  Options options_;
+  UnitOptions unit_;
 };
 
 }  // namespace dstrain::model

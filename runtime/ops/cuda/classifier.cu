@@ -9,6 +9,7 @@
 #include "runtime/ops/cuda/copies.h"
 #include "runtime/ops/cuda/cuda_ops.h"
 #include "runtime/ops/cuda/launch.h"
+#include "runtime/ops/cuda/loss_sum.h"
 #include "runtime/ops/cuda/product.h"
 #include "runtime/ops/cuda/row_parts.h"
 #include "runtime/ops/elements.h"
@@ -29,6 +30,7 @@ template <class T>
 struct CrossEntropy {
   T* logits;  ///< their gradient takes their place
   const std::int32_t* labels;
+  float factor;
   const float* label_weight;  ///< null: no gradient is wanted
   float* losses;
   std::int64_t classes;
@@ -117,11 +119,12 @@ cross_entropy_kernel(DSTRAIN_ARGUMENT CrossEntropy<T> args) {
     const double own = known ? static_cast<double>(to_float(logits[label]))
                              : std::numeric_limits<double>::quiet_NaN();
     args.losses[row] =
+        args.factor *
         static_cast<float>(log(softmax.sum) - (own - static_cast<double>(softmax.largest)));
   }
   if (args.label_weight == nullptr) return;
   sync();  // the gradient overwrites the label's logit
-  const float weight = *args.label_weight;
+  const float weight = args.factor * *args.label_weight;
   const auto scale = static_cast<float>(static_cast<double>(weight) / softmax.sum);
   for_logits(logits, args.classes, [&](const auto& part, const auto& own) {
     Pack<float, numel> out{};
@@ -131,37 +134,6 @@ cross_entropy_kernel(DSTRAIN_ARGUMENT CrossEntropy<T> args) {
     });
     part.store(rounded<T>(out), logits);
   });
-}
-
-struct AddLosses {
-  const float* losses;
-  std::int64_t rows;
-  double* sum;
-};
-
-constexpr int loss_threads = 256;
-
-/// In the order of the rows; those that do not count add zero. One block.
-DSTRAIN_KERNEL(loss_threads)
-add_losses_kernel(DSTRAIN_ARGUMENT AddLosses args) {
-  struct Shared {
-    float losses[16 * loss_threads];
-  };
-  auto& s = shared<Shared>();
-  constexpr std::int64_t at_once = 16 * loss_threads;
-  double sum = *args.sum;
-  for (std::int64_t begin = 0; begin < args.rows; begin += at_once) {
-    const std::int64_t count = at_once < args.rows - begin ? at_once : args.rows - begin;
-    for (std::int64_t i = thread(); i < count; i += loss_threads) {
-      s.losses[i] = args.losses[begin + i];
-    }
-    sync();
-    if (thread() == 0) {
-      for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(s.losses[i]);
-    }
-    sync();
-  }
-  if (thread() == 0) *args.sum = sum;
 }
 
 /// Some of the classes.
@@ -230,12 +202,13 @@ void compute_losses(const Chunk& c,
                     StreamView stream) {
   with_element_type(c.input.dtype(), [&](auto element) {
     using T = decltype(element);
-    launch("classifier_loss", cross_entropy_kernel<T>,
-           {.x = c.rows(), .threads = row_threads, .shared_bytes = sizeof(RowShared)},
-           CrossEntropy<T>{elements<T>(c.chunks.logits()),
-                           elements<std::int32_t>(args.labels) + first, floats(args.label_weight),
-                           floats(c.chunks.losses()) + first, c.classes(), c.chunks.stride()},
-           stream);
+    launch(
+        "classifier_loss", cross_entropy_kernel<T>,
+        {.x = c.rows(), .threads = row_threads, .shared_bytes = sizeof(RowShared)},
+        CrossEntropy<T>{elements<T>(c.chunks.logits()), elements<std::int32_t>(args.labels) + first,
+                        args.factor, floats(args.label_weight), floats(c.chunks.losses()) + first,
+                        c.classes(), c.chunks.stride()},
+        stream);
   });
 }
 
@@ -298,11 +271,7 @@ void classifier_loss(const ClassifierLossArgs& args, StreamView stream) {
     // From here on the chunk's logits are their gradient.
     if (!args.label_weight.empty()) compute_gradients(c, args, first, stream);
     if (first + c.rows() < args.input.shape()[0]) return;
-    launch("classifier_loss", add_losses_kernel,
-           {.threads = loss_threads, .shared_bytes = 16 * loss_threads * sizeof(float)},
-           AddLosses{floats(c.chunks.losses()), args.input.shape()[0],
-                     elements<double>(args.loss_sum)},
-           stream);
+    add_losses("classifier_loss", c.chunks.losses(), args.loss_sum, stream);
   });
 }
 

@@ -15,12 +15,14 @@
 
 namespace dstrain {
 
-/// Token ids of some sequences of one length, row by row.
+/// Some sequences of one length, row by row. All memory is the caller's and only read.
 struct Batch {
-  std::span<const std::int32_t> tokens;  ///< (sequences, length), in [0, vocabulary)
-  /// (sequences, length): the id that shall follow each token, so tokens shifted by one;
-  /// ignored_label does not count. May be empty where there is no loss.
-  std::span<const std::int32_t> labels;
+  /// (sequences, length), in [0, vocabulary); empty for a model without a vocabulary.
+  std::span<const std::int32_t> tokens{};
+  /// (sequences, length): the id that shall follow each token, so tokens shifted by one, or its
+  /// class; ignored_label does not count. May be empty where there is no loss and for a loss that
+  /// knows no classes, of which then all positions count.
+  std::span<const std::int32_t> labels{};
   std::int64_t sequences = 0;
   std::int64_t length = 0;
   // Of an encoder-decoder, whose `tokens` are the decoder's inputs:
@@ -28,6 +30,10 @@ struct Batch {
   std::int64_t source_length = 0;
   /// (sequences): how many source tokens are not padding; empty: all of them.
   std::span<const std::int32_t> source_counts{};
+  // Of a model of one's own (ModelBuilder::Sizes):
+  std::span<const float> features{};  ///< (sequences, length, features)
+  /// (sequences, length, targets): what shall be predicted; may be empty where there is no loss.
+  std::span<const float> targets{};
 };
 
 /// What InitializeOptions adds to the configuration.
@@ -122,9 +128,9 @@ class DSTRAIN_API Engine {
   /// The mean loss over all labels of the batches of all ranks, without gradients. Any number of
   /// sequences.
   double evaluate(const Batch& batch);
-  /// Returns the logits, (sequences, length, vocabulary), of this rank's batch, whose labels are
-  /// not read. Any number of sequences, which may differ between ranks. Those of micro_batch()
-  /// sequences lie in device memory meanwhile, beside the plan.
+  /// Returns the logits, (sequences, length, outputs), of this rank's batch, whose labels are not
+  /// read; of a regression its predictions. Any number of sequences, which may differ between
+  /// ranks. Those of micro_batch() sequences lie in device memory meanwhile, beside the plan.
   std::vector<float> logits(const Batch& batch);
 
   /// Saves parameters, optimizer states and counts as `directory`/checkpoint-N after step N, or
@@ -149,9 +155,9 @@ class DSTRAIN_API Engine {
   /// Of this rank at once: train_micro_batch_size_per_gpu.
   [[nodiscard]] std::int64_t micro_batch() const;
   [[nodiscard]] std::int64_t accumulation_steps() const;
-  [[nodiscard]] std::int64_t length() const;      ///< longest sequence
-  [[nodiscard]] std::int64_t vocabulary() const;  ///< V: of labels and logits
-  [[nodiscard]] double learning_rate() const;     ///< of the next step
+  [[nodiscard]] std::int64_t length() const;   ///< longest sequence
+  [[nodiscard]] std::int64_t outputs() const;  ///< of logits(): tokens, classes or targets
+  [[nodiscard]] double learning_rate() const;  ///< of the next step
   /// Bytes of device memory per rank by the plan, which the engine keeps to.
   [[nodiscard]] std::int64_t planned_bytes() const;
 

@@ -87,6 +87,8 @@ class DSTRAIN_API UnitBuilder {
   };
   /// Rows of NAME.weight, (vocabulary, features), by the batch's tokens.
   Value embedding(const std::string& name, const Embedding& embedding);
+  /// Batch::features.
+  Value features();
   Value layer_norm(Value input, const std::string& name, double epsilon = 1e-5);
   Value rms_norm(Value input, const std::string& name, double epsilon = 1e-6);
 
@@ -124,15 +126,26 @@ class DSTRAIN_API UnitBuilder {
 
   /// Ends the unit: later ones may read the value by this name. A unit writes one value.
   void write(Value value, const std::string& activation);
-  /// Ends the last unit: the mean cross-entropy of the classes 0 to classes - 1, which the labels
-  /// name, by logits of NAME.weight, (classes, features). Layers of this unit see each position by
-  /// itself: no attention, dropout, embedding or custom layer.
-  void cross_entropy(Value input,
-                     const std::string& name,
-                     std::int64_t classes,
-                     Initial initial = {});
+  // Losses, which end the last unit. With several calls the loss is the sum of all, each times its
+  // `factor`, and logits() are those of the first. Each is a mean over the positions that count.
+  // Layers of this unit see each position by itself: no attention, dropout, embedding or custom
+  // layer.
+  struct Classes {
+    std::int64_t count = 0;
+    double factor = 1;
+    Initial initial{};  ///< of the weight
+  };
+  /// Cross-entropy of the classes 0 to count - 1, which the labels name, by logits of NAME.weight,
+  /// (count, features).
+  void cross_entropy(Value input, const std::string& name, const Classes& classes);
   /// The same with the weight of an embedding, given by its whole name: classes are tokens.
-  void cross_entropy_tied(Value input, const std::string& weight);
+  void cross_entropy_tied(Value input, const std::string& weight, double factor = 1);
+  /// Of `input` as predictions of Batch::targets: at each position the mean over its
+  /// Sizes::targets features of the squared differences, as torch.nn.MSELoss.
+  void mean_squared_error(Value input, double factor = 1);
+  /// A loss of one's own: the mean at each position over the features of `input`, which an earlier
+  /// unit has computed, such as by a custom layer. That may read what it needs as features().
+  void mean_value(Value input, double factor = 1);
 
   class DSTRAIN_INTERNAL Impl;
   explicit UnitBuilder(Impl& impl) : impl_(impl) {}
@@ -146,8 +159,10 @@ class DSTRAIN_API UnitBuilder {
 class DSTRAIN_API ModelBuilder {
  public:
   struct Sizes {
-    std::int64_t vocabulary = 0;  ///< token ids are 0 to vocabulary - 1
+    std::int64_t vocabulary = 0;  ///< token ids are 0 to vocabulary - 1; 0: it reads no tokens
     std::int64_t positions = 0;   ///< longest sequence
+    std::int64_t features = 0;    ///< floats of each position in Batch::features
+    std::int64_t targets = 0;     ///< floats of each position in Batch::targets
   };
   /// `name`: the "model_type" of the config.json that goes out with the model.
   ModelBuilder(const std::string& name, const Sizes& sizes);

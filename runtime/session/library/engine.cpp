@@ -17,7 +17,6 @@ Engine initialize(Rank& rank, const Config& config, Model model, const Initializ
                                              .config = config.impl().config,
                                              .model = model.impl().settings,
                                              .make_model = model.impl().make,
-                                             .classes = model.impl().classes,
                                              .options = options,
                                              .device_bytes_of_others = of.planned,
                                              .number = of.engines++});
@@ -122,8 +121,8 @@ std::int64_t Engine::length() const {
   return impl_->session.settings().data.block_size;
 }
 
-std::int64_t Engine::vocabulary() const {
-  return impl_->session.classes();
+std::int64_t Engine::outputs() const {
+  return impl_->session.outputs();
 }
 
 double Engine::learning_rate() const {

@@ -45,7 +45,6 @@ class DSTRAIN_INTERNAL Model::Impl {
   session::MakeModel make;
   std::int64_t vocabulary = 0;
   std::int64_t hidden = 0;
-  std::int64_t classes = 0;  ///< of labels and logits; 0: the vocabulary
 };
 
 class DSTRAIN_INTERNAL Engine::Impl {

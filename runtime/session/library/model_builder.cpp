@@ -152,7 +152,11 @@ class UnitBuilder::Impl {
   }
   /// The features of a value of this unit.
   [[nodiscard]] std::int64_t features(Value value) const {
-    if (unit) refuse("layers follow write() or cross_entropy(), which end a unit");
+    refuse_ended();
+    return features_of_loss(value);
+  }
+  /// The same where losses may stand before.
+  [[nodiscard]] std::int64_t features_of_loss(Value value) const {
     if (value.index >= 0 && value.index < std::ssize(widths)) {
       return widths[static_cast<std::size_t>(value.index)];
     }
@@ -160,7 +164,7 @@ class UnitBuilder::Impl {
   }
   Value keep(model::Value value, std::int64_t features) {
     if (features < 1) refuse(fmt::format("a layer has {} features", features));
-    if (unit) refuse("layers follow write() or cross_entropy(), which end a unit");
+    refuse_ended();
     recorded.push_back(value);
     widths.push_back(features);
     return {static_cast<int>(recorded.size()) - 1};
@@ -169,7 +173,39 @@ class UnitBuilder::Impl {
     (void)features(value);
     return recorded[static_cast<std::size_t>(value.index)];
   }
+  /// A value that a loss is of.
+  [[nodiscard]] model::Value at_loss(Value value) const {
+    if (unit) refuse("a loss follows write(), which ends a unit");
+    if (!by_rows) {
+      refuse(
+          "computes the loss, and sees each position by itself: attention, dropout, "
+          "embeddings and custom layers belong into the unit before");
+    }
+    (void)features_of_loss(value);
+    return recorded[static_cast<std::size_t>(value.index)];
+  }
+  void add_classes(std::int64_t count) {
+    if (classes > 0 && classes != count) {
+      refuse(fmt::format("labels are of {} classes and of {}", classes, count));
+    }
+    classes = count;
+    losses = true;
+  }
+  [[nodiscard]] float factor(double value) const {
+    const auto factor = static_cast<float>(value);
+    if (!std::isfinite(factor)) refuse(fmt::format("a loss has the factor {}", value));
+    return factor;
+  }
   void end(std::unique_ptr<model::Unit> ended) { unit = std::move(ended); }
+  /// The unit, after all of its layers.
+  std::unique_ptr<model::Unit> finish() {
+    if (losses) return builder.finish_loss();
+    if (!unit) refuse("ends with neither write() nor a loss");
+    return std::move(unit);
+  }
+  void refuse_ended() const {
+    if (unit || losses) refuse("layers follow write() or a loss, which end a unit");
+  }
   [[nodiscard]] bool is_read(model::Value value) const {
     return std::ranges::find(reads, value.index) != reads.end();
   }
@@ -182,7 +218,8 @@ class UnitBuilder::Impl {
   std::vector<std::int64_t> widths;  ///< of these
   std::vector<int> reads;            ///< internal values that other units have written
   std::unique_ptr<model::Unit> unit;
-  std::int64_t classes = 0;    ///< of the loss
+  std::int64_t classes = 0;    ///< of the labels
+  bool losses = false;         ///< some were recorded
   std::int64_t attention = 0;  ///< heads x head size
   bool by_rows = true;         ///< a loss may follow
 };
@@ -192,14 +229,15 @@ Value UnitBuilder::read(const std::string& activation) {
   if (found == impl_.activations.end()) {
     impl_.refuse(fmt::format("no unit before it writes {}", activation));
   }
-  if (impl_.unit) impl_.refuse("layers follow write() or cross_entropy(), which end a unit");
+  impl_.refuse_ended();
   const model::Value value = impl_.builder.read(activation, found->second);
   impl_.reads.push_back(value.index);
   return impl_.keep(value, found->second);
 }
 
 Value UnitBuilder::embedding(const std::string& name, const Embedding& embedding) {
-  if (impl_.unit) impl_.refuse("layers follow write() or cross_entropy(), which end a unit");
+  impl_.refuse_ended();
+  if (impl_.model.vocabulary == 0) impl_.refuse(name + " embeds tokens of no vocabulary");
   const model::ParameterInit init = init_of(embedding.initial);
   if (embedding.features < 1) impl_.refuse(fmt::format("{} has no features", name));
   model::EmbeddingLayer::Tables tables{
@@ -210,6 +248,11 @@ Value UnitBuilder::embedding(const std::string& name, const Embedding& embedding
   }
   impl_.by_rows = false;
   return impl_.keep(impl_.builder.embedding(tables, embedding.features), embedding.features);
+}
+
+Value UnitBuilder::features() {
+  if (impl_.model.features == 0) impl_.refuse("features() of a model whose Sizes have none");
+  return impl_.keep(impl_.builder.batch_features(impl_.model.features), impl_.model.features);
 }
 
 Value UnitBuilder::layer_norm(Value input, const std::string& name, double epsilon) {
@@ -328,31 +371,39 @@ void UnitBuilder::write(Value value, const std::string& activation) {
   impl_.end(impl_.builder.finish(output, activation));
 }
 
-void UnitBuilder::cross_entropy(Value input,
-                                const std::string& name,
-                                std::int64_t classes,
-                                Initial initial) {
-  if (classes < 2) impl_.refuse(fmt::format("cross_entropy() of {} classes", classes));
-  if (!impl_.by_rows) {
-    impl_.refuse(
-        "computes the loss, and sees each position by itself: attention, dropout, "
-        "embeddings and custom layers belong into the unit before");
-  }
-  const model::ParameterRef weight =
-      impl_.builder.own(name + ".weight", {classes, impl_.features(input)}, init_of(initial));
-  impl_.classes = classes;
-  impl_.end(impl_.builder.finish_loss(impl_.at(input), weight, classes));
+void UnitBuilder::cross_entropy(Value input, const std::string& name, const Classes& classes) {
+  if (classes.count < 2) impl_.refuse(fmt::format("cross_entropy() of {} classes", classes.count));
+  const model::Value logits_of = impl_.at_loss(input);
+  const model::ParameterRef weight = impl_.builder.own(
+      name + ".weight", {classes.count, impl_.features_of_loss(input)}, init_of(classes.initial));
+  impl_.add_classes(classes.count);
+  impl_.builder.cross_entropy(logits_of, weight, classes.count, impl_.factor(classes.factor));
 }
 
-void UnitBuilder::cross_entropy_tied(Value input, const std::string& weight) {
-  if (!impl_.by_rows) {
-    impl_.refuse(
-        "computes the loss, and sees each position by itself: attention, dropout, "
-        "embeddings and custom layers belong into the unit before");
+void UnitBuilder::cross_entropy_tied(Value input, const std::string& weight, double factor) {
+  const model::Value logits_of = impl_.at_loss(input);
+  const std::int64_t tokens = impl_.model.vocabulary;
+  if (tokens == 0) impl_.refuse("cross_entropy_tied() of a model without a vocabulary");
+  impl_.add_classes(tokens);
+  impl_.builder.cross_entropy(logits_of, impl_.builder.borrow(weight), tokens,
+                              impl_.factor(factor));
+}
+
+void UnitBuilder::mean_squared_error(Value input, double factor) {
+  const model::Value predictions = impl_.at_loss(input);
+  const std::int64_t features = impl_.features_of_loss(input);
+  if (features != impl_.model.targets) {
+    impl_.refuse(fmt::format("mean_squared_error() of {} and {}", counted(features, "feature"),
+                             counted(impl_.model.targets, "target")));
   }
-  impl_.classes = impl_.model.vocabulary;
-  const model::ParameterRef borrowed = impl_.builder.borrow(weight);
-  impl_.end(impl_.builder.finish_loss(impl_.at(input), borrowed, impl_.classes));
+  impl_.losses = true;
+  impl_.builder.mean_squared_error(predictions, impl_.factor(factor));
+}
+
+void UnitBuilder::mean_value(Value input, double factor) {
+  const model::Value values = impl_.at_loss(input);
+  impl_.losses = true;
+  impl_.builder.mean_value(values, impl_.factor(factor));
 }
 
 namespace {
@@ -385,9 +436,12 @@ void check_tied(const model::Model& model, std::int64_t vocabulary) {
 
 ModelBuilder::ModelBuilder(const std::string& name, const Sizes& sizes)
     : name_(name), sizes_(sizes) {
-  if (sizes.vocabulary < 1 || sizes.positions < 1) {
-    fail(ErrorCode::config, "model {}: has a vocabulary of {} and {} positions", name,
-         sizes.vocabulary, sizes.positions);
+  const bool reads = sizes.vocabulary > 0 || sizes.features > 0;
+  const bool negative = sizes.vocabulary < 0 || sizes.features < 0 || sizes.targets < 0;
+  if (!reads || negative || sizes.positions < 1) {
+    fail(ErrorCode::config,
+         "model {}: has a vocabulary of {}, {} positions, {} features and {} targets", name,
+         sizes.vocabulary, sizes.positions, sizes.features, sizes.targets);
   }
 }
 
@@ -410,29 +464,34 @@ class ModelBuilder::Recording {
     model.outputs_first = true;
     model.config_json = config_json(builder.name_, builder.sizes_, options.dtype);
     for (const Unit& unit : builder.units_) record(unit);
-    if (classes == 0) {
-      fail(ErrorCode::config, "model {}: no unit ends with cross_entropy()", builder.name_);
+    if (model.units.empty() || !model.units.back()->spec().loss) {
+      fail(ErrorCode::config, "model {}: no unit ends with a loss", builder.name_);
+    }
+    if (model.features() != builder_.sizes_.features ||
+        model.loss().targets != builder_.sizes_.targets) {
+      fail(ErrorCode::config, "model {}: has {} and {}, of which its units read {} and {}",
+           builder_.name_, counted(builder_.sizes_.features, "feature"),
+           counted(builder_.sizes_.targets, "target"), model.features(), model.loss().targets);
     }
     check_tied(model, model.vocabulary);
   }
 
   model::Model model;
-  std::int64_t classes = 0;  ///< of the loss
 
  private:
   void record(const Unit& unit) {
     UnitBuilder::Impl impl(unit.name, options_, builder_.sizes_, activations_);
-    if (classes > 0) impl.refuse("follows the unit that computes the loss");
+    if (!model.units.empty() && model.units.back()->spec().loss) {
+      impl.refuse("follows the unit that computes the loss");
+    }
     UnitBuilder recorder(impl);
     unit.record(recorder);
-    if (!impl.unit) impl.refuse("ends with neither write() nor cross_entropy()");
-    classes = impl.classes;
+    model.units.push_back(impl.finish());
     if (impl.attention > 0) {
       model.attention.push_back({.width = impl.attention, .causal = true});
       ++model.layers;
     }
     model.hidden = std::max(model.hidden, impl.widths.front());
-    model.units.push_back(std::move(impl.unit));
   }
 
   const ModelBuilder& builder_;
@@ -468,8 +527,7 @@ Model ModelBuilder::build(const std::filesystem::path& weights) const {
       .make = [builder = *this](
                   const model::UnitOptions& options) { return Recording(builder, options).model; },
       .vocabulary = sizes_.vocabulary,
-      .hidden = checked.model.hidden,
-      .classes = checked.classes}));
+      .hidden = checked.model.hidden}));
 }
 
 }  // namespace dstrain
