@@ -161,13 +161,29 @@ TrainingSession::TrainingSession(const Inputs& inputs)
   if (setup_.settings.trains) counts_.emplace(setup_.settings, setup_.state);
 }
 
+std::vector<TrainingSession::Share> TrainingSession::meet(const Share& own) {
+  static constexpr std::array names{"train_batch",     "forward_backward", "step",
+                                    "evaluate",        "logits",           "save_checkpoint",
+                                    "load_checkpoint", "save_pretrained",  "gathered_parameters",
+                                    "release"};
+  refuse_broken();
+  std::vector<Share> all = control_.gather(own);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const Share& other = all[rank];
+    if (other.call == all.front().call && other.engine == all.front().engine) continue;
+    fail(ErrorCode::usage,
+         "ranks make different calls: rank 0 {} of its engine {}, rank {} {} of its engine {}",
+         names.at(static_cast<std::size_t>(all.front().call)), all.front().engine, rank,
+         names.at(static_cast<std::size_t>(other.call)), other.engine);
+  }
+  return all;
+}
+
 /// Every rank learns of all batches before one of them computes.
-TrainingSession::Total TrainingSession::agree(BatchCall call,
+TrainingSession::Total TrainingSession::agree(Call call,
                                               const Batch& batch,
                                               const std::string& problem,
                                               std::int64_t told) {
-  static constexpr std::array names{"train_batch", "forward_backward", "evaluate", "logits"};
-  refuse_broken();
   const std::int64_t each = setup_.settings.micro_batch_size;
   const Share own{.call = call,
                   .engine = number_,
@@ -176,15 +192,9 @@ TrainingSession::Total TrainingSession::agree(BatchCall call,
                   .batches = (batch.sequences + each - 1) / each,
                   .refused = problem.empty() ? 0 : 1};
   Total total;
-  const std::vector<Share> all = control_.gather(own);
+  const std::vector<Share> all = meet(own);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const Share& other = all[rank];
-    if (other.call != all.front().call || other.engine != all.front().engine) {
-      fail(ErrorCode::usage,
-           "ranks make different calls: rank 0 {} of its engine {}, rank {} {} of its engine {}",
-           names.at(static_cast<std::size_t>(all.front().call)), all.front().engine, rank,
-           names.at(static_cast<std::size_t>(other.call)), other.engine);
-    }
     if (other.told != all.front().told) {
       fail(ErrorCode::usage,
            "forward_backward: rank 0 was told {} labels and rank {} {}: give the number of all "
@@ -240,7 +250,7 @@ StepResult TrainingSession::train_batch(const Batch& batch) {
   const InPhase training(&rank_.progress(), RunPhase::training);
   const std::int64_t step = setup_.state.global_step + 1;
   rank_.progress().begin_step(step);
-  const Total total = agree(BatchCall::train_batch, batch, problem);
+  const Total total = agree(Call::train_batch, batch, problem);
   if (total.labels == 0) {
     fail(ErrorCode::input, "step {}: the batch has no label that counts", step);
   }
@@ -298,7 +308,7 @@ double TrainingSession::forward_backward(const Batch& micro_batch, std::int64_t 
   }
   const InPhase training(&rank_.progress(), RunPhase::training);
   if (labels < 0) problem = fmt::format("{} labels were told", labels);
-  const Total total = agree(BatchCall::forward_backward, micro_batch, problem, labels);
+  const Total total = agree(Call::forward_backward, micro_batch, problem, labels);
   if (!open_) {
     open_ = OpenStep{.input = counts_->input(setup_.state.global_step + 1)};
     open_->input.labels = labels > 0 ? labels : std::max<std::int64_t>(total.labels, 1) * steps;
@@ -338,6 +348,7 @@ StepResult TrainingSession::step() {
     fail(ErrorCode::usage,
          "step: {} of {} forward_backward() are done (gradient_accumulation_steps)", done, steps);
   }
+  meet(Call::step);
   const InPhase training(&rank_.progress(), RunPhase::training);
   const OpenStep open = *std::exchange(open_, std::nullopt);
   if (open.labels == 0) {
@@ -352,7 +363,7 @@ double TrainingSession::evaluate(const Batch& batch) {
   const std::int64_t each = setup_.settings.evaluation.batch_size;
   const std::string problem = rows_.problem(batch, true);
   const InPhase evaluating(&rank_.progress(), RunPhase::evaluating);
-  const Total total = agree(BatchCall::evaluate, batch, problem);
+  const Total total = agree(Call::evaluate, batch, problem);
   if (total.labels == 0) fail(ErrorCode::input, "evaluate: no label counts");
   engine::Losses own;
   for (std::int64_t i = 0; i < total.batches; ++i) {
@@ -370,7 +381,7 @@ std::vector<float> TrainingSession::logits(const Batch& batch) {
   const std::int64_t block = setup_.settings.data.block_size;
   const std::string problem = rows_.problem(batch, false);
   const InPhase evaluating(&rank_.progress(), RunPhase::evaluating);
-  const Total total = agree(BatchCall::logits, batch, problem);
+  const Total total = agree(Call::logits, batch, problem);
   std::vector<float> all;
   all.reserve(static_cast<std::size_t>(batch.sequences * batch.length * outputs_));
   const Buffer device(each * block * outputs_ * size_of(DType::f32),
@@ -396,6 +407,7 @@ std::vector<float> TrainingSession::logits(const Batch& batch) {
 void TrainingSession::save_checkpoint(const fs::path& directory, const SaveOptions& options) {
   require_training();
   refuse_open_step("save_checkpoint");
+  meet(Call::save_checkpoint);
   check_client_state(options.client_state, control_);
   make_directory(directory, control_);
   const InPhase saving(&rank_.progress(), RunPhase::saving);
@@ -439,6 +451,7 @@ std::optional<Loaded> TrainingSession::load_checkpoint(const fs::path& directory
                                                        const std::string& tag) {
   require_training();
   refuse_open_step("load_checkpoint");
+  meet(Call::load_checkpoint);
   std::error_code ignored;
   const bool wrong =
       leads() && fs::exists(directory, ignored) &&
@@ -468,6 +481,7 @@ std::optional<Loaded> TrainingSession::load_checkpoint(const fs::path& directory
 
 void TrainingSession::save_pretrained(const fs::path& directory) {
   refuse_open_step("save_pretrained");
+  meet(Call::save_pretrained);
   make_directory(directory, control_);
   const InPhase exporting(&rank_.progress(), RunPhase::exporting);
   const std::exception_ptr failure =
@@ -498,6 +512,7 @@ std::vector<ParameterInfo> TrainingSession::parameters() const {
 WholeParameters TrainingSession::gather(const std::vector<std::string>& names) {
   require_training();
   refuse_open_step("gathered_parameters");
+  meet(Call::gathered_parameters);
   std::vector<model::ParameterSpec> wanted = setup_.model.parameters();
   const std::string own = fmt::format("{}", fmt::join(names, ", "));
   const std::vector<std::string> all = control_.gather_texts(own);
@@ -521,6 +536,7 @@ WholeParameters TrainingSession::gather(const std::vector<std::string>& names) {
 
 void TrainingSession::take_changes(const WholeParameters& before, const WholeParameters& values) {
   refuse_open_step("gathered_parameters");
+  meet(Call::release);
   WholeParameters changed;
   for (const auto& [name, old] : before) {
     const std::vector<float>& now = values.find(name)->second;

@@ -59,11 +59,22 @@ class TrainingSession {
  private:
   static RunSetup set_up(const Inputs& inputs);
 
-  /// A call that every rank makes with a batch of its own.
-  enum class BatchCall : std::int64_t { train_batch, forward_backward, evaluate, logits };
+  /// The calls that every rank makes.
+  enum class Call : std::int64_t {
+    train_batch,
+    forward_backward,
+    step,
+    evaluate,
+    logits,
+    save_checkpoint,
+    load_checkpoint,
+    save_pretrained,
+    gathered_parameters,
+    release
+  };
   /// What a rank tells the others of its call.
   struct Share {
-    BatchCall call{};
+    Call call{};
     std::int64_t engine = 0;
     std::int64_t told = 0;     ///< the labels that forward_backward() was told
     std::int64_t labels = 0;   ///< that count
@@ -75,10 +86,11 @@ class TrainingSession {
     std::int64_t labels = 0;
     std::int64_t batches = 0;  ///< of the rank with the most
   };
-  Total agree(BatchCall call,
-              const Batch& batch,
-              const std::string& problem,
-              std::int64_t told = 0);
+  /// Returns what all ranks tell. Throws Error{usage} on every rank if their calls differ.
+  std::vector<Share> meet(const Share& own);
+  void meet(Call call) { meet(Share{.call = call, .engine = number_}); }
+  /// The same for calls with a batch, of which all must fit.
+  Total agree(Call call, const Batch& batch, const std::string& problem, std::int64_t told = 0);
   /// Refuses a call within a step by hand, and any after a step that an exception has left.
   void refuse_open_step(const char* attempted) const;
   void refuse_broken() const;

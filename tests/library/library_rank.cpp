@@ -227,6 +227,14 @@ void be_refused(dstrain::Rank& rank, const Arguments& arguments) {
     if (rank.rank() == 0) engine.evaluate(good);
     if (rank.rank() != 0) engine.logits(good);
   });
+  tries("saves alone", [&] {
+    if (rank.rank() == 0) engine.save_checkpoint(arguments.output);
+    if (rank.rank() != 0) engine.evaluate(good);
+  });
+  tries("loads alone", [&] {
+    if (rank.rank() == 0) engine.evaluate(good);
+    if (rank.rank() != 0) engine.load_checkpoint(arguments.output);
+  });
   tries("told", [&] { engine.forward_backward(first, 100 + rank.rank()); });
   tries("gathers", [&] {
     (void)engine.gathered_parameters({engine.parameters()[rank.rank() == 0 ? 0 : 1].name});

@@ -308,6 +308,11 @@ TEST_CASE("Library: what is wrong is told on every rank before anything is compu
            "heads: unit one: 4 features are not 3 queries, 3 keys and 3 values of one width",
            "two ends: unit one: layers follow write() or a loss, which end a unit",
            "calls: ranks make different calls: rank 0 evaluate of its engine 0, rank 1 logits",
+           "saves alone: ranks make different calls: rank 0 save_checkpoint of its engine 0, rank "
+           "1 "
+           "evaluate",
+           "loads alone: ranks make different calls: rank 0 evaluate of its engine 0, rank 1 "
+           "load_checkpoint",
            "told: forward_backward: rank 0 was told 100 labels and rank 1 101",
            "gathers: gathered_parameters: rank 0 gathers wte.weight, and rank 1 wpe.weight",
            "gathered: parameters are gathered: release() them before any other call",
