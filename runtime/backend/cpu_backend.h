@@ -3,8 +3,8 @@
 
 namespace dstrain {
 
-/// The CPU as a device: what computes runs on the thread that calls, what runs beside it on a
-/// thread of its own, and collectives are those of the host.
+/// The CPU as a device. Computing streams run on the calling thread, the others on threads of their
+/// own; collectives are those of the host.
 class CpuBackend final : public Backend {
  public:
   CpuBackend() : Backend(Device{}) {}

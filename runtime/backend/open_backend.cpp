@@ -12,7 +12,7 @@ namespace {
 
 constexpr PlugIn cuda_plug_in{.file = "libdstrain_cuda.so"};
 
-/// Starts what the plug-in of a GPU brings. Throws Error that does not name --device.
+/// Starts the backend of a plug-in. Its errors do not name --device.
 std::unique_ptr<Backend> start(const PlugIn& plug_in, Device device) {
   const Result<void*> opened = open_plug_in(plug_in);
   if (!opened.ok()) {

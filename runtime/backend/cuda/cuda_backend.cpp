@@ -24,7 +24,7 @@ int choose_gpu(Device device) {
   return device.index % count;
 }
 
-/// The calling thread's GPU must be one of those that kernels were compiled for.
+/// Fails unless the kernels were compiled for the calling thread's GPU.
 void require_kernel_code(int ordinal) {
   if (ops::gpu::has_kernel_code()) return;
   cudaDeviceProp properties{};
@@ -36,7 +36,7 @@ void require_kernel_code(int ordinal) {
        properties.minor);
 }
 
-/// None: the driver's library is not here, or does not know the GPU.
+/// Returns nothing if the driver's library is missing or does not know the GPU.
 std::optional<GpuSensors> sensors_of(int ordinal) {
   cudaDeviceProp properties{};
   DSTRAIN_CUDA_CHECK(cudaGetDeviceProperties(&properties, ordinal), "GPU {}", ordinal);
@@ -46,7 +46,8 @@ std::optional<GpuSensors> sensors_of(int ordinal) {
   return found.ok() ? std::optional(found.value()) : std::nullopt;
 }
 
-/// A failed call says what the driver reports of the GPU, which comes a moment later.
+/// Adds what the driver reports of the GPU, which arrives a moment later, to the errors of failed
+/// calls.
 void report_errors_of(const GpuSensors& gpu) {
   constexpr double wait_seconds = 0.2;
   set_driver_report([watch = std::make_shared<GpuErrorWatch>(gpu)] {
@@ -63,8 +64,8 @@ void report_errors_of(const GpuSensors& gpu) {
 
 CudaBackend::CudaBackend(Device device)
     : Backend(device), ordinal_(choose_gpu(device)), memory_(device, ordinal_) {
-  // Threads that wait for the GPU look again and again, and let others go first: to be woken by an
-  // interrupt takes milliseconds on a virtual machine.
+  // Waiting threads poll and yield: waking up by an interrupt takes milliseconds on a virtual
+  // machine.
   DSTRAIN_CUDA_CHECK(cudaInitDevice(ordinal_, cudaDeviceScheduleYield, cudaInitDeviceFlagsAreValid),
                      "GPU {}", ordinal_);
   use_gpu(ordinal_);

@@ -4,7 +4,7 @@
 
 namespace dstrain::cuda {
 
-/// One GPU. Ranks beyond the number of GPUs share them, in turns.
+/// One GPU. If there are more ranks than GPUs, they share them round-robin.
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(Device device);
@@ -12,7 +12,7 @@ class CudaBackend final : public Backend {
   CudaBackend& operator=(const CudaBackend&) = delete;
   CudaBackend(CudaBackend&&) = delete;
   CudaBackend& operator=(CudaBackend&&) = delete;
-  /// Gives back what the driver holds for this process.
+  /// Releases what the driver holds for this process.
   ~CudaBackend() override;
 
   [[nodiscard]] const ops::OpTable& op_table() const override;
@@ -27,14 +27,14 @@ class CudaBackend final : public Backend {
   [[nodiscard]] ProductCount count_products(StreamView stream) override;
   [[nodiscard]] std::unique_ptr<StreamClock> make_stream_clock(const Clock& host) override;
   [[nodiscard]] HostRanges* host_ranges() override;
-  /// By NCCL, where every rank has it and a GPU of its own; else through the host. Rank 0 says
-  /// which, and why. One rank alone needs neither.
+  /// Uses NCCL if every rank has it and a GPU of its own, else goes through the host. Rank 0 logs
+  /// which, and why. A single rank needs neither.
   [[nodiscard]] std::unique_ptr<comm::Communicator> connect(HostSide host) override;
 
  private:
   int ordinal_;
   DeviceMemory memory_;
-  std::optional<GpuSensors> sensors_;  ///< none: the driver's library does not tell
+  std::optional<GpuSensors> sensors_;  ///< nothing: the driver's library cannot tell
 };
 
 }  // namespace dstrain::cuda

@@ -36,7 +36,7 @@ bool share(const GpuIdentity& one, const GpuIdentity& other) {
   return one.gpu == other.gpu || one.slot == other.slot;
 }
 
-/// "ranks 0 1 share GPU 0"; empty: no ranks share one.
+/// Returns "ranks 0 1 share GPU 0"; empty: no ranks share one.
 std::string shared_gpu(const std::vector<GpuIdentity>& gpus) {
   for (std::size_t first = 0; first < gpus.size(); ++first) {
     std::vector<int> ranks;

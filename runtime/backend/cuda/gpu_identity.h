@@ -6,22 +6,22 @@
 
 namespace dstrain::cuda {
 
-/// What a rank tells the others before they connect their GPUs.
+/// What each rank tells the others before they connect their GPUs.
 struct GpuIdentity {
-  int ordinal = 0;       ///< by which CUDA knows the GPU in the rank's process
+  int ordinal = 0;       ///< CUDA's number of the GPU in the rank's process
   std::string gpu;       ///< its UUID
-  std::string slot;      ///< its machine, and where it sits there on the bus
-  std::string obstacle;  ///< why the rank has no NCCL; empty: it has
+  std::string slot;      ///< its machine and its place on the PCI bus
+  std::string obstacle;  ///< why the rank has no NCCL; empty: it has it
 };
 
-/// Of the GPU that a process computes on.
+/// Returns the identity of this process's GPU.
 GpuIdentity identity_of_gpu(int ordinal, std::string obstacle);
 
-/// Those of all ranks, by rank. Collective.
+/// Returns the identities of all ranks, by rank. Collective.
 std::vector<GpuIdentity> gather_identities(const GpuIdentity& own, comm::ControlGroup& control);
 
-/// Why NCCL cannot connect these ranks, the same on each of them; empty: it can. Each needs NCCL,
-/// and a GPU of its own: instances of one GPU (MIG) are no two.
+/// Returns why NCCL cannot connect these ranks, the same text on each of them; empty: it can. Each
+/// rank needs NCCL and a GPU of its own: two instances of one GPU (MIG) do not count as two.
 std::string obstacle_to_nccl(const std::vector<GpuIdentity>& gpus);
 
 }  // namespace dstrain::cuda
