@@ -21,7 +21,7 @@ GpuLoad load_of_all(std::span<const GpuLoad> gpus) {
     add_to(all.watts, gpu.watts);
     add_to(all.busy_percent, gpu.busy_percent);
     busy_told += gpu.busy_percent ? 1 : 0;
-    all.celsius = std::max(all.celsius, gpu.celsius);  // none is less than any
+    all.celsius = std::max(all.celsius, gpu.celsius);  // nothing is less than any number
   }
   if (busy_told > 0) *all.busy_percent /= busy_told;
   return all;

@@ -8,23 +8,25 @@
 
 namespace dstrain::monitor {
 
-/// What GPUs do, as far as they tell.
+/// The load of one GPU or several, as far as their sensors report it.
 struct GpuLoad {
-  std::optional<double> watts{};         ///< of all together
-  std::optional<double> busy_percent{};  ///< of the last second or less; the mean
-  std::optional<double> celsius{};       ///< of the hottest
+  std::optional<double> watts{};         ///< sum
+  std::optional<double> busy_percent{};  ///< mean, over the last second or less
+  std::optional<double> celsius{};       ///< of the hottest GPU
 };
 
-/// Of several GPUs, from each one's own.
+/// Combines the loads of several GPUs.
 GpuLoad load_of_all(std::span<const GpuLoad> gpus);
 
-/// Reads the sensors of one GPU, at most once a second: that takes the driver up to milliseconds.
+/// Reads the sensors of one GPU, at most once a second, because a reading can take the driver
+/// milliseconds.
 class GpuMeter {
  public:
   using Read = std::function<std::optional<GpuReading>()>;
-  /// `read` may be null: there is no GPU. The clock must outlive it.
+  /// `read` may be null: there is no GPU. The clock must outlive the meter.
   GpuMeter(Read read, const Clock& clock);
-  /// None: nobody tells. Watts are the mean since the reading before, where the GPU counts energy.
+  /// Nothing if there is no reading. If the GPU counts energy, watts are the mean since the
+  /// previous reading.
   std::optional<GpuLoad> load();
 
  private:

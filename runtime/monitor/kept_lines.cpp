@@ -24,7 +24,7 @@ constexpr Bytes file_bytes_max = 16 * gibibyte;
 constexpr std::size_t line_bytes_max = 1U << 20;
 constexpr std::size_t piece_bytes = 64U << 10;
 
-/// The step that a line tells of; none: it is no line of metrics.
+/// Returns the step of a line; nothing if it is not a line of metrics.
 std::optional<std::int64_t> step_of(std::string_view line) {
   const auto json = nlohmann::json::parse(line, nullptr, false);
   if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) {
@@ -33,8 +33,8 @@ std::optional<std::int64_t> step_of(std::string_view line) {
   return json["step"].get<std::int64_t>();
 }
 
-/// Gives the lines of an open file, and whether each had its end. One that is too long is given
-/// empty, and so as one that cannot be read.
+/// Passes on the lines of an open file, and whether each ended in a newline. A line that is too
+/// long is passed on empty, and so counts as unreadable.
 void for_each_line(int fd,
                    const std::string& name,
                    FunctionRef<void(std::string_view line, bool ended)> take) {
@@ -60,7 +60,7 @@ void for_each_line(int fd,
   if (long_line || !line.empty()) take(long_line ? std::string_view() : line, false);
 }
 
-/// A file in the place of the old one.
+/// Writes a file that replaces the old one.
 class Rewriter {
  public:
   explicit Rewriter(const std::filesystem::path& path) : path_(path), file_(make_temporary(path)) {}
@@ -68,7 +68,7 @@ class Rewriter {
   Rewriter& operator=(const Rewriter&) = delete;
   Rewriter(Rewriter&&) = delete;
   Rewriter& operator=(Rewriter&&) = delete;
-  /// Leaves nothing behind of one that was not finished.
+  /// Removes an unfinished file.
   ~Rewriter() {
     if (!finished_) ::unlink(file_.name.c_str());
   }
@@ -98,14 +98,14 @@ class Rewriter {
   bool finished_ = false;
 };
 
-/// What becomes of the lines of a file.
+/// Which lines of a file are kept.
 struct Verdict {
   KeptLines kept;
-  bool whole = true;  ///< the file stays as it is
+  bool whole = true;  ///< the file needs no change
 };
 
-/// The last line may have been cut with the process that wrote it; another that is no object with a
-/// step is left out, and a line says so.
+/// Decides which lines stay. The last line may have been cut off when its writer died. Any other
+/// line that is not an object with a step is dropped, and a line that counts them is added.
 Verdict judge_lines(int fd,
                     const std::string& name,
                     std::int64_t last_step,

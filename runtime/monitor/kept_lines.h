@@ -4,14 +4,14 @@
 
 namespace dstrain::monitor {
 
-/// What of a file of metrics stays when a run goes on.
+/// What remains of a metrics file when a run resumes.
 struct KeptLines {
   std::int64_t step = 0;        ///< of the last line
-  std::int64_t unreadable = 0;  ///< lines that are left out, for which a line says so
+  std::int64_t unreadable = 0;  ///< lines dropped, which a new line reports
 };
 
-/// Cuts the lines of later steps off a file of metrics, which is replaced at once or not at all.
-/// Takes a bounded amount of memory, whatever others have written there. Throws Error{io, input}.
+/// Cuts the lines of later steps off a metrics file. Replaces the file atomically or not at all.
+/// Uses bounded memory, whatever the file contains. Throws Error{io, input}.
 KeptLines keep_lines_until(const std::filesystem::path& path, std::int64_t last_step);
 
 }  // namespace dstrain::monitor

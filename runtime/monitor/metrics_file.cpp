@@ -118,7 +118,7 @@ void MetricsFile::keep_line(std::int64_t step, std::string line) {
   while (waiting_bytes_ > waiting_bytes_max && waiting_.size() > 1) drop_oldest();
 }
 
-/// Puts one line that says that they are missing in the place of the two oldest.
+/// Replaces the two oldest lines by one that says that they are missing.
 void MetricsFile::drop_oldest() {
   const Line first = std::move(waiting_.front());
   waiting_.pop_front();
@@ -128,7 +128,7 @@ void MetricsFile::drop_oldest() {
   waiting_bytes_ += second.text.size();
 }
 
-/// The whole line or, with errno, nothing of it.
+/// Appends the whole line, or nothing and sets errno.
 bool MetricsFile::append(const std::string& text) {
   std::size_t done = 0;
   while (done < text.size()) {
@@ -142,7 +142,7 @@ bool MetricsFile::append(const std::string& text) {
   if (done == text.size()) return true;
   const int error = errno;
   const off_t end = ::lseek(fd_.get(), 0, SEEK_END);
-  // A rest that stays is found as a line that cannot be read.
+  // If a part stays, the reader treats it as an unreadable line.
   if (done > 0) static_cast<void>(!::ftruncate(fd_.get(), end - static_cast<off_t>(done)));
   errno = error;
   return false;

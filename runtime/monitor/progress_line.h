@@ -4,7 +4,7 @@
 
 namespace dstrain::monitor {
 
-/// What a person wants to see of a running job.
+/// What the progress line of a running job shows.
 struct ProgressLine {
   std::int64_t step = 0;
   std::int64_t steps = 0;  ///< of the whole run
