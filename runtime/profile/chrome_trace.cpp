@@ -15,7 +15,7 @@ namespace {
 
 constexpr double microseconds = 1e6;  // Chrome's unit
 
-/// What the detail of a span counts; empty: nothing to show.
+/// Names the unit of a span's detail; empty: nothing to show.
 std::string_view detail_name(Activity activity) {
   const bool moves = activity >= Activity::read && activity <= Activity::copy;
   if (moves || (activity >= Activity::all_gather && activity <= Activity::receive)) return "bytes";
@@ -91,7 +91,7 @@ void ChromeTrace::add_rank(int rank, const RankProfile& profile) {
     }
   }
   for (const GpuSample& sample : profile.gpu_samples) {
-    nlohmann::ordered_json values;  // without what the GPU does not tell
+    nlohmann::ordered_json values;  // only what the GPU reports
     if (sample.watts) values["watts"] = std::round(*sample.watts * 10) / 10;
     if (sample.busy_percent) values["busy_percent"] = *sample.busy_percent;
     if (values.empty()) continue;

@@ -14,23 +14,23 @@ namespace dstrain::profile {
 
 /// A rank's timeline at the end of a run.
 struct RankProfile {
-  std::array<std::vector<Span>, lane_count> lanes;  ///< in order of the spans' ends
+  std::array<std::vector<Span>, lane_count> lanes;  ///< each in order of the spans' ends
   std::vector<StepTimes> steps;
   std::vector<GpuSample> gpu_samples;
-  StepTimes total;                              ///< of all steps; `step` is their number
-  std::int64_t spans_lost = 0;                  ///< older ones that were not kept
-  std::optional<double> clock_error_seconds{};  ///< of the times of a device; none: of the host
+  StepTimes total;                              ///< of all steps; `step` is the number of steps
+  std::int64_t spans_lost = 0;                  ///< older spans that were dropped
+  std::optional<double> clock_error_seconds{};  ///< of the device's times; nothing: no device
 };
 
 /// Writes timelines as Chrome's trace JSON, for chrome://tracing and Perfetto: a process per rank,
-/// a thread per lane, a counter of what its GPU's sensors say; under "metadata" the sums of the
-/// ranks and their steps. Streams to the file.
+/// a thread per lane, and a counter for the GPU's sensors. "metadata" holds the sums and the steps
+/// of each rank. Streams to the file.
 class ChromeTrace {
  public:
-  /// `units`: names, by a span's detail. Throws Error{io}.
+  /// `units`: names, indexed by a span's detail. Throws Error{io}.
   ChromeTrace(std::filesystem::path path, std::vector<std::string> units);
   void add_rank(int rank, const RankProfile& profile);
-  /// Completes the file; throws Error{io} when anything was not written.
+  /// Completes the file. Throws Error{io} if any write failed.
   void finish();
 
  private:

@@ -5,11 +5,12 @@
 namespace dstrain::profile {
 namespace {
 
-/// Adds `lane[index]` to `work`, without the waits among the spans before it that it encloses.
+/// Adds `lane[index]` to `work`, minus the waits that it encloses, which come before it in the
+/// lane.
 void add_work(std::span<const Span> lane, std::size_t index, Intervals& work) {
   const Span& whole = lane[index];
   const auto first = static_cast<std::ptrdiff_t>(work.size());
-  double end = whole.end;  // of what is left of the work, from its end backwards
+  double end = whole.end;  // of the rest of the work, which is cut from its end backwards
   for (std::size_t i = index; i-- > 0 && lane[i].begin >= whole.begin;) {
     if (lane[i].activity != Activity::wait || lane[i].end > end) continue;
     if (lane[i].end < end) work.push_back({lane[i].end, end});

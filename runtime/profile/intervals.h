@@ -10,18 +10,19 @@ struct Interval {
   double begin = 0;
   double end = 0;
 };
-/// In order, and apart.
+/// Sorted and disjoint.
 using Intervals = std::vector<Interval>;
 
-/// When a lane, whose spans are in order of their ends, works: without the waits that are enclosed.
+/// Returns when a lane works, minus the waits enclosed in that. Its spans are in order of their
+/// ends.
 Intervals work_of(std::span<const Span> lane);
-/// When it is in collectives.
+/// Returns when the lane is in collectives.
 Intervals collectives_of(std::span<const Span> lane);
 
-/// All that is in one of them, or in both.
+/// Returns the union of both.
 Intervals unite(const Intervals& one, const Intervals& other);
 double seconds_of(const Intervals& intervals);
-/// Of what is in both.
+/// Returns the length of the intersection.
 double seconds_in_both(const Intervals& one, const Intervals& other);
 
 }  // namespace dstrain::profile

@@ -5,17 +5,18 @@
 
 namespace dstrain::profile {
 
-/// Records what happens from its making to its end; nothing when `timeline` is null.
+/// Records a span from construction to destruction; does nothing if `timeline` is null.
 class Recording {
  public:
-  /// What the host does.
+  /// Records what the host does.
   Recording(Timeline* timeline, Lane lane, Activity activity, std::int64_t detail = 0)
       : timeline_(timeline), lane_(lane), span_{0, 0, detail, activity} {
     if (timeline_ == nullptr) return;
     timeline_->open_range(activity, detail);
     span_.begin = timeline_->now();
   }
-  /// What `stream` is given meanwhile, when its device does that; the same for one of the host.
+  /// If the device has a clock, records when it executes the work launched on `stream` in this
+  /// scope. Otherwise, records the host's time.
   Recording(
       Timeline* timeline, StreamView stream, Lane lane, Activity activity, std::int64_t detail = 0)
       : Recording(timeline, lane, activity, detail) {
@@ -42,12 +43,12 @@ class Recording {
   Timeline* timeline_;
   Lane lane_;
   Span span_;
-  std::optional<StreamView> stream_;  ///< of a device that tells
+  std::optional<StreamView> stream_;  ///< set if the device measures it
   Timeline::Stamp stamp_ = 0;
 };
 
-/// `timeline` of a rank with a device that tells what it does when, or whose profiler does, else
-/// null: for what happens only beside such a device, or shows only there.
+/// Returns `timeline` if the rank has a device with a clock, or a profiler that shows ranges, else
+/// null. For spans that mean something only in these cases.
 inline Timeline* beside_device(Timeline* timeline) {
   if (timeline == nullptr) return nullptr;
   return timeline->has_device() || timeline->shows_ranges() ? timeline : nullptr;

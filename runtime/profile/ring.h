@@ -5,7 +5,7 @@
 
 namespace dstrain::profile {
 
-/// The last `capacity` of all that was pushed. Takes its memory at once.
+/// Keeps the last `capacity` values pushed. Allocates all its memory at once.
 template <class T>
 class Ring {
  public:
@@ -13,14 +13,14 @@ class Ring {
 
   void push(const T& value) { values_[place(pushed_++)] = value; }
   void clear() { pushed_ = 0; }
-  /// How many were pushed so far; those from first_kept() on are still there.
+  /// Returns how many values were pushed so far; those from first_kept() on are still there.
   [[nodiscard]] std::int64_t pushed() const { return pushed_; }
   [[nodiscard]] std::int64_t first_kept() const {
     return std::max<std::int64_t>(0, pushed_ - static_cast<std::int64_t>(values_.size()));
   }
-  /// Number `index` of all that was pushed.
+  /// Returns value `index`, counting all that were pushed.
   [[nodiscard]] const T& operator[](std::int64_t index) const { return values_[place(index)]; }
-  /// What is there, oldest first.
+  /// Returns the kept values, oldest first.
   [[nodiscard]] std::vector<T> kept() const {
     std::vector<T> all;
     for (std::int64_t i = first_kept(); i < pushed_; ++i) all.push_back((*this)[i]);

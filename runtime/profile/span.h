@@ -9,39 +9,40 @@
 
 namespace dstrain::profile {
 
-/// What goes on beside each other in a rank. Spans of a lane that are not nested do not overlap;
-/// without overlap one thread, or one stream of a device, fills both compute and communication.
+/// Things that a rank does concurrently. Spans of one lane are nested or do not overlap. If
+/// communication does not overlap computing, one thread, or one stream of a device, fills both
+/// lanes.
 enum class Lane : std::uint8_t {
   compute,
   communication,
   data,
   disk_reads,
   disk_writes,
-  early_updates,  ///< those that do not wait for the norm, beside backward
-  // Where a device beside the host computes:
-  host,       ///< waits, exchanges, norms and updates of the thread that launches
-  copies,     ///< of activations between device and host
-  transfers,  ///< of gradients and updated parameters between the device and the host
+  early_updates,  ///< updates during backward, which do not wait for the norm
+  // Only if a device beside the host computes:
+  host,       ///< the launching thread: waits, exchanges, norms and updates
+  copies,     ///< activations, between device and host
+  transfers,  ///< gradients and updated parameters, between device and host
 };
 inline constexpr std::size_t lane_count = 9;
 inline constexpr std::array<std::string_view, lane_count> lane_names{
     "compute",       "communication", "data",   "disk reads", "disk writes",
     "early updates", "host",          "copies", "transfers"};
-/// The lanes of a rank that computes on the host.
+/// The number of lanes of a rank that computes on the host.
 inline constexpr std::size_t host_lane_count = 6;
 
 enum class Activity : std::uint8_t {
-  step,            ///< encloses the others of the compute lane; detail: its number
-  optimizer_step,  ///< encloses the updates, waits and collectives between them included
-  wait,            ///< for communication, data, a disk or a tile; encloses other waits at most
-  // Work of the compute lane, and updates of the early ones; detail: the unit, or the segment of
-  // norm and update.
+  step,            ///< encloses all others of the compute lane; detail: the step
+  optimizer_step,  ///< encloses the updates, and the waits and collectives between them
+  wait,            ///< for communication, data, a disk or a tile; may enclose only waits
+  // Work of the compute and early-update lanes; detail: the unit, or for norm and update the
+  // segment.
   forward,
   recompute,
   backward,
   norm,
   update,
-  // Of the communication lane; detail: bytes that this rank hands in.
+  // The communication lane; detail: bytes of this rank's input.
   all_gather,
   reduce_scatter,
   all_reduce,
@@ -49,14 +50,13 @@ enum class Activity : std::uint8_t {
   broadcast,
   send,
   receive,
-  exchange,  ///< what the ranks tell each other once a step; no detail
-  // Of the data lane; detail: the step.
+  exchange,  ///< of values between the ranks, once a step; no detail
+  // The data lane; detail: the step.
   load,
-  // Of a disk's lanes, as long as one block or more is under way; detail: bytes of those that
-  // began.
+  // The disk lanes: while at least one block is in flight; detail: bytes of the blocks that began.
   read,
   write,
-  // Between device and host; detail: bytes. Of the communication lane: gradients to the host.
+  // Between device and host; detail: bytes. In the communication lane: gradients to the host.
   copy,
 };
 inline constexpr std::array<std::string_view, 20> activity_names{
@@ -68,21 +68,20 @@ constexpr std::string_view name_of(Activity activity) {
   return activity_names.at(static_cast<std::size_t>(activity));
 }
 
-/// How it is shown: "step 3", "backward h.0", "all_gather". `units`: names, by a unit's number.
+/// Returns a span's label: "step 3", "backward h.0", "all_gather". `units`: names, by number.
 std::string label(Activity activity, std::int64_t detail, std::span<const std::string> units);
 
-/// Whether a rank gets on with its step while it does this.
+/// Whether a rank makes progress on its step during this activity.
 constexpr bool is_work(Activity activity) {
   return activity >= Activity::forward && activity <= Activity::update;
 }
 
-/// Whether ranks do it together.
+/// Whether the ranks do it together.
 constexpr bool is_collective(Activity activity) {
   return activity >= Activity::all_gather && activity <= Activity::exchange;
 }
 
-/// One activity from beginning to end, in seconds since the timeline's origin. Plain data, sent
-/// between ranks as it is.
+/// One activity, in seconds since the timeline's origin. Plain data, sent between ranks as it is.
 struct Span {
   double begin = 0;
   double end = 0;
@@ -91,7 +90,7 @@ struct Span {
   [[nodiscard]] double seconds() const { return end - begin; }
 };
 
-/// What the sensors of a rank's GPU said, so many seconds after the timeline's origin. Plain data.
+/// A reading of a GPU's sensors, `at` seconds after the timeline's origin. Plain data.
 struct GpuSample {
   double at = 0;
   std::optional<double> watts{};

@@ -6,7 +6,7 @@
 namespace dstrain::profile {
 namespace {
 
-/// Spans that may be pending before anybody looks which are done.
+/// Number of pending spans before the timeline checks which of them are done.
 constexpr std::size_t pending_least = 1024;
 
 }  // namespace
@@ -71,7 +71,7 @@ std::optional<double> Timeline::clock_error_seconds() const {
   return device_->clock.error_seconds();
 }
 
-/// The computing thread looks what is done, as steps are its own.
+/// Only the computing thread checks which spans are done, because it owns the steps.
 Timeline::Stamp Timeline::begin_on(StreamView stream) {
   if (stream == device_->compute) {
     const std::lock_guard lock(mutex_);
@@ -106,7 +106,7 @@ void Timeline::take_all_done() {
   for (LaneSpans& lane : lanes_) take_done(lane);
 }
 
-/// A step ends when all that other streams do for it has ended.
+/// A step ends after the work that other streams do for it, so their lanes are read first.
 void Timeline::take_done(LaneSpans& lane) {
   while (!lane.pending.empty()) {
     const Pending& next = lane.pending.front();
@@ -126,7 +126,7 @@ void Timeline::take_done(LaneSpans& lane) {
   }
 }
 
-/// By two comparisons of the clocks the time may go back a little; on a lane it does not.
+/// A new comparison of the clocks may set time back a little; within a lane, time must not go back.
 Span Timeline::timed(LaneSpans& lane, const Pending& pending, double end_seconds) {
   if (lane.comparison != pending.comparison) {
     lane.comparison = pending.comparison;
@@ -139,7 +139,7 @@ Span Timeline::timed(LaneSpans& lane, const Pending& pending, double end_seconds
           pending.launched.activity};
 }
 
-/// A step that was stopped has not ended its own.
+/// A step that was interrupted has not ended its range.
 void Timeline::end_step_range() {
   if (const auto range = std::exchange(step_range_, std::nullopt)) ranges_->end(*range);
 }
@@ -171,7 +171,7 @@ void Timeline::end_step() {
   add_step({step_begin_, now(), step_, Activity::step});
 }
 
-/// What has ended of a lane, and is still kept, and what is under way, as far as it lies in `step`.
+/// Returns the lane's kept spans that have ended, and the open one, cut to `step`.
 std::span<const Span> Timeline::spans_in(const Span& step, Lane lane) {
   LaneSpans& spans = of(lane);
   const Ring<Span>& kept = spans.kept;
