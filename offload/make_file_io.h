@@ -10,12 +10,12 @@ namespace dstrain::offload {
 
 struct MadeFileIo {
   std::unique_ptr<AsyncFileIo> io;
-  std::string fallback;  ///< why it is not io_uring although nobody chose; else empty
+  std::string fallback;  ///< why io_uring was not used although no choice was made; else empty
 };
 
-/// io_uring, or threads where the system has none; or what is asked for (DSTRAIN_IO), which throws
-/// Error{io} where it cannot be had. When it reads and writes is told to the timeline, unless it is
-/// null; that must outlive it.
+/// Makes the I/O that DSTRAIN_IO asks for, or throws Error{io} if that is impossible. Without a
+/// choice, uses io_uring, or threads where the system has none. Records reads and writes in
+/// `timeline` unless it is null; it must outlive the result.
 MadeFileIo make_file_io(const AioOptions& options,
                         IoKind kind,
                         profile::Timeline* timeline = nullptr);

@@ -5,9 +5,9 @@
 
 namespace dstrain::offload {
 
-/// Memory that lies in nameless files of a directory: what it holds need not fit into the machine,
-/// as the system writes it out when it wants the pages. Reads as zeros at first. Throws Error{io}
-/// as SwapFile does.
+/// Memory mapped to unnamed files in a directory. It may exceed the machine's memory, because the
+/// system writes pages out under memory pressure. Reads as zeros at first. Throws Error{io} as
+/// SwapFile does.
 class MappedMemory final : public MemoryResource {
  public:
   explicit MappedMemory(std::filesystem::path directory) : directory_(std::move(directory)) {}

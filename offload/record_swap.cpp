@@ -47,7 +47,7 @@ RecordSwap::~RecordSwap() {
   for (Slot& slot : slots_) {
     try {
       settle(slot);
-    } catch (const Error&) {  // nobody is left to tell
+    } catch (const Error&) {  // a destructor has nobody to report it to
     }
   }
   io_.unregister_memory(memory_.bytes());
@@ -67,13 +67,13 @@ RecordSwap::Slot* RecordSwap::oldest(State state) {
   return found;
 }
 
-/// Waits for what is under way in a slot that nobody uses, and frees it.
+/// Waits for the I/O of a slot that nobody uses, and frees it.
 void RecordSwap::settle(Slot& slot) {
   slot.state = State::free;
   if (const auto ticket = std::exchange(slot.ticket, std::nullopt)) io_.wait(*ticket);
 }
 
-/// A slot that is free, or is once its write is done.
+/// Returns a free slot, if necessary after its write is done.
 RecordSwap::Slot* RecordSwap::free_slot() {
   if (Slot* const slot = oldest(State::free)) return slot;
   Slot* const slot = oldest(State::writing);
@@ -81,7 +81,7 @@ RecordSwap::Slot* RecordSwap::free_slot() {
   return slot;
 }
 
-/// A slot that is free already.
+/// Returns a slot that is free without waiting.
 RecordSwap::Slot* RecordSwap::slot_at_hand() {
   for (Slot& slot : slots_) {
     if (slot.state == State::writing && io_.done(slot.ticket.value())) settle(slot);
@@ -125,7 +125,7 @@ std::span<std::byte> RecordSwap::take(int record, FileRange range) {
       return own->memory;
     }
     if (own == nullptr || own->state != State::taken) {
-      if (own != nullptr) settle(*own);  // being written, or of another range
+      if (own != nullptr) settle(*own);  // being written, or holds another range
       slot = slot_to_take();
     }
     if (slot == nullptr) released_.wait(lock);
@@ -134,7 +134,7 @@ std::span<std::byte> RecordSwap::take(int record, FileRange range) {
   return slot->memory;
 }
 
-/// One that is free, or that was expected in vain.
+/// Returns a free slot, or one whose record was expected but not taken.
 RecordSwap::Slot* RecordSwap::slot_to_take() {
   if (Slot* const slot = free_slot()) return slot;
   Slot* const slot = oldest(State::expected);
@@ -163,8 +163,8 @@ void RecordSwap::release(int record, FileRange written, int to) {
   const std::lock_guard lock(mutex_);
   Slot* const slot = find(record);
   DSTRAIN_CHECK(slot != nullptr && slot->state == State::taken, "record {}", record);
-  released_.notify_all();  // also when it fails here: the buffer is free
-  settle(*slot);           // nobody may have waited, after a failure
+  released_.notify_all();  // even if the code below throws: the buffer is free
+  settle(*slot);           // after a failure, nobody may have waited for it
   if (Slot* const replaced = find(to)) {
     DSTRAIN_CHECK(replaced->state == State::writing, "record {} is in use", to);
     settle(*replaced);

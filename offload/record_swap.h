@@ -10,18 +10,18 @@
 
 namespace dstrain::offload {
 
-/// Records that lie in a swap file and come into memory through a few buffers: read ahead, used in
-/// place, written behind. A record is in one buffer at most; ranges are within it, in multiples of
-/// io_alignment. Failures of the disk come out of the call that waits for it. Thread-safe, as long
-/// as one thread at a time uses a record.
+/// Keeps records in a swap file and brings them into memory through a few buffers: read ahead, used
+/// in place, written behind. A record is in at most one buffer; ranges are relative to it, in
+/// multiples of io_alignment. A disk failure is thrown by the call that waits for it. Thread-safe
+/// if no two threads use the same record at once.
 class RecordSwap {
  public:
   struct Options {
     int buffers = 4;
     bool write_behind = true;  ///< release() does not wait for the disk
   };
-  /// `sizes`: bytes of each record, multiples of io_alignment; one of none is never used. The file
-  /// is made in `directory`; see SwapFile for what may be wrong with it.
+  /// `sizes`: bytes of each record, multiples of io_alignment; never use a record of size 0. The
+  /// file is created in `directory` and throws as SwapFile does.
   RecordSwap(AsyncFileIo& io,
              const std::filesystem::path& directory,
              std::vector<Bytes> sizes,
@@ -32,26 +32,27 @@ class RecordSwap {
   RecordSwap& operator=(const RecordSwap&) = delete;
   RecordSwap(RecordSwap&&) = delete;
   RecordSwap& operator=(RecordSwap&&) = delete;
-  /// Waits for what is under way.
+  /// Waits for I/O in flight.
   ~RecordSwap();
 
   static Bytes file_bytes(std::span<const Bytes> sizes);
   static Bytes buffer_bytes(std::span<const Bytes> sizes, int buffers);
 
-  /// Begins to read a range of a record, when a buffer is to spare or will be after a write.
+  /// Begins to read a range of a record, if a buffer is free or will be after a write.
   void expect(int record, FileRange range);
-  /// Likewise, without waiting for a write.
+  /// The same, but does not wait for a write.
   void expect_if_free(int record, FileRange range);
-  /// A buffer for the record, at whose place in it `range` is being read: see wait(). Waits for a
-  /// buffer when all are in use, and for the record when it is.
+  /// Returns a buffer for the record and begins to read `range` into its place there; see wait().
+  /// Blocks until a buffer is free, and until nobody else uses the record.
   std::span<std::byte> take(int record, FileRange range);
-  /// What take() asked for has come.
+  /// Blocks until the range passed to take() was read.
   void wait(int record);
   std::span<std::byte> acquire(int record, FileRange range);
-  /// The buffer is free again once `written` of it is in the file; nothing is, when it is empty.
+  /// Writes the range `written` to the file and then frees the buffer. An empty range writes
+  /// nothing.
   void release(int record, FileRange written) { release(record, written, record); }
-  /// The same, but written to another record of the same size, which nobody uses; the file's copy
-  /// of this one stays as it is.
+  /// The same, but writes to another record of the same size, which nobody uses. The file's copy of
+  /// `record` does not change.
   void release(int record, FileRange written, int to);
 
  private:
@@ -60,9 +61,9 @@ class RecordSwap {
     std::span<std::byte> memory;
     State state = State::free;
     int record = -1;
-    FileRange range;               ///< that was read
-    std::optional<Ticket> ticket;  ///< of the read or the write under way
-    std::uint64_t turn = 0;        ///< of its last change of hands
+    FileRange range;               ///< the range that was read
+    std::optional<Ticket> ticket;  ///< of the read or write in flight
+    std::uint64_t turn = 0;        ///< when the slot last changed its state; larger is later
   };
   [[nodiscard]] Slot* find(int record);
   [[nodiscard]] Slot* oldest(State state);

@@ -17,9 +17,9 @@ struct Request {
   SwapFile& file;
   Bytes offset;
   std::span<std::byte> memory;
-  std::size_t taken = 0;  ///< bytes that were handed out as blocks
-  int in_flight = 0;      ///< blocks
-  std::string failure;    ///< of the first block that failed
+  std::size_t taken = 0;  ///< bytes handed out as blocks
+  int in_flight = 0;      ///< number of blocks
+  std::string failure;    ///< the first block's error
 
   [[nodiscard]] bool done() const { return taken == memory.size() && in_flight == 0; }
   [[nodiscard]] std::string place(Bytes at, std::size_t size, std::string_view what) const {
@@ -30,7 +30,7 @@ struct Request {
 
 namespace {
 
-/// The part of a block's request that has been read, to be compared with what was written.
+/// Verifies what was read; returns what is wrong with it, or nothing.
 std::string check_read(const Request& request, Bytes offset, std::span<const std::byte> read) {
   const std::optional<FileRange> range = request.file.damage(offset, read);
   if (!range) return {};
@@ -144,10 +144,10 @@ bool RequestQueue::settle(Block& block, std::int64_t result) {
     finish(block, request.place(block.offset, block.memory.size(), text));
     return false;
   }
-  // What was transferred goes on from where the next one may begin.
+  // Continue at the last aligned position.
   const auto size = static_cast<std::size_t>(result / io_alignment * io_alignment);
   DSTRAIN_CHECK(size <= block.memory.size(), "{} of {} bytes", size, block.memory.size());
-  // Ended within a piece: once more, for the system to say why.
+  // It ended within a piece: retry once, so that the system reports the reason.
   if (size == 0 && result > 0 && !std::exchange(block.stuck, true)) return true;
   if (size == 0) {
     const bool reads = block.direction == Direction::read;
@@ -178,7 +178,7 @@ void RequestQueue::finish(const Block& block, const std::string& failure) {
   if (timeline_ != nullptr) timeline_->end(lane_of(request.direction));
   if (!failure.empty()) {
     if (request.failure.empty()) request.failure = failure;
-    if (request.taken < request.memory.size()) {  // the rest is in vain
+    if (request.taken < request.memory.size()) {  // no need for the rest
       request.taken = request.memory.size();
       std::erase(line_of(request.direction).waiting, &request);
     }
@@ -211,7 +211,7 @@ Ticket QueuedFileIo::read(SwapFile& file, Bytes offset, std::span<std::byte> int
 }
 
 Ticket QueuedFileIo::write(SwapFile& file, Bytes offset, std::span<const std::byte> from) {
-  auto* const memory = const_cast<std::byte*>(from.data());  // a block is for either direction
+  auto* const memory = const_cast<std::byte*>(from.data());  // a block serves both directions
   const Ticket ticket = queue_.add(Direction::write, file, offset, {memory, from.size()});
   wake();
   return ticket;

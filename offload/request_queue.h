@@ -19,24 +19,24 @@ enum class Direction : std::uint8_t { read, write };
 
 struct Request;
 
-/// A piece of a request that a thread works on: what of it is still to be transferred.
+/// The part of a request that a thread is working on and that is still to be transferred.
 struct Block {
   Request* request = nullptr;
   Direction direction = Direction::read;
   int fd = -1;
   Bytes offset = 0;
   std::span<std::byte> memory;
-  bool stuck = false;  ///< the last operation ended within the first piece
+  bool stuck = false;  ///< the last operation transferred less than one piece
 };
 
-/// What callers ask for and what the threads of an AsyncFileIo work on; checksums included. The
-/// threads take blocks, make the system calls, and settle the blocks with what these returned.
-/// Reads and writes wait in lines of their own, and the next block is of the one that has fewer
-/// under way: a disk may do both at once, and neither waits for the other. Thread-safe.
+/// Holds the requests of callers, and gives their blocks to the threads of an AsyncFileIo, which
+/// make the system calls and report the results; computes and verifies checksums. Reads and writes
+/// have separate queues. The next block comes from the one with fewer blocks in flight, because a
+/// disk may do both at once and neither should wait for the other. Thread-safe.
 class RequestQueue {
  public:
-  /// `block_size` is a multiple of io_alignment. When blocks are under way is told to the timeline,
-  /// unless it is null: from before they are handed out until they are settled.
+  /// `block_size` is a multiple of io_alignment. Records in `timeline`, unless it is null, when
+  /// blocks are in flight: from take() until they are settled.
   explicit RequestQueue(Bytes block_size, profile::Timeline* timeline = nullptr);
   RequestQueue(const RequestQueue&) = delete;
   RequestQueue& operator=(const RequestQueue&) = delete;
@@ -48,22 +48,22 @@ class RequestQueue {
   [[nodiscard]] bool done(Ticket ticket) const;
   void wait(Ticket ticket);
 
-  /// The next block, ready to be transferred; none when no request has one.
+  /// Returns the next block to transfer; nothing if no request has one.
   std::optional<Block> take();
-  /// Waits for one; none once the queue is closed.
+  /// Blocks until there is one; returns nothing once the queue is closed.
   std::optional<Block> wait_and_take();
-  /// After an operation on `block` that returned `result`: bytes, or an errno below 0. Says whether
-  /// it is to be made again, with what is left of the block. Else the block is done.
+  /// Reports an operation on `block` that returned `result`: bytes, or a negative errno. Returns
+  /// whether to repeat it with the rest of the block; otherwise the block is done.
   [[nodiscard]] bool settle(Block& block, std::int64_t result);
 
-  /// Drops what has not begun: no block is handed out any more.
+  /// Drops requests that have not begun: no more blocks are handed out.
   void close();
   [[nodiscard]] bool closed() const;
 
  private:
   struct Line {
-    std::deque<Request*> waiting;  ///< have blocks that nobody took, in order
-    int under_way = 0;             ///< blocks
+    std::deque<Request*> waiting;  ///< have blocks left to take, in order
+    int under_way = 0;             ///< number of blocks
   };
   Line& line_of(Direction direction) { return lines_[static_cast<std::size_t>(direction)]; }
   Line* next_line();
@@ -81,7 +81,7 @@ class RequestQueue {
   bool closed_ = false;
 };
 
-/// What the implementations have in common: callers' requests go into a queue that threads serve.
+/// The common part of the implementations: requests go into a queue that threads serve.
 class QueuedFileIo : public AsyncFileIo {
  public:
   Ticket read(SwapFile& file, Bytes offset, std::span<std::byte> into) final;
@@ -94,11 +94,11 @@ class QueuedFileIo : public AsyncFileIo {
   RequestQueue queue_;
 
  private:
-  /// Tells threads that do not wait for the queue itself of a new request.
+  /// Tells threads that do not wait for the queue itself about a new request.
   virtual void wake() noexcept {}
 };
 
-/// What each of those threads does first.
+/// Must be called first in each of those threads.
 void become_io_thread();
 
 }  // namespace dstrain::offload

@@ -16,7 +16,7 @@
 namespace dstrain::offload {
 namespace {
 
-/// f_type of file systems that are other machines'; statfs(2), and the ones it does not name.
+/// f_type of network and cluster file systems: those of statfs(2), and some that it does not list.
 constexpr std::array<std::uint32_t, 13> network_types{
     NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC,  CEPH_SUPER_MAGIC,
     AFS_SUPER_MAGIC, V9FS_MAGIC,      FUSE_SUPER_MAGIC, OCFS2_SUPER_MAGIC,
@@ -26,8 +26,8 @@ constexpr std::array<std::uint32_t, 13> network_types{
     0x01161970,  // GFS2
 };
 
-/// A partition's queue is its disk's. Without a block device (btrfs, overlays) nothing is known,
-/// nor of a virtual machine's disks, which call themselves rotating whatever they lie on.
+/// A partition shares its disk's queue. Nothing is known without a block device (btrfs, overlays),
+/// nor for a virtual machine's disks, which always claim to rotate.
 bool rotates(dev_t device) {
   const std::string folder = fmt::format("/sys/dev/block/{}:{}", major(device), minor(device));
   std::error_code ignored;

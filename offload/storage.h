@@ -4,18 +4,18 @@
 
 namespace dstrain::offload {
 
-/// What a directory lies on, as far as the system tells.
+/// The kind of storage a directory is on, as far as the system reports it.
 enum class StorageKind : std::uint8_t {
-  local,     ///< a disk of this machine that does not rotate, or one of an unknown kind
+  local,     ///< a disk of this machine: not rotating, or of an unknown kind
   rotating,  ///< a hard disk: too slow to offload to
-  network,   ///< another machine's: its speed is the network's
-  memory,    ///< tmpfs: takes the memory that offloading is to save
+  network,   ///< on another machine: as fast as the network
+  memory,    ///< tmpfs: uses the memory that offloading should save
 };
 
-/// Throws Error{io} when the directory cannot be looked at.
+/// Throws Error{io} if the directory cannot be examined.
 StorageKind storage_kind(const std::filesystem::path& directory);
 
-/// What to warn of, after the directory's name; empty for a local disk.
+/// Returns the warning to print after the directory's name; empty for a local disk.
 const char* storage_warning(StorageKind kind) noexcept;
 
 }  // namespace dstrain::offload

@@ -14,7 +14,7 @@
 namespace dstrain::offload {
 namespace {
 
-/// File systems without nameless files get a name for a moment.
+/// File systems without unnamed files need a name for a moment.
 UniqueFd open_nameless(const std::filesystem::path& directory) {
   UniqueFd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd || (errno != EOPNOTSUPP && errno != EISDIR)) return fd;
@@ -50,7 +50,7 @@ UniqueFd make_nameless_file(const std::filesystem::path& directory, Bytes bytes)
   UniqueFd fd = open_nameless(directory);
   if (!fd) fail_errno(errno, "swap file in " + directory.string());
   int error = take_space(fd.get(), bytes);
-  // By writing, then: the space must be there when memory is mapped to it.
+  // Then allocate by writing: the space must exist before memory is mapped to it.
   if (error == EOPNOTSUPP) error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
   if (error != 0) refuse_space(error, directory, bytes);
   return fd;

@@ -12,8 +12,8 @@
 
 namespace dstrain::offload {
 
-/// Offsets, sizes and addresses of all I/O are multiples of this. A file keeps a checksum of 8
-/// bytes in memory for each piece of this size.
+/// All I/O uses multiples of this as offsets, sizes and addresses. A file keeps an 8-byte checksum
+/// in memory for each piece of this size.
 inline constexpr Bytes io_alignment = 4096;
 
 /// Bytes [begin, end) of a file.
@@ -23,30 +23,30 @@ struct FileRange {
   friend constexpr bool operator==(const FileRange&, const FileRange&) = default;
 };
 
-/// A file in `directory` that has no name: nothing is left of it however the process ends, and no
-/// other finds it. All its space is taken; it reads as zeros. Throws Error{io} that names the
-/// directory when it is missing, cannot be written to, or has too little room; with both sizes in
-/// the last case.
+/// Creates an unnamed file in `directory`: it vanishes with the process, however that ends, and no
+/// other process can find it. Allocates all its space; it reads as zeros. Throws Error{io} that
+/// names the directory if it is missing, not writable, or has too little room (then with both
+/// sizes).
 UniqueFd make_nameless_file(const std::filesystem::path& directory, Bytes bytes);
 
-/// Space on a disk for what a rank has no memory for. The file has no name: nothing is left of it
-/// however the process ends, and no other finds it. Reads as zeros where nothing was written.
-/// Movable; threads may note and verify different ranges at once.
+/// Disk space for what a rank has no memory for, in an unnamed file (make_nameless_file()). Reads
+/// as zeros where nothing was written. Movable; threads may note and verify different ranges
+/// concurrently.
 class SwapFile {
  public:
-  /// Takes all the space now; see make_nameless_file() for what may be wrong.
+  /// Allocates all the space. Throws as make_nameless_file().
   SwapFile(const std::filesystem::path& directory, Bytes bytes);
 
   /// For messages: "swap file in DIRECTORY".
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] Bytes bytes() const noexcept { return bytes_; }
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  /// Whether I/O goes past the page cache; some file systems cannot.
+  /// Whether I/O bypasses the page cache; some file systems do not support that.
   [[nodiscard]] bool direct() const noexcept { return direct_; }
 
-  /// Keeps the checksums of what is about to be written. Both take whole pieces.
+  /// Stores the checksums of data before it is written. This and damage() take whole pieces.
   void note(Bytes offset, std::span<const std::byte> written) noexcept;
-  /// The first run of pieces that were read and are not what was written last.
+  /// Returns the first run of pieces that differ from what was written last.
   [[nodiscard]] std::optional<FileRange> damage(Bytes offset,
                                                 std::span<const std::byte> read) const noexcept;
 

@@ -6,8 +6,8 @@
 
 namespace dstrain::offload {
 
-/// Threads that make one blocking pread(2) or pwrite(2) at a time: as many as there may be blocks
-/// in flight, but no more than 64. Works everywhere.
+/// Uses threads that each make one blocking pread(2) or pwrite(2) at a time: one thread per block
+/// that may be in flight, at most 64. Works everywhere.
 class ThreadIo final : public QueuedFileIo {
  public:
   explicit ThreadIo(const AioOptions& options, profile::Timeline* timeline = nullptr);

@@ -22,15 +22,15 @@
 namespace dstrain::offload {
 namespace {
 
-constexpr std::uint64_t woken = ~std::uint64_t{0};  // user_data of the wait for wake()
+constexpr std::uint64_t woken = ~std::uint64_t{0};  // user_data of the poll for wake()
 constexpr unsigned buffers_max = 1024;
-constexpr auto part_max = static_cast<std::size_t>(gibibyte);  // the kernel's limit for one
+constexpr auto part_max = static_cast<std::size_t>(gibibyte);  // the kernel's limit for one buffer
 
 bool contains(std::span<const std::byte> outer, std::span<const std::byte> inner) {
   return outer.data() <= inner.data() && inner.data() + inner.size() <= outer.data() + outer.size();
 }
 
-/// An initialised ring.
+/// Owns an initialized ring.
 class Ring {
  public:
   /// Throws Error{io}.
@@ -46,15 +46,15 @@ class Ring {
   io_uring ring_{};
 };
 
-/// Memory that the kernel has mapped once for a ring, so that no operation needs to.
+/// Memory that the kernel maps once for a ring, instead of for each operation.
 class FixedBuffers {
  public:
   explicit FixedBuffers(Ring& ring);
-  /// Whether the kernel took it. Any thread may call.
+  /// Returns whether the kernel accepted it. Any thread may call.
   bool add(std::span<std::byte> memory);
-  /// What lies in `memory` is no buffer any more. Likewise.
+  /// Unregisters all buffers within `memory`. Any thread may call.
   void remove(std::span<std::byte> memory) noexcept;
-  /// The number of the buffer that holds all of `memory`; -1: none.
+  /// Returns the number of the buffer that contains all of `memory`; -1: none.
   [[nodiscard]] int find(std::span<const std::byte> memory) const;
 
  private:
@@ -66,7 +66,7 @@ class FixedBuffers {
   std::vector<std::span<std::byte>> buffers_;  ///< by number; empty: removed
 };
 
-/// One thread with a ring: takes blocks, has the kernel transfer them, settles them. It sleeps in
+/// One thread with a ring: takes blocks, has the kernel transfer them, and settles them. Sleeps in
 /// the kernel until an operation ends or wake() is called.
 class UringWorker {
  public:
@@ -78,7 +78,7 @@ class UringWorker {
   /// Closes the queue.
   ~UringWorker();
 
-  /// There are new blocks, or the queue was closed. Any thread may call.
+  /// Call when there are new blocks or the queue was closed. Any thread may call.
   void wake() noexcept;
   bool register_memory(std::span<std::byte> memory) { return buffers_.add(memory); }
   void unregister_memory(std::span<std::byte> memory) noexcept { buffers_.remove(memory); }
@@ -99,14 +99,14 @@ class UringWorker {
   Ring ring_;
   FixedBuffers buffers_;
   UniqueFd wake_fd_;
-  std::vector<Block> slots_;       ///< what is in flight, by the operation's user_data
-  std::vector<std::size_t> free_;  ///< slots
+  std::vector<Block> slots_;       ///< in flight, indexed by the operation's user_data
+  std::vector<std::size_t> free_;  ///< indices of free slots
   struct Ended {
     Block block;
     std::int64_t result;
   };
   std::deque<Ended> ended_;   ///< to be settled, in order
-  std::vector<Block> again_;  ///< what is left of blocks that were
+  std::vector<Block> again_;  ///< unfinished rests of blocks
   std::thread thread_;
 };
 
@@ -127,7 +127,8 @@ bool FixedBuffers::add(std::span<std::byte> memory) {
   return all;
 }
 
-/// Refused, for lack of memory that may be locked, say, it is used as any other.
+/// The kernel may refuse, e.g. over the limit on locked memory; then the memory is used like any
+/// other.
 bool FixedBuffers::add_part(std::span<std::byte> memory) {
   if (!possible_ || buffers_.size() == buffers_max) return false;
   const iovec place{memory.data(), memory.size()};
@@ -186,8 +187,8 @@ void UringWorker::run() {
     start_blocks();
     if (ended_.empty() && free_.size() == slots_.size() && queue_.closed()) return;
     submit_and_wait(ended_.empty() ? 1 : 0);
-    // What has ended makes room first, and is checked while the disk works on what takes its place:
-    // some disks end many operations together.
+    // A finished block first frees its slot and is verified while the disk works on its successor:
+    // some disks finish many operations together.
     if (!reap()) settle_one();
   }
 }
@@ -213,13 +214,13 @@ void UringWorker::start_blocks() {
     free_.pop_back();
     slots_[slot] = *block;
     start(slot);
-    // The disk works while the next block is hashed.
+    // Submit, so that the disk works while the next block is hashed.
     const bool more = block->direction == Direction::write && !free_.empty();
     if (options_.single_submit || more) ::io_uring_submit(ring_.get());
   }
 }
 
-/// What is left of one that stopped short comes first.
+/// Unfinished rests come first.
 std::optional<Block> UringWorker::next_block() {
   if (again_.empty()) return queue_.take();
   const Block block = again_.back();
@@ -246,12 +247,12 @@ void UringWorker::start(std::size_t slot) {
 
 void UringWorker::submit_and_wait(unsigned results) {
   const int result = ::io_uring_submit_and_wait(ring_.get(), results);
-  // Interrupted, or the kernel wants to be rid of results first: both come round again.
+  // Interrupted, or the kernel has results to deliver first: the loop tries again.
   const bool passing = result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY;
   DSTRAIN_CHECK(passing, "io_uring_enter: error {}", -result);
 }
 
-/// One at a time, so that its room is filled at once. Says whether there was one.
+/// Takes one result, so that its slot is refilled at once. Returns whether there was one.
 bool UringWorker::reap() {
   io_uring_cqe* entry = nullptr;
   if (::io_uring_peek_cqe(ring_.get(), &entry) != 0) return false;
@@ -300,11 +301,11 @@ class UringIo final : public QueuedFileIo {
     for (const auto& worker : workers_) worker->wake();
   }
 
-  std::vector<std::unique_ptr<UringWorker>> workers_;  // gone before the queue that they serve
+  std::vector<std::unique_ptr<UringWorker>> workers_;  // destroyed before the base class's queue
 };
 
-/// Why this process may have no ring: an old kernel, a sandbox, io_uring_disabled, or a limit on
-/// locked memory. 0: it may.
+/// Returns why this process cannot have a ring (an old kernel, a sandbox, io_uring_disabled, or a
+/// limit on locked memory); 0: it can.
 int refusal() {
   io_uring ring{};
   const int result = ::io_uring_queue_init(2, &ring, 0);

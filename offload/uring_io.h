@@ -7,9 +7,9 @@
 
 namespace dstrain::offload {
 
-/// I/O through io_uring(7): each thread has a ring of its own and keeps `queue_depth` operations in
-/// it. Fails where the kernel does not let this process have one, or the build has no liburing;
-/// throws Error{io} when it fails otherwise.
+/// Does I/O through io_uring(7): each thread has its own ring with `queue_depth` operations. Fails
+/// if the kernel refuses this process a ring or the build lacks liburing; throws Error{io} for
+/// other errors.
 Result<std::unique_ptr<AsyncFileIo>> make_uring_io(const AioOptions& options,
                                                    profile::Timeline* timeline = nullptr);
 
