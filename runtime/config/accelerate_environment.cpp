@@ -14,7 +14,7 @@
 namespace dstrain::config {
 namespace {
 
-/// Empty: it is not set, or asks for nothing.
+/// Returns the variable's value; empty if it is not set or asks for nothing.
 std::string asked_by(const char* variable) {
   const char* const given = std::getenv(variable);
   const std::string value = given == nullptr ? "" : given;
@@ -26,8 +26,8 @@ std::string_view name_of(OffloadSettings::Device device) {
   return device == OffloadSettings::Device::cpu ? "cpu" : "nvme";
 }
 
-/// "ACCELERATE_MIXED_PRECISION=bf16 (--bf16)"; `instead` has {} for the value. Nothing where `met`
-/// says that the settings are what is asked for.
+/// Adds "ACCELERATE_MIXED_PRECISION=bf16 (--bf16)" unless the settings already do what the variable
+/// asks (`met`). `instead` has {} for the value.
 void collect(std::vector<std::string>& unmet,
              const char* variable,
              std::string_view instead,

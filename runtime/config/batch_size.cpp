@@ -11,7 +11,7 @@ Failure not_positive(std::string_view what, std::string_view key, std::int64_t v
   return {fmt::format("{}: {} has to be greater than 0 ({})", what, value, key)};
 }
 
-/// Says how a derived size became zero.
+/// Explains why a derived size is zero.
 Failure too_small(std::string_view what,
                   std::string_view key,
                   const BatchGiven& given,
@@ -46,7 +46,7 @@ std::optional<std::int64_t> product(std::int64_t a, std::int64_t b, std::int64_t
   return overflow ? std::nullopt : std::optional(result);
 }
 
-/// All given sizes are positive.
+/// Requires that all given sizes are positive.
 Batch completed(const BatchGiven& given, std::int64_t world) {
   Batch batch{given.train.value_or(0), given.micro.value_or(0), given.accumulation.value_or(0)};
   if (given.train && given.micro) {

@@ -19,7 +19,7 @@ std::vector<std::string_view> type_names(std::span<const NativeType> types) {
   return names;
 }
 
-/// Another word that DeepSpeed takes for a choice: "float32:fp32".
+/// Another word that DeepSpeed accepts for a choice: "float32:fp32".
 struct Synonym {
   std::string_view word;
   std::string_view choice;

@@ -10,21 +10,20 @@
 
 namespace dstrain::config {
 
-// The words of a configuration are matched here and nowhere else, once, when the file is read:
-// without case, so that "CPU" and "cpu" are one choice. Whoever comes after compares with the
-// canonical word.
+// The words of a configuration are matched only here, once, when the file is read. Case is ignored:
+// "CPU" and "cpu" are the same choice. All later code compares with the canonical word.
 
-/// The one of `words` that `word` spells, in any case; empty when it spells none.
+/// Returns the element of `words` that equals `word` in any case; empty if there is none.
 std::string_view spelled_word(std::string_view word, std::span<const std::string_view> words);
 
-/// The words that a key may have, as they are written canonically; empty: any text.
+/// Returns the canonical words that a key allows; empty: any text.
 std::vector<std::string_view> words_of(const Key& key);
 
-/// The one of words_of(key), or "auto", that `word` spells; empty when it spells none.
+/// Returns the element of words_of(key), or "auto", that `word` spells; empty if there is none.
 std::string_view canonical_word(const Key& key, std::string_view word);
 
-/// Puts the canonical word in the place of its other spellings. One that DeepSpeed does not know
-/// gets a warning; what spells none stays as it is. `path` is as the file spells it.
+/// Replaces other spellings by the canonical word. Warns of spellings that DeepSpeed does not know;
+/// leaves unknown words alone. `path` is as the file spells it.
 void resolve_word(const Key& key, JsonValue& value, const std::string& path, Problems& problems);
 
 }  // namespace dstrain::config

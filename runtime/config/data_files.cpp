@@ -11,7 +11,7 @@
 namespace dstrain::config {
 namespace {
 
-constexpr double weight_max = 1e100;  ///< so that sums of them are numbers
+constexpr double weight_max = 1e100;  ///< so that sums of weights stay finite
 
 std::optional<double> weight_of(const std::string& word) {
   return parse_number<double>(word);

@@ -7,20 +7,20 @@
 
 namespace dstrain::config {
 
-/// A file of training data or held-out data, and its part of a mixture of several.
+/// A file of training or held-out data, and its weight in a mixture.
 struct DataFile {
   std::string path;
-  double weight = 0;  ///< above 0 and finite, in any unit; 0, then of all files: by size
+  double weight = 0;  ///< positive and finite, in any unit; 0 for all files: weight by size
 
   friend bool operator==(const DataFile&, const DataFile&) = default;
 };
 
-/// The files that the words after an option name, as Megatron's --data-path has them: one file,
-/// files alone ("A B"), or a weight before each ("0.7 A 0.3 B"). A weight is what reads as a number
-/// where one may stand. The failure says what is wrong and how it should be.
+/// Parses the words after an option in the form of Megatron's --data-path: one file, several files
+/// ("A B"), or a weight before each ("0.7 A 0.3 B"). A word in a weight's place is a weight if it
+/// is a number. A failure says what is wrong and how to write it.
 Result<std::vector<DataFile>> parse_data_files(std::span<const std::string> words);
 
-/// The words again, for messages: "0.7 A 0.3 B".
+/// Formats the files for messages: "0.7 A 0.3 B".
 std::string describe(std::span<const DataFile> files);
 
 }  // namespace dstrain::config

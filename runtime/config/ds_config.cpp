@@ -14,8 +14,8 @@
 namespace dstrain::config {
 namespace {
 
-/// accelerate's, LLaMA-Factory's and axolotl's files, and DeepSpeed's keys in YAML, which begin
-/// with "key: value".
+/// Refuses YAML files: those of accelerate, LLaMA-Factory and axolotl, and DeepSpeed's keys in
+/// YAML. They begin with "key: value".
 void refuse_yaml(std::string_view text, const std::string& file) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos) return;
@@ -43,7 +43,7 @@ void refuse_yaml(std::string_view text, const std::string& file) {
   fail(ErrorCode::config, "{}: is YAML; the configuration is DeepSpeed's JSON. {}", file, remedy);
 }
 
-/// PowerShell writes its output so.
+/// Refuses UTF-16, which PowerShell writes.
 void refuse_wide(std::string_view text, const std::string& file) {
   if (!text.starts_with("\xff\xfe") && !text.starts_with("\xfe\xff")) return;
   const std::filesystem::path path(file);
@@ -51,7 +51,7 @@ void refuse_wide(std::string_view text, const std::string& file) {
        shell_path(file), shell_path((path.parent_path() / path.stem()).string() + "-utf8.json"));
 }
 
-/// Other programs' files in JSON, of which no key is DeepSpeed's.
+/// Refuses JSON files of other programs, which have none of DeepSpeed's keys.
 void refuse_other_programs(const JsonValue& root, const std::string& file) {
   const auto has = [&](std::string_view key) {
     return std::ranges::find(root.members, key, &JsonMember::key) != root.members.end();

@@ -12,26 +12,25 @@
 
 namespace dstrain::config {
 
-/// A DeepSpeed configuration file that has been compared with the schema. Its values are those with
-/// which nothing is wrong: of the right type and range, asking for nothing that is not built. What
-/// is wrong with others is in problems(), for resolve_config() to tell with all that it finds
-/// itself. Keys are looked up by their canonical paths, whatever spelling the file uses.
+/// A DeepSpeed configuration file, checked against the schema. It holds only valid values: of the
+/// right type and range, and implemented. problems() describes the others; resolve_config() reports
+/// them with its own findings. Keys are looked up by canonical path, however the file spells them.
 class DsConfig {
  public:
   /// An empty configuration, as if no file were given.
   DsConfig() = default;
-  /// `file` is for messages. Throws Error{config} where the text is no JSON.
+  /// `file` is for messages. Throws Error{config} if the text is not JSON.
   static DsConfig parse(std::string text, const std::string& file);
-  /// Throws Error{input} as well, when the file cannot be read.
+  /// Also throws Error{input} if the file cannot be read.
   static DsConfig load(const std::filesystem::path& path);
-  /// That of --deepspeed, a file or its JSON; empty: without one.
+  /// Loads the configuration of --deepspeed, a file or JSON; empty without that option.
   static DsConfig of(const TrainOptions& options);
 
   [[nodiscard]] bool has(std::string_view path) const { return find(path) != nullptr; }
-  /// Null when absent.
+  /// Returns null if the key is absent.
   [[nodiscard]] const JsonValue* find(std::string_view path) const;
   [[nodiscard]] bool is_auto(std::string_view path) const;
-  /// The value when it is given and not "auto" or null.
+  /// These return the value if it is given and neither "auto" nor null.
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view path) const;
   [[nodiscard]] std::optional<double> number(std::string_view path) const;
   [[nodiscard]] std::optional<bool> boolean(std::string_view path) const;
@@ -42,11 +41,11 @@ class DsConfig {
 
   /// One line each: "ds.json:3:7: zero_optimization.stge: unknown key; did you mean \"stage\"?".
   [[nodiscard]] const Problems& problems() const { return problems_; }
-  /// Whether a value was meant to be here, or in a section around it, and is wrong: that it is
-  /// absent means nothing.
+  /// Whether a wrong value was given here or in an enclosing section, so that its absence means
+  /// nothing.
   [[nodiscard]] bool is_faulty(std::string_view path) const;
 
-  /// Where a key stands; the start of the file when it is absent.
+  /// Returns the position of a key; the start of the file if it is absent.
   [[nodiscard]] Position position(std::string_view path) const;
   [[nodiscard]] const std::string& file() const { return file_; }  ///< empty: none given
   [[nodiscard]] const std::string& text() const { return text_; }

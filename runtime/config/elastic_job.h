@@ -8,18 +8,18 @@
 
 namespace dstrain::config {
 
-/// Which numbers of ranks can go on with an elastic training, its global batch unchanged.
+/// The numbers of ranks that can continue an elastic training with the same global batch.
 struct ElasticJob {
-  std::optional<KeptBatch> kept;           ///< none: the section "elasticity" decides
-  std::vector<std::int64_t> valid_counts;  ///< by that section, ascending
+  std::optional<KeptBatch> kept;           ///< nothing: the section "elasticity" decides
+  std::vector<std::int64_t> valid_counts;  ///< from that section, ascending
 
-  /// The most ranks of so many that can; 0: no number of them.
+  /// Returns the largest number of ranks, at most `available`, that can continue; 0: none.
   [[nodiscard]] std::int64_t most_ranks(std::int64_t available) const;
 };
 
-/// Of the training that `options` describe. `ranks`: of the whole job, which its global batch is
-/// that of where only a rank's is given. Throws Error{config} when the batch cannot be told, or
-/// when a lost host would take the only copy of its shards with it.
+/// Describes the training of `options`. `ranks`: those of the whole job, from which the global
+/// batch follows if only the batch of a rank is given. Throws Error{config} if the batch cannot be
+/// determined, or if a lost host would take the only copy of its shards with it.
 ElasticJob elastic_job(const TrainOptions& options, std::int64_t ranks);
 
 }  // namespace dstrain::config

@@ -14,22 +14,22 @@
 namespace dstrain::config {
 namespace {
 
-/// Each has more divisors than any smaller number: the multiples of a batch that most counts of
-/// ranks divide. DeepSpeed stops at this one, and the batches depend on where one stops.
+/// Each has more divisors than any smaller number, so most counts of ranks divide its multiples.
+/// DeepSpeed's list ends here too; another end would give other batches.
 constexpr std::array<std::int64_t, 38> highly_composite{
     1,      2,      4,      6,      12,     24,     36,     48,    60,    120,
     180,    240,    360,    720,    840,    1260,   1680,   2520,  5040,  7560,
     10080,  15120,  20160,  25200,  27720,  45360,  50400,  55440, 83160, 110880,
     166320, 221760, 277200, 332640, 498960, 554400, 665280, 720720};
 
-/// Limits in the unit that is counted: ranks, or nodes.
+/// Limits on the number of ranks or nodes.
 struct Limits {
   std::int64_t batch_max;
   std::int64_t counts_min;
   std::int64_t counts_max;
 };
 
-/// None: larger than any batch may be.
+/// Returns nothing if it exceeds every possible batch.
 std::optional<std::int64_t> least_common_multiple(const std::vector<std::int64_t>& numbers,
                                                   std::int64_t most) {
   std::int64_t multiple = 1;
@@ -121,7 +121,7 @@ std::string problem_of(const Elasticity& e) {
   return {};
 }
 
-/// "4", "4 and 6": the counts on both sides.
+/// Returns the nearest counts on both sides: "4", "4 and 6".
 std::string nearest(const std::vector<std::int64_t>& counts, std::int64_t ranks) {
   const auto above = std::ranges::upper_bound(counts, ranks);
   std::vector<std::int64_t> near;
@@ -130,8 +130,8 @@ std::string nearest(const std::vector<std::int64_t>& counts, std::int64_t ranks)
   return fmt::format("{}", fmt::join(near, " and "));
 }
 
-/// Of version 0.2: as many micro batches as the maximum holds, of the size that fills it best (or
-/// least well, when the smaller batch is preferred).
+/// For version 0.2: as many micro batches as fit into the maximum, of the size that fills it best
+/// (or least, if smaller batches are preferred).
 std::int64_t batch_for_these_ranks(const Elasticity& elasticity, std::int64_t ranks) {
   std::optional<std::int64_t> best;
   for (const std::int64_t micro : elasticity.micro_batch_sizes) {

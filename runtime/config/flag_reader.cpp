@@ -19,7 +19,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// "20_000", as Python takes it, is "20000".
+/// Python accepts "20_000" for 20000.
 std::string without_separators(std::string_view text) {
   const auto is_digit = [&](std::size_t at) {
     return at < text.size() && text[at] >= '0' && text[at] <= '9';
@@ -38,7 +38,7 @@ bool is_number(std::string_view text, double& number) {
   return parsed && std::isfinite(*parsed);
 }
 
-/// Nothing for a word that is neither. A bare option, which is true, has the empty word.
+/// Returns nothing if the word is neither. A bare option has the empty word, which means true.
 std::optional<bool> parse_boolean(const std::string& text) {
   const std::string word = lower_case(text);
   const auto is = [&](std::initializer_list<std::string_view> words) {
@@ -49,7 +49,7 @@ std::optional<bool> parse_boolean(const std::string& text) {
   return std::nullopt;
 }
 
-/// Whether `text` is an object with no other value than these.
+/// Whether `text` is an object that has only values of `defaults`.
 bool has_defaults(std::string_view defaults, const std::string& text) {
   const auto object = nlohmann::json::parse(text, nullptr, false);
   const auto known = nlohmann::json::parse(defaults);
@@ -66,7 +66,7 @@ class FlagReader {
     if (row.takes_files()) return read_files(row, typed_as, words);
     const std::string text = row.several ? fmt::format("{}", fmt::join(words, " ")) : words.back();
     const std::size_t before = problems_.size();
-    if (text.starts_with("--")) {  // the next option, taken for the value of this one
+    if (text.starts_with("--")) {  // the next option, mistaken for the value
       problems_.push_back(fmt::format("{}: needs a value", typed_as));
       return;
     }
@@ -95,8 +95,7 @@ class FlagReader {
     }
   }
 
-  /// Whether `text` is Python's or YAML's word for a value that is not set, of an option that does
-  /// nothing here.
+  /// Whether an option without effect here has Python's or YAML's word for an unset value.
   static bool is_unset(const FlagRow& row, const std::string& text) {
     if (row.status == FlagStatus::implemented) return false;
     const bool states_name =
@@ -106,7 +105,7 @@ class FlagReader {
     return std::ranges::find(words, lower_case(text)) != words.end();
   }
 
-  /// The word of row.choices that `text` spells.
+  /// Returns the word of row.choices that `text` spells.
   std::string canonical(const FlagRow& row, const std::string& typed_as, const std::string& text) {
     if (row.choices.empty()) return text;
     const auto choices = split_choices(row.choices);
@@ -137,7 +136,7 @@ class FlagReader {
     DSTRAIN_CHECK(false, "files are read from several words");
   }
 
-  /// The value is only looked at.
+  /// Only checks the value.
   void store(const FlagRow& row,
              std::monostate /*target*/,
              const std::string& typed_as,
@@ -169,7 +168,7 @@ class FlagReader {
              const std::string& text) {
     double number = 0;
     if (!parse_number(typed_as, text, "a whole number", number)) return;
-    constexpr double largest = 9e15;  // whole numbers are exact below
+    constexpr double largest = 9e15;  // larger ones may be inexact
     if (number != std::trunc(number) || std::abs(number) > largest) {
       problems_.push_back(fmt::format("{}: expected a whole number, got {}", typed_as, text));
     } else if (in_range(row, number, typed_as, text)) {
@@ -213,7 +212,7 @@ class FlagReader {
     }
   }
 
-  /// Whether `text` is one of the values for which nothing need be said.
+  /// Whether `text` needs no message: it asks for nothing.
   static bool asks_for_nothing(const FlagRow& row, const std::string& text) {
     if (!row.defaults.empty() && has_defaults(row.defaults, text)) return true;
     double number = 0;
@@ -226,7 +225,7 @@ class FlagReader {
     return false;
   }
 
-  /// Whether a remedy tells people to type what they have typed.
+  /// Whether a remedy names an option that was typed already.
   bool names_typed_option(std::string_view remedy) const {
     const auto names = [&](std::string_view name) {
       const std::size_t at = remedy.find(fmt::format("--{}", name));
@@ -248,7 +247,7 @@ class FlagReader {
   }
   static bool is_typed(std::monostate /*target*/) { return false; }
 
-  /// Says why an option does nothing, or is refused.
+  /// Reports why an option has no effect or is refused.
   void report(const FlagRow& row, const std::string& typed_as, const std::string& text) {
     if (row.status == FlagStatus::implemented || row.status == FlagStatus::stated) return;
     if (asks_for_nothing(row, text)) return;

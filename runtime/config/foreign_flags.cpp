@@ -58,7 +58,7 @@ constexpr std::string_view offloaded = "it is a key of the configuration that --
 constexpr std::string_view tpu = "TPUs are not supported";
 }  // namespace reason
 
-/// Whether nothing can be typed in place of an option that is refused for this.
+/// Whether no other option can replace one that is refused for this reason.
 constexpr bool is_final(std::string_view why) {
   constexpr std::array final{reason::unbuilt,  reason::hub,       reason::fsdp, reason::lora,
                              reason::parallel, reason::quantized, reason::tpu};
@@ -77,7 +77,7 @@ constexpr FlagRow foreign_row(FlagStatus status,
           .off = value.empty() && off.empty() ? "false" : off};
 }
 
-/// `off`: values for which nothing need be said.
+/// `off`: values that need no warning.
 constexpr FlagRow hint_flag(std::string_view name,
                             std::string_view value,
                             std::string_view why,
@@ -85,7 +85,7 @@ constexpr FlagRow hint_flag(std::string_view name,
   return foreign_row(FlagStatus::hint, name, value, why, off);
 }
 
-/// `off`: values that are accepted.
+/// `off`: accepted values.
 constexpr FlagRow refused_flag(std::string_view name,
                                std::string_view value,
                                std::string_view why,
@@ -95,7 +95,7 @@ constexpr FlagRow refused_flag(std::string_view name,
   return row;
 }
 
-/// It must hold of the model; by itself where it takes no value.
+/// A statement that must hold for the model. Without a value it means true.
 constexpr FlagRow stated_flag(std::string_view name,
                               std::string_view value,
                               std::string_view what) {
@@ -118,7 +118,7 @@ constexpr FlagRow negatable(FlagRow row) {
   return row;
 }
 
-/// Whatever its value.
+/// The remedy is reported for every value.
 constexpr FlagRow always_told(FlagRow row) {
   row.off = {};
   return row;
@@ -485,7 +485,7 @@ const std::array megatron{
     hint_flag("wandb_save_dir", "DIR", reason::no_hub),
 };
 
-// Of accelerate's launcher, which says them of the run.
+// accelerate's launcher, whose options apply to the run.
 const std::array accelerate{
     told_by(refused_flag("offload_optimizer_device", "none", reason::offloaded, "none"),
             tell_offload_optimizer),
@@ -505,7 +505,7 @@ const std::array accelerate{
          "config_file"),
 };
 
-// Of TRL, FastChat, LLaMA-Factory, DeepSpeed-Chat, swift, OpenRLHF, open-instruct and ChatGLM.
+// TRL, FastChat, LLaMA-Factory, DeepSpeed-Chat, swift, OpenRLHF, open-instruct and ChatGLM.
 const std::array fine_tuning{
     told_by(refused_flag("dataset", "NAME", reason::data_sets), tell_data_sets),
     also(several(told_by(refused_flag("dataset_mixer_list", "NAME X", reason::data_sets),

@@ -16,11 +16,11 @@
 namespace dstrain::config {
 namespace {
 
-/// Held-out data as a part of the training file, in percent. Empty unless both parts have some.
+/// Suggests to hold out this percentage of the training file. Empty unless both parts have data.
 std::string split_remedy(double percent) {
   constexpr double whole = 100;
   if (!(percent > 0 && percent < whole)) return {};
-  const double rounded = std::round(percent * 1e6) / 1e6;  // of 0.1 * 100
+  const double rounded = std::round(percent * 1e6) / 1e6;  // 0.1 * 100 is not exact
   return fmt::format(", or --split {},{},0", whole - rounded, rounded);
 }
 
@@ -31,7 +31,7 @@ std::string held_out(const std::string& split, const TrainOptions& options) {
                        : fmt::format("{} names the held-out data already", typed);
 }
 
-/// With a stage that offloads this: that of --zero_stage, if it does.
+/// Suggests a stage that can offload this: the one of --zero_stage if it can.
 std::string device_key(std::string_view key,
                        const std::string& value,
                        const TrainOptions& options) {
@@ -46,7 +46,7 @@ std::string device_key(std::string_view key,
       stage, key, disk ? "nvme" : "cpu", disk ? R"(, "nvme_path": "DIR")" : "");
 }
 
-/// ".content" of jq.
+/// Returns jq's path of a key: ".content".
 std::string jq_key(const std::string& key) {
   constexpr std::string_view plain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
@@ -55,7 +55,7 @@ std::string jq_key(const std::string& key) {
   return simple ? "." + key : fmt::format(".[{}]", nlohmann::json(key).dump());
 }
 
-/// A command with a program of jq for the file of training.
+/// Returns a command that runs a jq program on the training file.
 std::string renaming(const std::string& program, const TrainOptions& options) {
   const auto& files = options.train_file.value;
   const std::string file = files.size() == 1 ? shell_path(files.front().path) : "FILE";

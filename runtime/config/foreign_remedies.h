@@ -6,10 +6,10 @@
 
 namespace dstrain::config {
 
-// What to type in place of an option of another program, with the value that was typed. As
+// What to type instead of another program's option, for the value that was typed; see
 // FlagRow::told.
 
-/// --dataset_name and its like, beside --train_file or without.
+/// --dataset_name and similar options, with or without --train_file
 std::string tell_data_sets(const std::string& value, const TrainOptions& options);
 /// --validation_split_percentage 5
 std::string tell_split_of_percentage(const std::string& value, const TrainOptions& options);
@@ -22,7 +22,7 @@ std::string tell_scheduler_kwargs(const std::string& value, const TrainOptions& 
 /// --finetuning_type lora
 std::string tell_finetuning_type(const std::string& value, const TrainOptions& options);
 
-/// What accelerate's configuration says, as it is typed here; accelerate_yaml: that in YAML.
+/// How to type the settings of accelerate's configuration here; accelerate_yaml is for YAML files.
 inline constexpr std::string_view accelerate_options =
     "type its options: num_processes is --num_gpus, num_machines --num_nodes, mixed_precision "
     "train "
@@ -49,17 +49,17 @@ std::string tell_max_eval_steps(const std::string& value, const TrainOptions& op
 /// --prompt_column KEY, --response_column KEY
 std::string tell_prompt_key(const std::string& value, const TrainOptions& options);
 std::string tell_completion_key(const std::string& value, const TrainOptions& options);
-/// Both of them.
+/// Both keys in one command.
 std::string tell_keys(const TrainOptions& options);
 
 /// --train_samples 100000
 std::string tell_train_samples(const std::string& value, const TrainOptions& options);
 
-/// The ZeRO stage that another program's name stands for: "zero3", "default-zero2"; -1: none.
+/// Returns the ZeRO stage that another program's name means: "zero3", "default-zero2"; -1: none.
 int zero_stage_named(std::string_view name);
 
-/// The scheduler section for a cosine that ends at this part of the rate, after `steps`, a number
-/// or "auto" in quotes.
+/// Returns the scheduler section for a cosine that ends at `ratio` of the rate after `steps`, a
+/// number or "auto" in quotes.
 std::string cosine_section(double ratio, std::string_view steps = "\"auto\"");
 
 }  // namespace dstrain::config

@@ -1,5 +1,5 @@
-// Options of other programs that we have under another name, with other words, or the other way
-// about.
+// Translates other programs' options that we have with another name, other words or the opposite
+// meaning.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// Python's and YAML's words for true, false and nothing.
+/// Accepts Python's and YAML's words for true, false and null.
 void translate_resume(TrainOptions& options) {
   Flag<std::string>& resume = options.resume_from_checkpoint;
   const std::string word = lower_case(resume.value);
@@ -21,8 +21,8 @@ void translate_resume(TrainOptions& options) {
   if (word == "false" || word == "0" || word == "none" || word == "null") resume.value = "false";
 }
 
-/// Megatron warms up under all styles; without a warmup its inverse square root falls from the
-/// first step on, and Hugging Face's from step 10000.
+/// Megatron warms up under all styles. Without a warmup, its inverse square root falls from the
+/// first step on, but Hugging Face's from step 10000.
 void translate_decay(TrainOptions& options, Lines& problems) {
   const Flag<std::string>& style = options.lr_decay_style;
   Flag<std::string>& type = options.lr_scheduler_type;
@@ -83,7 +83,7 @@ void translate_initialization(TrainOptions& options) {
   spread = {};
 }
 
-/// One command renames both keys of a file.
+/// Combines the renames of both keys into one command.
 void join_renames(const TrainOptions& options, Lines& problems) {
   const auto tells_of = [](const Flag<std::string>& key) {
     return [&key](const std::string& line) {

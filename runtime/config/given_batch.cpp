@@ -15,8 +15,8 @@ GivenBatch given_batch(const TrainOptions& options, const DsConfig& config) {
   GivenBatch given{size_of(config.integer(train_batch_key), options.global_batch_size),
                    size_of(config.integer(micro_batch_key), options.per_device_train_batch_size),
                    size_of(config.integer(accumulation_key), options.gradient_accumulation_steps)};
-  // "auto" and a run without configuration take the options' defaults, which yield to a batch size
-  // that is given: defaults conflict with nothing.
+  // For "auto" and without a configuration, the options' defaults apply unless a batch size is
+  // given: a default never causes a conflict.
   const bool none = config.file().empty();
   const auto by_default = [&](std::string_view key) {
     return none || config.is_auto(key) || config.is_auto(train_batch_key);

@@ -14,14 +14,14 @@ inline constexpr std::string_view train_batch_key = "train_batch_size";
 inline constexpr std::string_view micro_batch_key = "train_micro_batch_size_per_gpu";
 inline constexpr std::string_view accumulation_key = "gradient_accumulation_steps";
 
-/// A size of the batch: from the file, from a typed option, an option's default, or not given.
+/// A batch size from the file, a typed option or an option's default; or not given.
 struct GivenSize {
   std::optional<std::int64_t> value;
   std::string origin = "derived";
 };
 
-/// The sizes of the batch that the user gives. Defaults of options are among them only where they
-/// can conflict with nothing.
+/// The batch sizes that the user gave. Includes an option's default only if it cannot cause a
+/// conflict.
 struct GivenBatch {
   GivenSize train;
   GivenSize micro;

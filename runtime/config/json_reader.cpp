@@ -85,7 +85,7 @@ class Reader {
     return value;
   }
 
-  /// What separates two values: a comma, or the end of a line.
+  /// Passes the separator of two values: a comma or the end of a line.
   void pass_comma(char closing) {
     const bool line_ended = scanner_.skip_blanks();
     if (scanner_.pass(',')) {

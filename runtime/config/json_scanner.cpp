@@ -45,7 +45,7 @@ void append_utf8(std::string& into, unsigned code) {
   }
 }
 
-/// Bytes of the well-formed UTF-8 character at the start of `text`; 0 when there is none.
+/// Returns the size of the valid UTF-8 character at the start of `text`; 0: there is none.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) {
     return static_cast<unsigned char>(text[i]);
@@ -60,7 +60,7 @@ std::size_t utf8_length(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0U) != 0x80) return 0;
   }
-  const unsigned second = length > 1 ? byte(1) : 0;  // overlong, surrogates, above U+10FFFF
+  const unsigned second = length > 1 ? byte(1) : 0;  // overlong, surrogate, above U+10FFFF
   if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F)) return 0;
   if ((lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) return 0;
   return length;
@@ -70,7 +70,7 @@ bool is_upper(char c) {
   return c >= 'A' && c <= 'Z';
 }
 
-/// A name in capitals, which a script was to replace by a value: "ZERO_STAGE".
+/// A name in capitals that a script should have replaced by a value: "ZERO_STAGE".
 bool is_placeholder(std::string_view word) {
   constexpr std::size_t shortest = 3;
   return word.size() >= shortest && is_upper(word.front()) &&
@@ -107,7 +107,7 @@ std::string_view advice(std::string_view word) {
   return "words need double quotes; HJSON's strings without them are not supported";
 }
 
-/// The names in `text` that stand in double quotes before a colon, each once.
+/// Returns the names in `text` that are in double quotes before a colon, without duplicates.
 std::vector<std::string_view> keys_in(std::string_view text) {
   std::vector<std::string_view> keys;
   for (std::size_t quote = text.find('"'); quote != std::string_view::npos;
@@ -140,7 +140,7 @@ char JsonScanner::next() {
   if (c == '\n') {
     ++position_.line;
     position_.column = 1;
-  } else if ((static_cast<unsigned char>(c) & 0xC0U) != 0x80) {  // one per character, not byte
+  } else if ((static_cast<unsigned char>(c) & 0xC0U) != 0x80) {  // count characters, not bytes
     ++position_.column;
   }
   return c;

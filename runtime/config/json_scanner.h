@@ -8,31 +8,31 @@
 
 namespace dstrain::config {
 
-/// Walks over a JSON text: characters with their positions, blanks, strings, numbers, words.
-/// Every method throws through stop() at a text that is no JSON. A comment that hides keys behind
-/// something on its line gets a warning.
+/// Scans a JSON text: characters with their positions, blanks, strings, numbers, words. Every
+/// method throws through stop() if the text is not JSON. Warns of a comment that hides keys behind
+/// other content of its line.
 class JsonScanner {
  public:
   /// Keeps views of both.
   JsonScanner(std::string_view text, Problems& problems);
   [[nodiscard]] Position position() const { return position_; }
   [[nodiscard]] bool at_end() const { return at_ == text_.size(); }
-  /// The next character, or '\0' at the end.
+  /// Returns the next character, or '\0' at the end.
   [[nodiscard]] char peek(std::size_t ahead = 0) const;
-  /// Whether the next character is `wanted`, which is then passed.
+  /// If the next character is `wanted`, passes it and returns true.
   bool pass(char wanted);
-  /// Passes white space and comments; whether a line ended among them.
+  /// Passes white space and comments. Returns whether a line ended in them.
   bool skip_blanks();
-  /// A key without quotes, as HJSON has it: letters, digits, _ and -.
+  /// Reads an HJSON key without quotes: letters, digits, _ and -.
   std::string bare_key();
-  /// What stands inside the double quotes, escapes resolved; the text must be UTF-8.
+  /// Returns the content of a quoted string, with escapes resolved. The text must be UTF-8.
   std::string string();
   JsonValue number();
-  /// true, false or null; other words get advice.
+  /// Reads true, false or null. Other words get an error with advice.
   JsonValue word();
-  /// What a shell or a template was to replace stands here: "$STAGE", "<N>".
+  /// Refuses text that a shell or template should have replaced: "$STAGE", "<N>".
   [[noreturn]] void refuse_placeholder() const;
-  /// "expected X, got Y" at the current place.
+  /// Throws "expected X, got Y" for the current position.
   [[noreturn]] void unexpected(std::string_view expected) const;
   [[noreturn]] void stop(Position where, std::string_view message) const;
 
@@ -49,7 +49,7 @@ class JsonScanner {
   std::size_t at_ = 0;
   Position position_;
   std::optional<Position> hiding_comment_;  ///< the first one that hides keys
-  int last_content_line_ = 0;  ///< where something other than blanks and comments was passed
+  int last_content_line_ = 0;  ///< the last line with something other than blanks and comments
 };
 
 }  // namespace dstrain::config

@@ -11,14 +11,14 @@ namespace dstrain::config {
 
 struct JsonMember;
 
-/// A value of a JSON text that knows where it stands.
+/// A JSON value that knows its position.
 struct JsonValue {
   enum class Kind { null, boolean, number, string, array, object };
   Kind kind = Kind::null;
   Position position;
   bool boolean = false;
   double number = 0;
-  std::optional<std::int64_t> integer;  ///< of a number that is whole: 500000000 and 5e8 are
+  std::optional<std::int64_t> integer;  ///< if the number is whole: 500000000 and 5e8 are
   std::string text;                     ///< a string's characters, or a number as it was written
   std::vector<JsonValue> elements;      ///< of an array
   std::vector<JsonMember> members;      ///< of an object, in the order of the file
@@ -35,7 +35,7 @@ struct JsonMember {
   JsonValue value;
 };
 
-/// How a value reads in a message: 5e8, "cpu", true, null, [...], {...}.
+/// Formats a value for a message: 5e8, "cpu", true, null, [...], {...}.
 std::string to_text(const JsonValue& value);
 
 }  // namespace dstrain::config

@@ -9,21 +9,22 @@
 
 namespace dstrain::config {
 
-/// The global batch of an elastic job, which stays what it is when fewer ranks do it: they take
-/// more accumulation steps instead.
+/// The global batch of an elastic job. It stays the same with fewer ranks, which take more
+/// accumulation steps instead.
 struct KeptBatch {
   std::int64_t train = 0;
-  std::int64_t micro = 0;    ///< of a rank
-  bool micro_given = false;  ///< by the user: no other will do; else smaller ones will, too
+  std::int64_t micro = 0;    ///< of one rank
+  bool micro_given = false;  ///< by the user, then fixed; otherwise it may become smaller
 };
 
-/// How so many ranks do it, with the largest micro batch that they may; none when they cannot.
+/// Returns how this many ranks share the batch, with the largest allowed micro batch; nothing if
+/// they cannot.
 std::optional<Batch> share_kept_batch(const KeptBatch& kept, std::int64_t ranks);
 
-/// As text for DSTRAIN_KEPT_BATCH, by which ranks learn of it: "12 of 6", or "12 up to 6" when
-/// smaller micro batches will do.
+/// Encodes it for DSTRAIN_KEPT_BATCH, which passes it to the ranks: "12 of 6", or "12 up to 6" if
+/// smaller micro batches are allowed.
 std::string encode_kept_batch(const KeptBatch& kept);
-/// The reverse; a failure for what is none.
+/// Reverses encode_kept_batch(). Fails for other texts.
 Result<KeptBatch> decode_kept_batch(std::string_view text);
 
 }  // namespace dstrain::config

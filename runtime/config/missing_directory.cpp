@@ -10,7 +10,7 @@
 namespace dstrain::config {
 namespace {
 
-/// "name" or "owner/name" in the hub's characters, of which nothing is there.
+/// Whether the path looks like "name" or "owner/name" on the hub and nothing exists there.
 bool may_be_on_the_hub(const std::string& path) {
   const auto is_part = [](std::string_view part) {
     const auto allowed = [](char c) {
@@ -28,7 +28,7 @@ bool may_be_on_the_hub(const std::string& path) {
          (slash == std::string_view::npos || is_part(text.substr(slash + 1)));
 }
 
-/// Why there is no such directory, and how it comes to be there if the hub has it.
+/// Explains that the directory is missing, and how to get it if the hub may have it.
 std::string missing(const std::string& path, std::string_view what, std::string_view option) {
   std::string message = path + ": no such directory";
   if (!may_be_on_the_hub(path)) return message;

@@ -3,7 +3,7 @@
 
 namespace dstrain::config {
 
-/// What a typed option says about the model, whose configuration is not known yet.
+/// What a typed option says about the model, before its configuration is known.
 struct ModelStatement {
   std::string option;    ///< "ffn_hidden_size"
   std::string typed_as;  ///< "--ffn-hidden-size" with underscores

@@ -19,7 +19,7 @@ constexpr std::string_view adam_params =
     "lr|betas|eps|weight_decay|bias_correction|adam_w_mode|torch_adam|amsgrad|set_grad_none|"
     "fp32_optimizer_states|fused|foreach";
 
-/// One of DeepSpeed's optimizers, built where an update rule has its name.
+/// One of DeepSpeed's optimizers. It is built if an update rule has its name.
 constexpr NativeType optimizer(std::string_view name, std::string_view params) {
   return {name, rules::has_type(name), params};
 }
@@ -93,7 +93,7 @@ std::span<const std::string_view> torch_schedulers() {
 
 namespace {
 
-/// What optimizers and schedulers have in common.
+/// The common part of optimizers and schedulers.
 struct Family {
   std::string_view section;
   std::span<const NativeType> natives;
@@ -128,7 +128,7 @@ std::string why_not(const Family& family, const std::string& name) {
     return fmt::format("unknown type \"{}\"; use {}, where it runs is chosen elsewhere", name,
                        built_names(family));
   }
-  // "torch.optim.AdamW", and the Trainer's names for AdamW.
+  // Handles "torch.optim.AdamW" and the Trainer's names for AdamW.
   const std::string tail = name.substr(name.rfind('.') + 1);
   const auto named = [&](const NativeType& native) {
     return native.built && lower_case(native.name) == lower_case(tail);
@@ -152,7 +152,7 @@ std::string why_not(const Family& family, const std::string& name) {
                      built ? "" : " " + why_not(family, likely));
 }
 
-/// The types of the family that are built and have this parameter.
+/// Returns the built types of the family that have this parameter.
 std::string owners(const Family& family, std::string_view param) {
   std::string names;
   for (const NativeType& type : family.natives) {
@@ -208,12 +208,12 @@ void check_family(const Family& family, const CheckedValues& values, Problems& p
     const std::string prefix = fmt::format("{}.", family.section);
     const bool empty = std::ranges::none_of(
         values, [&](const auto& value) { return value.first.starts_with(prefix); });
-    if (empty) return;  // DeepSpeed takes {} for "not set"
+    if (empty) return;  // for DeepSpeed, {} means "not set"
     problems.add(section->second.position, path,
                  fmt::format("is missing; set it to {}", built_names(family)));
     return;
   }
-  if (!given->second.is(JsonValue::Kind::string)) return;  // reported with its type
+  if (!given->second.is(JsonValue::Kind::string)) return;  // its type was reported already
   const NativeType* const type = find_type(family, given->second.text);
   if (type == nullptr || !type->built) {
     problems.add(given->second.position, path, why_not(family, given->second.text));

@@ -3,11 +3,11 @@
 
 namespace dstrain::config {
 
-/// The optimizer section of a configuration, or the training flags, but for the learning rate,
-/// which ScheduleSettings has.
+/// The optimizer, from the configuration or the training flags. ScheduleSettings has its learning
+/// rate.
 struct OptimizerSettings {
   rules::Settings rule{};
-  bool decays_all = true;  ///< false: not biases and norm weights, as Hugging Face's Trainer
+  bool decays_all = true;  ///< false: not biases and norm weights, like Hugging Face's Trainer
 };
 
 }  // namespace dstrain::config

@@ -13,7 +13,7 @@ Problems::Entry Problems::entry(Position where,
   constexpr std::size_t message_bytes_max = 4096;
   const std::string subject = path.empty() ? std::string() : fmt::format("{}: ", printable(path));
   const std::string text = subject + printable(message, message_bytes_max);
-  const bool of_option = path.starts_with("--");  // which is typed, and stands in no file
+  const bool of_option = path.starts_with("--");  // typed, so without a position in a file
   if (file_.empty() || of_option) return {where, text};
   return {where, fmt::format("{}:{}:{}: {}", file_, where.line, where.column, text)};
 }

@@ -10,20 +10,21 @@ namespace dstrain::config {
 struct Position {
   int line = 1;
   int column = 1;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang takes the 0 that <=> is compared with for one
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes the 0 that <=> compares with for a
+  // pointer
   friend auto operator<=>(const Position&, const Position&) = default;
 };
 
-/// Gathers everything that is wrong with one file, so that the user sees all of it at once.
+/// Collects all problems of one file, so that the user sees them at once.
 class Problems {
  public:
-  /// `file`: empty when the options are looked at alone, which have no lines.
+  /// `file`: empty if only options are checked, which have no line numbers.
   explicit Problems(std::string file) : file_(std::move(file)) {}
-  /// "FILE:line:column: PATH: message"; an empty path is left out.
+  /// Formats as "FILE:line:column: PATH: message", without PATH if it is empty.
   void add(Position where, std::string_view path, std::string_view message);
   void warn(Position where, std::string_view path, std::string_view message);
   [[nodiscard]] bool empty() const { return problems_.empty(); }
-  /// Whether something is wrong at exactly this place.
+  /// Whether there is a problem at exactly this position.
   [[nodiscard]] bool any_at(Position where) const;
   [[nodiscard]] const std::string& file() const { return file_; }
   /// One line each, in the order of the file.

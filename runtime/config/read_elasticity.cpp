@@ -14,7 +14,7 @@ constexpr std::string_view batch_max_key = "elasticity.max_train_batch_size";
 constexpr std::string_view micro_sizes_key = "elasticity.micro_batch_sizes";
 constexpr std::string_view version_key = "elasticity.version";
 
-/// What elasticity decides may not be given too, unless it says that this counts for nothing.
+/// Refuses other settings that elasticity decides, unless it says to ignore them.
 void check_elastic_alone(const TrainOptions& options, const DsConfig& config, Problems& problems) {
   constexpr std::string_view ignores = "elasticity.ignore_non_elastic_batch_info";
   const bool ignored = config.boolean(ignores).value_or(false);
@@ -37,7 +37,7 @@ void check_elastic_alone(const TrainOptions& options, const DsConfig& config, Pr
   }
 }
 
-/// The micro batches; what is none is a problem.
+/// Reads the micro batches. Adds invalid ones to `problems`.
 std::vector<std::int64_t> read_micro_batches(const DsConfig& config, Problems& problems) {
   std::vector<std::int64_t> sizes;
   const JsonValue* const list = config.find(micro_sizes_key);

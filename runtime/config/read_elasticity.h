@@ -7,12 +7,12 @@
 
 namespace dstrain::config {
 
-/// Whether the configuration leaves its batch to the section "elasticity".
+/// Whether the section "elasticity" determines the batch.
 bool elasticity_enabled(const DsConfig& config);
 
-/// That section, which is enabled. None, with what is wrong added to `problems`, when it does not
-/// say what it must, or says what dstrain cannot do. A size of the batch that file or options give
-/// beside it is a problem too, or a warning where the section says that it counts for nothing.
+/// Reads that section, which is enabled. Returns nothing and adds to `problems` if required values
+/// are missing, or if dstrain does not support it. A batch size from the file or options is also a
+/// problem, or a warning if the section says to ignore it.
 std::optional<Elasticity> read_elasticity(const TrainOptions& options,
                                           const DsConfig& config,
                                           Problems& problems);

@@ -20,7 +20,7 @@ void resolve_clipping(SettingsBuilder& builder) {
       builder.pick(path, builder.options().max_grad_norm, deepspeed_default);
 }
 
-/// DeepSpeed adds the gradients of the ranks' mean losses up, instead of taking their mean.
+/// DeepSpeed sums the gradients of the ranks' mean losses instead of averaging them.
 void resolve_sums(SettingsBuilder& builder) {
   constexpr std::string_view path = "gradient_allreduce_op";
   TrainSettings& settings = builder.settings();
@@ -73,7 +73,7 @@ void resolve_model(SettingsBuilder& builder) {
   if (!more.empty()) model.overrides += (model.overrides.empty() ? "" : ",") + more;
 }
 
-/// A number of steps; of a part of all steps, at least one.
+/// Returns a number of steps; a fraction of all steps is at least one step.
 Cadence cadence(const SettingsBuilder& builder, const std::string& strategy, double steps) {
   if (strategy == "epoch") return {Cadence::Unit::epochs};
   if (strategy != "steps" || steps == 0) return {};
@@ -114,8 +114,8 @@ void resolve_evaluation(SettingsBuilder& builder) {
       .loads_best = builder.options().load_best_model_at_end.value};
 }
 
-/// Where attention ends at documents positions begin anew: else learned ones would say how much
-/// stands in front that is not seen.
+/// If attention stops at document borders, positions restart there; otherwise learned positions
+/// would reveal how much hidden text comes before.
 bool separates_documents(const TrainOptions& options) {
   if (options.reset_position_ids.value && !options.reset_attention_mask.value) {
     fail(

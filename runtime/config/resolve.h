@@ -11,18 +11,18 @@
 
 namespace dstrain::config {
 
-/// What "auto" depends on besides the options. 0 means not known: then whatever depends on it is
-/// left unchecked, for looking at a configuration before a run.
+/// What "auto" depends on besides the options. 0 means unknown: checks that depend on it are
+/// skipped. That is for looking at a configuration before a run.
 struct Context {
   std::int64_t world_size = 0;
   std::int64_t hidden = 0;         ///< the model's width
-  std::int64_t train_samples = 0;  ///< of one epoch; -1: not counted yet, they will be known
-  /// Of an elastic job, whose ranks may be fewer than the sizes that are given are meant for.
+  std::int64_t train_samples = 0;  ///< of one epoch; -1: not counted yet, but will be known
+  /// For an elastic job, which may have fewer ranks than the given sizes assume.
   std::optional<KeptBatch> kept_batch = std::nullopt;
 };
 
-/// One effective value: the configuration's key, the value as JSON, and where it came from:
-/// "file", "flag --lr", "default", or "derived" from others.
+/// One effective value: its key in the configuration, the value as JSON, and its origin: "file",
+/// "flag --lr", "default", or "derived" from others.
 struct EffectiveValue {
   std::string path;
   std::string json;
@@ -34,23 +34,23 @@ struct Resolved {
   std::vector<EffectiveValue> effective;
 };
 
-/// Joins options and configuration: defaults, "auto" by the rules of Hugging Face's Trainer, the
-/// batch sizes. Throws Error{config} with every problem, those of the configuration included; a
-/// value given in both places that disagrees is named with both.
+/// Combines options and configuration: defaults, "auto" by the rules of Hugging Face's Trainer, and
+/// the batch sizes. Throws Error{config} with all problems, including those of the configuration.
+/// If a value is given in both places and differs, the message names both.
 Resolved resolve_config(const TrainOptions& options,
                         const DsConfig& config,
                         const Context& context);
 
-/// The same from the file the options name.
+/// The same, with the configuration file that the options name.
 Resolved resolve(const TrainOptions& options, const Context& context);
 
-/// `accelerate launch` tells its scripts by environment variables how to train. dstrain reads its
-/// own options alone: throws Error{config} that names each variable that asks for something else
-/// than `settings`, and what to type for it. resolve() calls it where the ranks are known.
+/// `accelerate launch` passes settings to its scripts in environment variables, which dstrain does
+/// not use. Throws Error{config} with each variable that asks for something else than `settings`,
+/// and the option to type for it. resolve() calls it once the ranks are known.
 void check_accelerate_environment(const TrainSettings& settings, bool has_configuration);
 
-/// What a configuration amounts to, as JSON: "effective" (nested as in a ds_config.json), "origin"
-/// of each value by its path, and "warnings".
+/// Returns the effective configuration as JSON: "effective" (nested as in a ds_config.json),
+/// "origin" of each value by its path, and "warnings".
 std::string report_json(const Resolved& resolved);
 
 }  // namespace dstrain::config

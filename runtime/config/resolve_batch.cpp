@@ -33,7 +33,7 @@ void decide(SettingsBuilder& builder, const Batch& batch, const BatchOrigins& or
   builder.decided(accumulation_key, batch.accumulation, origins.accumulation);
 }
 
-/// A batch that only this number of ranks has would change when a host is lost.
+/// If the batch is valid only for this number of ranks, it would change when a host is lost.
 void warn_of_other_batch(SettingsBuilder& builder, const Elasticity& elasticity) {
   const std::int64_t ranks = builder.context().world_size;
   const Result<ElasticBatch> shared = elastic_batch(elasticity);
@@ -74,7 +74,7 @@ void resolve_elasticity(SettingsBuilder& builder) {
   builder.settings().batch_origins = {"elasticity", "elasticity", "elasticity"};
 }
 
-/// Of an elastic job: more steps of accumulation make up for ranks that are gone.
+/// In an elastic job, more accumulation steps make up for lost ranks.
 void resolve_kept(SettingsBuilder& builder, const KeptBatch& kept) {
   const std::int64_t ranks = builder.context().world_size;
   const std::optional<Batch> batch = share_kept_batch(kept, ranks);
@@ -97,7 +97,7 @@ void resolve_kept(SettingsBuilder& builder, const KeptBatch& kept) {
   decide(builder, *batch);
 }
 
-/// Where those of the sizes come from that do not stand in the file.
+/// Describes where the sizes come from that are not in the file.
 std::string describe_origins(const GivenBatch& given, std::int64_t ranks) {
   const std::array<std::pair<std::string_view, const GivenSize&>, 3> sizes{
       {{train_batch_key, given.train},
@@ -117,13 +117,13 @@ std::string describe_origins(const GivenBatch& given, std::int64_t ranks) {
   return text + fmt::format("; the launch has {}", counted(ranks, "rank"));
 }
 
-/// How the user names a size: the key of the file, or the option that was typed.
+/// Returns the user's name of a size: the key in the file, or the typed option.
 std::string_view name_of(const GivenSize& size, std::string_view key) {
   const std::string_view origin = size.origin;
   return origin.starts_with("flag ") ? origin.substr(origin.find(' ') + 1) : key;
 }
 
-/// The micro batch, no larger than the one that is given, with which the train batch comes about.
+/// Returns a micro batch, at most the given one, that makes the train batch possible.
 std::optional<std::int64_t> smaller_micro(const GivenBatch& given, std::int64_t ranks) {
   const std::int64_t steps = given.accumulation.value.value_or(1) * ranks;
   if (!given.micro.value || *given.train.value % steps != 0) return std::nullopt;
@@ -132,7 +132,7 @@ std::optional<std::int64_t> smaller_micro(const GivenBatch& given, std::int64_t 
   return largest_divisor(each, *given.micro.value);
 }
 
-/// What of them would do.
+/// Suggests sizes that would work.
 std::string batch_advice(const GivenBatch& given, std::int64_t ranks) {
   const std::int64_t each =
       given.micro.value.value_or(1) * given.accumulation.value.value_or(1) * ranks;

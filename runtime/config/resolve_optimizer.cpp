@@ -11,8 +11,8 @@ bool has_section(const SettingsBuilder& builder) {
   return builder.config().has("optimizer.type");
 }
 
-// One parameter of a rule, of each type. Without an optimizer section the options decide, with
-// their defaults; with one the rule's default, `value`, stands behind it.
+// Reads one parameter of a rule, for each type. Without an optimizer section, the options and their
+// defaults decide; with one, the fallback is the rule's default, `value`.
 
 void resolve(SettingsBuilder& builder, const std::string& path, double& value) {
   const TrainOptions& options = builder.options();
@@ -59,7 +59,7 @@ void resolve_parameters(SettingsBuilder& builder, rules::Settings& rule) {
   });
 }
 
-/// Says which typed options a rule has no parameter for: eps of Lion.
+/// Warns of typed options that a rule has no parameter for, as eps for Lion.
 void report_unused(SettingsBuilder& builder, const std::string& type, rules::Settings rule) {
   std::set<std::string_view> parameters;
   rules::for_each_parameter(rule, [&](std::string_view key, auto&) { parameters.insert(key); });
@@ -75,7 +75,7 @@ void report_unused(SettingsBuilder& builder, const std::string& type, rules::Set
   report("weight_decay", options.weight_decay);
 }
 
-// What the keys and options of single rules mean beside their parameters.
+// Keys and options of single rules that are not parameters.
 
 void resolve_mode(SettingsBuilder& builder, const std::string& type, rules::Adam::Settings& adam) {
   const bool by_mode = builder.config().boolean("optimizer.params.adam_w_mode").value_or(true);
@@ -91,7 +91,7 @@ void resolve_mode(SettingsBuilder& builder, const std::string& type, rules::Adam
   builder.decided_json("optimizer.params.adam_w_mode", adam.decoupled_decay ? "true" : "false",
                        builder.config().has("optimizer.params.adam_w_mode") ? "file" : "default");
   const bool torch = builder.config().boolean("optimizer.params.torch_adam").value_or(false);
-  constexpr double torch_adamw_decay = 0.01;  // the default of torch.optim.AdamW alone
+  constexpr double torch_adamw_decay = 0.01;  // the default of torch.optim.AdamW only
   if (torch && adam.decoupled_decay) adam.weight_decay = torch_adamw_decay;
 }
 

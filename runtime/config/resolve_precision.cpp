@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::string_view autocast_key = "torch_autocast.enabled";
 
-/// Steps that overflow one after another until something else is wrong than the loss scale, which
-/// needs as many at most to become small.
+/// After this many overflowing steps in a row, something other than the loss scale is wrong: the
+/// scale needs at most that many to become small.
 constexpr std::int64_t default_skips = 100;
 
 LossScaleSettings::Machine machine_of(const std::string& name) {
@@ -18,7 +18,7 @@ LossScaleSettings::Machine machine_of(const std::string& name) {
   return name == "fused" ? Machine::fused : Machine::zero;
 }
 
-/// What a fixed scale has no use for.
+/// Warns of settings that a fixed scale does not use.
 void warn_if_fixed(SettingsBuilder& builder) {
   for (const char* const key :
        {"fp16.initial_scale_power", "fp16.loss_scale_window", "fp16.hysteresis",
@@ -48,8 +48,8 @@ void check_dynamic(SettingsBuilder& builder) {
   }
 }
 
-/// As DeepSpeed reads the section: a loss_scale other than 0 is fixed. With torch_autocast what is
-/// not given is that of torch.amp.GradScaler.
+/// Follows DeepSpeed: a loss_scale other than 0 is fixed. With torch_autocast, the defaults are
+/// those of torch.amp.GradScaler.
 void resolve_loss_scale(SettingsBuilder& builder) {
   LossScaleSettings& scale = builder.settings().loss_scale;
   if (builder.config().boolean(autocast_key).value_or(false)) {
@@ -72,13 +72,13 @@ void resolve_loss_scale(SettingsBuilder& builder) {
   check_dynamic(builder);
 }
 
-/// Who enabled a precision.
+/// Returns what enabled a precision.
 std::string origin(const SettingsBuilder& builder, std::string_view key, const Flag<bool>& flag) {
   return builder.config().boolean(key) ? std::string(key) : flag.typed_as;
 }
 
-/// Autocast rounds weights and what goes into products; here all activations are of that dtype.
-/// That is what bf16.enabled asks for, too, while fp16.enabled has another loss scale.
+/// Autocast rounds weights and the inputs of products; here all activations have that dtype.
+/// bf16.enabled asks for the same, but fp16.enabled has another loss scale.
 void resolve_autocast(SettingsBuilder& builder, bool bf16_too, bool fp16_too) {
   constexpr std::string_view dtype_key = "torch_autocast.dtype";
   constexpr std::string_view modules_key = "torch_autocast.lower_precision_safe_modules";
@@ -115,14 +115,14 @@ void resolve_dtype(SettingsBuilder& builder) {
   }
   if (!bf16 && !fp16) return;
   builder.settings().dtype = fp16 ? DType::f16 : DType::bf16;
-  if (builder.config().text_of(parameters)) {  // "fp32", as nothing else is accepted
+  if (builder.config().text_of(parameters)) {  // must be "fp32": nothing else is accepted
     builder.add_problem(parameters,
                         fmt::format("is \"fp32\", but {} is enabled; leave out one of them",
                                     precision_name(builder.settings().dtype)));
   }
 }
 
-/// TF32 is a way to multiply fp32 by fp32, of which a run in 16 bits has none.
+/// TF32 is a way to multiply fp32 by fp32, so a 16-bit run cannot use it.
 void resolve_tf32(SettingsBuilder& builder) {
   TrainSettings& settings = builder.settings();
   const Flag<bool>& tf32 = builder.options().tf32;

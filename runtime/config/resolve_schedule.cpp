@@ -10,13 +10,13 @@
 namespace dstrain::config {
 namespace {
 
-/// The option of Hugging Face that stands for a type of DeepSpeed; empty where it has none.
+/// Returns Hugging Face's equivalent of a DeepSpeed type; empty if there is none.
 std::string_view hugging_face_name(std::string_view type) {
   if (type == WarmupLr::name) return "constant_with_warmup";
   return type == WarmupDecayLr::name ? "linear" : "";
 }
 
-/// A momentum that grows after the cycle must stay below 1 up to the last step.
+/// If momentum grows after the cycle, it must stay below 1 until the last step.
 bool momentum_reaches_one(const OneCycle& cycle, std::int64_t iterations) {
   const std::int64_t after =
       iterations - cycle.cycle_first_step_size - cycle.cycle_second_step_size;
@@ -25,15 +25,15 @@ bool momentum_reaches_one(const OneCycle& cycle, std::int64_t iterations) {
   return cycle.cycle_max_mom * (1 + cycle.decay_mom_rate * decay) >= 1;
 }
 
-/// --warmup_steps or --warmup_ratio, whichever counts.
+/// Returns --warmup_steps or --warmup_ratio, whichever applies.
 const Flag<double>& warmup_flag(const SettingsBuilder& builder) {
   const bool steps =
       builder.options().warmup_steps.value > 0 || !builder.options().warmup_ratio.typed();
   return steps ? builder.options().warmup_steps : builder.options().warmup_ratio;
 }
 
-/// The steps they amount to, as Hugging Face's get_warmup_steps(); nothing when they are a part of
-/// a number that is not known.
+/// Returns the warmup steps, like Hugging Face's get_warmup_steps(). Nothing if they are a fraction
+/// of an unknown number.
 std::optional<std::int64_t> warmup_steps(const SettingsBuilder& builder) {
   const Flag<double>& flag = warmup_flag(builder);
   const bool whole = &flag == &builder.options().warmup_steps && flag.value >= 1;
@@ -64,7 +64,7 @@ HuggingFaceSchedule resolve_hugging_face_schedule(SettingsBuilder& builder) {
   return schedule;
 }
 
-/// What the rate does not depend on under LRRangeTest and OneCycle.
+/// Warns of options that the rate ignores under LRRangeTest and OneCycle.
 void warn_overruled(SettingsBuilder& builder, std::string_view type) {
   for (const Flag<double>* const flag : {&builder.options().learning_rate, &warmup_flag(builder)}) {
     if (!flag->typed()) continue;
@@ -75,7 +75,7 @@ void warn_overruled(SettingsBuilder& builder, std::string_view type) {
 
 std::int64_t resolve_warmup_num_steps(SettingsBuilder& builder) {
   constexpr std::string_view path = "scheduler.params.warmup_num_steps";
-  constexpr std::int64_t fewest = 2;  // DeepSpeed's own floor: log(1) would be 0
+  constexpr std::int64_t fewest = 2;  // DeepSpeed's minimum: log(1) would be 0
   const std::optional<std::int64_t> given = builder.config().integer(path);
   const Flag<double>& flag = warmup_flag(builder);
   const std::optional<std::int64_t> wanted = warmup_steps(builder);
@@ -130,7 +130,7 @@ WarmupType resolve_warmup_type(SettingsBuilder& builder) {
   return linear ? WarmupType::linear : WarmupType::log;
 }
 
-/// Without a default the warmup ends at the optimizer's rate.
+/// Without a default, the warmup ends at the optimizer's rate.
 WarmupLr resolve_warmup_lr(SettingsBuilder& builder, std::optional<double> default_max_lr) {
   const std::string lowest = "scheduler.params.warmup_min_lr";
   const std::string highest = "scheduler.params.warmup_max_lr";
@@ -219,7 +219,7 @@ OneCycle resolve_one_cycle(SettingsBuilder& builder) {
   return cycle;
 }
 
-/// A cosine that ends above 0 or before the run, as Megatron's may, is this one.
+/// This schedule can express Megatron's cosine, which may end above 0 or before the run.
 bool is_cosine_of_megatron(const SettingsBuilder& builder, std::string_view type) {
   const TrainOptions& options = builder.options();
   return options.lr_scheduler_type.value == "cosine" && type == WarmupCosineLr::name &&
@@ -252,7 +252,7 @@ void resolve_deepspeed_schedule(SettingsBuilder& builder) {
   }
 }
 
-/// The steps after which a schedule ends; nothing where it does not, or where that is not known.
+/// Returns the last step of a schedule; nothing if it has none or it is unknown.
 std::optional<std::int64_t> end_of(const ScheduleSettings& schedule) {
   std::int64_t steps = unknown_steps;
   if (const auto* const own = std::get_if<HuggingFaceSchedule>(&schedule.kind)) {
@@ -268,13 +268,13 @@ std::optional<std::int64_t> end_of(const ScheduleSettings& schedule) {
   return steps == unknown_steps ? std::nullopt : std::optional(steps);
 }
 
-/// --min_lr as a part of the rate.
+/// Returns --min_lr as a fraction of the rate.
 double last_ratio(SettingsBuilder& builder) {
   const double rate = builder.settings().schedule.learning_rate;
   return rate > 0 ? builder.options().min_lr.value / rate : 0;
 }
 
-/// The scheduler section for a cosine as Megatron's options describe it.
+/// Returns the scheduler section equivalent to Megatron's cosine options.
 std::string described_cosine(SettingsBuilder& builder) {
   const Flag<std::int64_t>& steps = builder.options().lr_decay_iters;
   const double ratio = last_ratio(builder);
@@ -282,8 +282,7 @@ std::string described_cosine(SettingsBuilder& builder) {
                        : cosine_section(ratio);
 }
 
-/// What to put into the configuration for a schedule that ends after --lr_decay_iters; empty:
-/// nothing does that.
+/// Suggests a configuration for a schedule that ends after --lr_decay_iters; empty: there is none.
 std::string earlier_end(SettingsBuilder& builder) {
   using Kind = HuggingFaceSchedule::Kind;
   const auto* const own = std::get_if<HuggingFaceSchedule>(&builder.settings().schedule.kind);
@@ -303,7 +302,7 @@ std::string earlier_end(SettingsBuilder& builder) {
                         steps));
 }
 
-/// Megatron's --lr_decay_iters and what it is counted by.
+/// Checks Megatron's --lr_decay_iters and the option that counts it.
 void check_decay_steps(SettingsBuilder& builder) {
   const Flag<std::int64_t>& flag = builder.options().lr_decay_iters;
   if (!flag.typed()) return;
@@ -323,7 +322,7 @@ void check_decay_steps(SettingsBuilder& builder) {
                   flag.typed_as, *run, std::ceil(ratio.value * static_cast<double>(flag.value))));
 }
 
-/// Megatron's --min_lr, the rate at the end.
+/// Checks Megatron's --min_lr, the final rate.
 void check_min_lr(SettingsBuilder& builder) {
   const Flag<double>& flag = builder.options().min_lr;
   if (!flag.typed()) return;

@@ -16,16 +16,16 @@ constexpr std::string_view fp32_states_key = "optimizer.params.fp32_optimizer_st
 DType dtype_named(const std::string& name) {
   const std::string lower = lower_case(name);
   if (lower == "fp32") return DType::f32;
-  return lower == "fp16" ? DType::f16 : DType::bf16;  // DeepSpeed calls it bfp16, too
+  return lower == "fp16" ? DType::f16 : DType::bf16;  // DeepSpeed also accepts bfp16
 }
 
-/// The dtype that a key names, else `fallback`.
+/// Returns the dtype that a key names, else `fallback`.
 DType pick_dtype(SettingsBuilder& builder, std::string_view path, DType fallback) {
   const std::string name(precision_name(fallback));
   return dtype_named(builder.pick(path, name.c_str()));
 }
 
-/// Whether the section of that dtype, and not torch_autocast alone, says what the run computes in.
+/// Whether the section of that dtype, rather than only torch_autocast, sets the run's dtype.
 bool is_enabled(const SettingsBuilder& builder, DType dtype) {
   if (builder.settings().dtype != dtype) return false;
   if (!builder.config().boolean("torch_autocast.enabled").value_or(false)) return true;
@@ -33,12 +33,12 @@ bool is_enabled(const SettingsBuilder& builder, DType dtype) {
   return dtype == DType::bf16 && builder.config().boolean("bf16.enabled").value_or(typed);
 }
 
-/// Of a key that a section gives which is off: DeepSpeed ignores it.
+/// Warns of a key in a section that is off: DeepSpeed ignores it.
 void warn_off(SettingsBuilder& builder, std::string_view path, std::string_view section) {
   builder.add_warning(path, fmt::format("has no effect: {} is not enabled", section));
 }
 
-/// The dtype of what is updated: fp32, unless the section of the run's dtype says otherwise.
+/// Returns the dtype of the masters: fp32, unless the section of the run's dtype says otherwise.
 DType pick_masters(SettingsBuilder& builder) {
   DType masters = DType::f32;
   for (const auto& [dtype, section, path] :
@@ -58,7 +58,7 @@ DType pick_masters(SettingsBuilder& builder) {
   return masters;
 }
 
-/// What does not go with those masters.
+/// Reports state dtypes that do not work with these masters.
 void check_states(SettingsBuilder& builder, DType masters, bool bf16, bool fp32) {
   if (bf16 && !is_enabled(builder, DType::bf16)) {
     warn_off(builder, bf16_states_key, "bf16");
@@ -77,7 +77,7 @@ void check_states(SettingsBuilder& builder, DType masters, bool bf16, bool fp32)
   }
 }
 
-/// Two keys say it, of which the second, as in DeepSpeed, names the dtype of the masters.
+/// Two keys set it. As in DeepSpeed, the second one means the dtype of the masters.
 DType pick_states(SettingsBuilder& builder, DType masters) {
   const std::optional<bool> bf16 = builder.config().boolean(bf16_states_key);
   const std::optional<bool> fp32 = builder.config().boolean(fp32_states_key);

@@ -1,4 +1,4 @@
-// zero_optimization, its offload sections and the keys that those replace.
+// zero_optimization, its offload sections and the deprecated keys that these replace.
 #include <fmt/format.h>
 
 #include "runtime/config/settings_builder.h"
@@ -13,7 +13,7 @@ OffloadSettings::Device device_named(std::string_view name) {
   return name == "nvme" ? OffloadSettings::Device::nvme : OffloadSettings::Device::none;
 }
 
-/// The stage is lower, as far as the file tells it.
+/// Whether the stage is lower; false if the file's stage is wrong.
 bool lacks_stage(SettingsBuilder& builder, int lowest) {
   return builder.settings().zero.stage < lowest &&
          !builder.config().is_faulty("zero_optimization.stage");
@@ -58,7 +58,7 @@ void resolve_stages(SettingsBuilder& builder) {
   }
 }
 
-/// What is said of a place that is not taken.
+/// Warns of offload keys without an offload device.
 void warn_idle_offload(SettingsBuilder& builder, const std::string& in, bool has_device) {
   for (const char* key : {"nvme_path", "buffer_count", "buffer_size", "max_in_cpu", "ratio",
                           "pipeline_read", "pipeline_write"}) {
@@ -110,10 +110,10 @@ void resolve_swapped_optimizer(SettingsBuilder& builder) {
   OffloadSettings& offload = builder.settings().zero.offload_optimizer;
   const std::string in = "zero_optimization.offload_optimizer.";
   offload.buffer_count = static_cast<int>(builder.pick(in + "buffer_count", -1, 4));
-  // DeepSpeed's default is to wait for the disk; no result depends on it.
+  // DeepSpeed waits for the disk by default; results do not depend on it.
   offload.pipeline_read = builder.pick(in + "pipeline_read", true);
   offload.pipeline_write = builder.pick(in + "pipeline_write", true);
-  // Where nothing is clipped or left out it costs nothing.
+  // It costs nothing if no gradients are clipped and no steps skipped.
   const TrainSettings& settings = builder.settings();
   const bool whole = rules::is_layerwise(settings.optimizer.rule);
   const bool certain = settings.gradient_clipping == 0 && settings.max_skipped_steps == 0;

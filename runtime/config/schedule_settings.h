@@ -7,10 +7,10 @@ namespace dstrain::config {
 
 enum class WarmupType { log, linear };
 
-/// A number of steps that depends on data that are not known, for looking at a configuration.
+/// The number of steps depends on unknown data; only when a configuration is inspected.
 inline constexpr std::int64_t unknown_steps = -1;
 
-// DeepSpeed's schedules: `name` is scheduler.type, the members are scheduler.params.
+// DeepSpeed's schedules. `name` is scheduler.type; the members are scheduler.params.
 
 struct WarmupLr {
   static constexpr std::string_view name = "WarmupLR";
@@ -52,7 +52,7 @@ struct OneCycle {
   std::int64_t cycle_second_step_size = 2000;
   std::int64_t cycle_first_stair_count = 0;  ///< 0: continuous
   std::int64_t cycle_second_stair_count = 0;
-  std::int64_t decay_step_size = 0;  ///< 0: the cycle's end stays
+  std::int64_t decay_step_size = 0;  ///< 0: stays at the end of the cycle
   bool cycle_momentum = true;
   double cycle_min_mom = 0.8;
   double cycle_max_mom = 0.9;
@@ -62,7 +62,7 @@ struct OneCycle {
 /// Hugging Face's schedules, --lr_scheduler_type.
 struct HuggingFaceSchedule {
   enum class Kind { constant, constant_with_warmup, linear, cosine, polynomial, inverse_sqrt };
-  /// The names of the kinds, in their order.
+  /// The names of the kinds, in the same order.
   static constexpr std::string_view names =
       "constant|constant_with_warmup|linear|cosine|polynomial|inverse_sqrt";
   static constexpr double polynomial_end = 1e-7;  ///< the rate after the last step
@@ -71,14 +71,14 @@ struct HuggingFaceSchedule {
   std::int64_t total_steps = 0;  ///< of the run
 };
 
-/// The schedule of the learning rate; optim::learning_rate() computes it.
+/// The learning-rate schedule; optim::learning_rate() computes it.
 struct ScheduleSettings {
   using Kind = std::
       variant<HuggingFaceSchedule, WarmupLr, WarmupDecayLr, WarmupCosineLr, LrRangeTest, OneCycle>;
-  Kind kind{};               ///< constant unless said otherwise
+  Kind kind{};               ///< default: constant
   double learning_rate = 0;  ///< the optimizer's own
-  /// Of DeepSpeed's schedules: the batch after which they begin. Not -1: they leave the first
-  /// update the optimizer's own rate and go on after that batch.
+  /// DeepSpeed's schedules begin after this batch. Unless it is -1, the first update uses the
+  /// optimizer's own rate and the schedule continues after that batch.
   std::int64_t last_batch_iteration = -1;
 };
 

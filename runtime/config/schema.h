@@ -11,30 +11,30 @@ enum class KeyType { section, boolean, integer, number, text, list, any };
 /// What dstrain does with a key.
 enum class KeyStatus {
   implemented,
-  hint,      ///< valid, but dstrain works in another way: one warning, with the note
-  off_only,  ///< its feature (the note) is not built: only values that leave it off are accepted
-  inert,     ///< a detail of a feature that is off: its type is checked, and that is all
+  hint,      ///< valid, but dstrain works differently: one warning, with the note
+  off_only,  ///< the feature (in the note) is not built: only values that turn it off are accepted
+  inert,     ///< a detail of a feature that is off: only its type is checked
   unread,    ///< DeepSpeed itself never reads it: one warning, with the note
   refused,   ///< an error, with the note
 };
 
-/// One key of the configuration. Values are written as in JSON, texts without quotes.
+/// One key of the configuration. Values are written as JSON, but strings without quotes.
 struct Key {
   std::string_view path;  ///< "zero_optimization.stage"
   KeyType type = KeyType::any;
   std::string_view fallback = {};  ///< DeepSpeed's default; empty: none
   KeyStatus status = KeyStatus::inert;
   std::string_view note = {};
-  std::string_view off = {};       ///< "none|null": values that leave the feature off
-  std::string_view choices = {};   ///< "log|linear": the only texts there are; empty: any
-  std::string_view synonyms = {};  ///< "float32:fp32": words that DeepSpeed takes for a choice
-  bool any_case = false;           ///< DeepSpeed too matches the texts without case
+  std::string_view off = {};       ///< "none|null": values that turn the feature off
+  std::string_view choices = {};   ///< "log|linear": the allowed strings; empty: any
+  std::string_view synonyms = {};  ///< "float32:fp32": words that DeepSpeed accepts for a choice
+  bool any_case = false;           ///< DeepSpeed too ignores the case of strings
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  bool automatic = false;  ///< "auto" has a meaning
+  bool automatic = false;  ///< "auto" is allowed
   bool open = false;       ///< a section whose keys are not all listed here
 
-  // Rows of the tables are built with these.
+  // These functions build the rows of the tables.
   constexpr Key range(double low, double high) const {
     Key key = *this;
     key.minimum = low;
@@ -57,7 +57,7 @@ struct Key {
     key.any_case = true;
     return key;
   }
-  /// Of a hint: these values are as good as none.
+  /// For a hint: these values need no warning.
   constexpr Key silent_at(std::string_view values) const {
     Key key = *this;
     key.off = values;
@@ -75,7 +75,7 @@ struct Key {
   }
 };
 
-/// `fallback`: "null" for a section that may be null, as good as absent.
+/// `fallback`: "null" if the section may be null, which equals absent.
 constexpr Key group(std::string_view path, std::string_view fallback = {}) {
   return {.path = path,
           .type = KeyType::section,
@@ -118,10 +118,10 @@ constexpr Key refused(std::string_view path, std::string_view note) {
 struct Alias {
   std::string_view path;
   std::string_view canonical;
-  std::string_view warning;  ///< empty: as good as the canonical one
+  std::string_view warning;  ///< empty: equal to the canonical one
 };
 
-/// Two keys that may not be given together, as one replaces the other.
+/// Two keys that exclude each other because one replaces the other.
 struct Replaced {
   std::string_view deprecated;
   std::string_view by;
@@ -141,16 +141,17 @@ std::span<const Replaced> replacements();
 
 /// Every key of every table.
 const std::vector<Key>& all_keys();
-/// The key at a canonical path; null when there is none.
+/// Returns the key at a canonical path; null if there is none.
 const Key* find_key(std::string_view path);
 const Alias* find_alias(std::string_view path);
-/// Names of the keys directly in the section at `prefix` (empty: the top level), aliases included.
+/// Returns the names of the keys directly in the section `prefix` (empty: the top level), including
+/// aliases.
 std::vector<std::string_view> names_in(std::string_view prefix);
-/// Sections (by path, "" for the top level) that have a key called `name`, aliases included. Those
-/// where it is a detail of a feature that is not built come with `details`.
+/// Returns the sections (by path, "" for the top level) that have a key or alias `name`. `details`
+/// includes sections in which it is a detail of a feature that is not built.
 enum class Homes { useful, details };
 std::vector<std::string_view> homes_of(std::string_view name, Homes which);
-/// The feature, not built, of which a key is a detail; empty: it is none, or nobody says of which.
+/// Returns the unbuilt feature that a key is a detail of; empty: none, or unknown.
 std::string_view unbuilt_feature(const Key& key);
 /// "a|b|c" -> a, b, c.
 std::vector<std::string_view> split_choices(std::string_view choices);

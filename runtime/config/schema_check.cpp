@@ -25,7 +25,8 @@ std::string joined(std::string_view section, std::string_view key) {
   return section.empty() ? std::string(key) : fmt::format("{}.{}", section, key);
 }
 
-/// The only one of `names` that starts with `word`, or else the only one that contains it.
+/// Returns the only element of `names` that starts with `word`, or else the only one that contains
+/// it.
 std::string only_completion(std::string_view word, const std::vector<std::string_view>& names) {
   constexpr std::size_t shortest = 5;
   if (word.size() < shortest) return {};
@@ -43,15 +44,15 @@ std::string quoted_home(std::string_view home) {
   return home.empty() ? std::string("at the top level") : fmt::format("in \"{}\"", home);
 }
 
-/// Keys under which people keep remarks, or a section that they have switched off.
+/// Keys under which people keep remarks or sections that they have disabled.
 bool is_remark(const JsonMember& member) {
   const bool marked =
       member.key.starts_with('_') || member.key.starts_with("//") || member.key.starts_with('#');
   return marked || (member.value.is(Kind::string) && lower_case(member.key) == "comment");
 }
 
-/// ".deepspeed", the way in jq to the object with keys of the top level that an unknown key holds,
-/// right there or in another object; empty: it holds none.
+/// Returns jq's path (".deepspeed") to an object with top-level keys inside an unknown key, at any
+/// depth; empty: there is none.
 std::string way_to_wrapped(const JsonMember& member) {
   const bool plain = member.key.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyz"
@@ -67,7 +68,7 @@ std::string way_to_wrapped(const JsonMember& member) {
   return {};
 }
 
-/// What the user may have meant by an unknown key: what to say, and the paths.
+/// Advice for an unknown key: the text, and the paths that may have been meant.
 struct Advice {
   std::string text;
   std::vector<std::string> meant;
@@ -103,13 +104,13 @@ std::string_view renamed(std::string_view section, std::string_view key) {
   return found == names.end() ? std::string_view{} : found->own;
 }
 
-/// The option of `train` that a key names, "num_epochs", as the Trainer has it.
+/// Returns the option of `train` that a key names, like the Trainer's "num_epochs".
 std::string_view named_option(std::string_view key) {
   const FlagRow* const row = find_flag(key);
   return row != nullptr && row->status == FlagStatus::implemented ? row->name : std::string_view{};
 }
 
-/// Of a key that stands elsewhere in a section whose feature is not built.
+/// For a key that exists elsewhere, in a section whose feature is not built.
 Advice advice_on_detail(std::string_view key, std::string_view home) {
   const std::string_view feature = unbuilt_feature(*find_key(joined(home, key)));
   const std::string unbuilt = feature.empty() ? std::string("which has no effect here")
@@ -117,7 +118,7 @@ Advice advice_on_detail(std::string_view key, std::string_view home) {
   return {fmt::format("this key belongs {}, {}; leave it out", quoted_home(home), unbuilt), {}};
 }
 
-/// `is_taken`: whether the value that the key has would be taken at this path.
+/// `is_taken`: whether the key's value would be valid at a path.
 template <class IsTaken>
 Advice advice(std::string_view section, std::string_view key, const IsTaken& is_taken) {
   const auto mean = [&](std::string_view own) {
@@ -199,7 +200,7 @@ class Checker {
       if (is_remark(member)) {
         problems_.warn(member.position, written, "has no effect: read as a remark");
       } else if (unbuilt && member.key == "params") {
-        continue;  // the type is told, and has parameters of its own
+        continue;  // the type was reported and has parameters of its own
       } else if (const Key* const key =
                      member.key.find('.') == std::string::npos ? find_key(path) : nullptr) {
         visit(*key, member, path, written);
@@ -270,7 +271,7 @@ class Checker {
     }
   }
 
-  /// Tells of a whole configuration in one more object.
+  /// Reports a configuration that is wrapped in one more object.
   bool wrapped(const JsonMember& member) {
     const std::string way = way_to_wrapped(member);
     if (way.empty()) return false;
@@ -292,7 +293,8 @@ class Checker {
     return true;
   }
 
-  /// Why the value would be refused at this path too, so that nobody has to try; else empty.
+  /// Returns why the value would be refused at this path too, which saves the user a try; else
+  /// empty.
   static std::string refusal_at(const std::string& path, const JsonMember& member) {
     const Alias* const alias = find_alias(path);
     const std::string canonical(alias == nullptr ? std::string_view(path) : alias->canonical);
@@ -324,7 +326,7 @@ class Checker {
                   "bf16 and fp16 cannot be enabled together");
   }
 
-  /// What is wrong has been told; nobody shall draw conclusions from it.
+  /// Removes wrong values, which were reported, so that nothing is derived from them.
   void drop_faulty() {
     for (auto at = values_.begin(); at != values_.end();) {
       const bool faulty = problems_.any_at(at->second.position);

@@ -7,17 +7,17 @@
 
 namespace dstrain::config {
 
-/// Values under their canonical paths, sections without their contents.
+/// Values by canonical path; sections without their contents.
 using CheckedValues = std::map<std::string, JsonValue, std::less<>>;
 
 struct CheckedConfig {
-  CheckedValues values;  ///< those with which nothing is wrong
-  /// What the file was meant to give and does not: paths whose values are wrong, and those that
-  /// unknown keys are likely to mean.
+  CheckedValues values;  ///< only the valid ones
+  /// Paths that were given in vain: those with wrong values, and those that unknown keys probably
+  /// mean.
   std::set<std::string, std::less<>> faulty;
 };
 
-/// Compares a configuration with the schema. Everything wrong or without meaning goes to
+/// Checks a configuration against the schema. Adds everything that is wrong or without effect to
 /// `problems`.
 CheckedConfig check_against_schema(const JsonValue& root, Problems& problems);
 

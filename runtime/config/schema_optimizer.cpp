@@ -8,16 +8,16 @@ namespace {
 
 using enum KeyType;
 
-constexpr double momentum_max = 0.9999999999;  // it is less than 1
+constexpr double momentum_max = 0.9999999999;  // the largest value that counts as less than 1
 
-/// A parameter of DeepSpeed's optimizers, implemented where an update rule has it.
+/// A parameter of DeepSpeed's optimizers. It is implemented if an update rule has it.
 constexpr Key parameter(std::string_view path, KeyType type, std::string_view fallback) {
   constexpr std::string_view prefix = "optimizer.params.";
   const bool built = rules::has_parameter(path.substr(prefix.size()));
   return built ? implemented(path, type, fallback) : inert(path, type, fallback);
 }
 
-// Parameters of all types together; native_types.cpp says which type has which.
+// The parameters of all types; native_types.cpp says which type has which.
 constexpr std::array optimizer_table{
     group("optimizer"),
     implemented("optimizer.type", text, "").in_any_case(),
@@ -32,8 +32,8 @@ constexpr std::array optimizer_table{
     implemented("optimizer.params.torch_adam", boolean, "false"),
     off_only("optimizer.params.amsgrad", boolean, "false", "AMSGrad"),
     inert("optimizer.params.set_grad_none", boolean, "true"),
-    inert("optimizer.params.fused", boolean, "false"),    // torch's; updates here are always fused
-    inert("optimizer.params.foreach", boolean, "false"),  // torch's
+    inert("optimizer.params.fused", boolean, "false"),  // torch only; updates here are always fused
+    inert("optimizer.params.foreach", boolean, "false"),  // torch only
     implemented("optimizer.params.fp32_optimizer_states", boolean, "true"),
     parameter("optimizer.params.momentum", number, "0.95"),
     parameter("optimizer.params.ns_method", text, "gram"),

@@ -11,7 +11,7 @@ constexpr std::string_view use_flag = "use --gradient_checkpointing";
 constexpr std::string_view own_writer =
     "every rank writes its own shard, on a thread beside training";
 
-// What keeps the search for a batch short.
+// Limits the time of the search for a batch.
 constexpr double elastic_batch_max = 1e9;
 constexpr double elastic_gpus_max = 1 << 20;
 

@@ -95,7 +95,7 @@ std::optional<std::int64_t> SettingsBuilder::training_steps() const {
   if (context_.train_samples <= 0 || batch <= 0) return std::nullopt;
   const std::int64_t epoch =
       steps_per_epoch(context_.train_samples, batch, settings().data.drop_last);
-  constexpr double steps_max = 0x1p53;  // more than any run takes
+  constexpr double steps_max = 0x1p53;  // more than any run can take
   return static_cast<std::int64_t>(
       std::min(std::ceil(options_.num_train_epochs.value * static_cast<double>(epoch)), steps_max));
 }

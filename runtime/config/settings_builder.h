@@ -10,9 +10,8 @@
 
 namespace dstrain::config {
 
-/// The settings of a run as they are put together, section by section, and what they are made
-/// from. Each pick() takes one value by the rules of Hugging Face's Trainer and writes down where
-/// it came from. Options, file and context must outlive it.
+/// Builds the settings of a run, section by section. Each pick() takes one value by the rules of
+/// Hugging Face's Trainer and records its origin. Options, file and context must outlive it.
 class SettingsBuilder {
  public:
   SettingsBuilder(const TrainOptions& options, const DsConfig& config, const Context& context)
@@ -25,7 +24,7 @@ class SettingsBuilder {
   [[nodiscard]] TrainSettings& settings() { return result_.settings; }
   [[nodiscard]] const TrainSettings& settings() const { return result_.settings; }
 
-  /// What is wrong with a key of the file, and what is to be said of one.
+  /// Reports a problem, or a warning, for a key of the file.
   void add_problem(std::string_view path, std::string_view message) {
     problems_.add(config_.position(path), path, message);
   }
@@ -33,26 +32,27 @@ class SettingsBuilder {
     problems_.warn(config_.position(path), path, message);
   }
 
-  /// The configuration's value, else the typed option's, else `fallback` (for "auto": the option's
-  /// default). Disagreement is a problem.
+  /// Returns the configuration's value, else the typed option's, else `fallback` (for "auto": the
+  /// option's default). A contradiction is a problem.
   double pick(std::string_view path, const Flag<double>& flag, double fallback);
   bool pick(std::string_view path, const Flag<bool>& flag, bool fallback);
   std::int64_t pick(std::string_view path, const Flag<std::int64_t>& flag, std::int64_t fallback);
-  /// The configuration's value, for "auto" `automatic` unless that is negative, else `fallback`.
+  /// Returns the configuration's value, else `fallback`. For "auto", returns `automatic` unless it
+  /// is negative.
   std::int64_t pick(std::string_view path, std::int64_t automatic, std::int64_t fallback);
-  /// The configuration's value, else `fallback`.
+  /// Returns the configuration's value, else `fallback`.
   double pick(std::string_view path, double fallback);
   bool pick(std::string_view path, bool fallback);
   std::string pick(std::string_view path, const char* fallback);
 
-  /// Writes down a value that was decided elsewhere.
+  /// Records a value that was decided elsewhere.
   template <class T>
   void decided(std::string_view path, T value, const std::string& origin) {
     decided_json(path, fmt::format("{}", value), origin);
   }
   void decided_json(std::string_view path, std::string json, const std::string& origin);
 
-  /// A value of the file that a typed option contradicts is a problem.
+  /// Reports a value of the file that a typed option contradicts.
   template <class T>
   void check_agreement(std::string_view path, const std::optional<T>& given, const Flag<T>& flag) {
     if (!given || !flag.typed() || *given == flag.value) return;
@@ -63,8 +63,8 @@ class SettingsBuilder {
                 const std::string& flag,
                 const std::string& flag_value);
 
-  /// Optimizer steps of the run, once the batch and the data are resolved. Nothing when they depend
-  /// on data that are not known.
+  /// Returns the optimizer steps of the run, once batch and data are resolved. Nothing if they
+  /// depend on unknown data.
   [[nodiscard]] std::optional<std::int64_t> training_steps() const;
 
   /// Throws Error{config} with every problem. Call once, last.
@@ -81,13 +81,13 @@ class SettingsBuilder {
   Resolved result_;
 };
 
-// The larger parts of the work, each in a source of its name, in the order in which they build on
-// each other.
+// The larger parts of the work, each in a source file of its name. They depend on each other in
+// this order.
 void resolve_batch(SettingsBuilder& builder);
-/// fp16, bf16, and what becomes of steps that overflow.
+/// fp16, bf16, and the handling of steps that overflow.
 void resolve_precision(SettingsBuilder& builder);
 void resolve_optimizer(SettingsBuilder& builder);
-/// Of masters, optimizer states and gradients.
+/// Dtypes of masters, optimizer states and gradients.
 void resolve_state_precision(SettingsBuilder& builder);
 void resolve_schedule(SettingsBuilder& builder);
 /// zero_optimization with its offload sections, and aio.

@@ -3,13 +3,13 @@
 
 namespace dstrain::config {
 
-/// The dtypes in which ranks keep and send what they train with. Units see the model's dtype, and
-/// whatever this is, an update and the sum of two numbers are computed in f32.
+/// The dtypes in which ranks store and send the training state. Units see the model's dtype.
+/// Updates, and sums of two numbers, are always computed in f32.
 struct StatePrecision {
-  DType gradients = DType::f32;         ///< summed over micro steps: f32, or the model's dtype
-  DType communication = DType::f32;     ///< of gradients while they are summed over the ranks: any
-                                        ///< where they are f32, else f32 or theirs
-  DType masters = DType::f32;           ///< of what is updated: f32, or the model's dtype
+  DType gradients = DType::f32;      ///< accumulated over micro steps: f32, or the model's dtype
+  DType communication = DType::f32;  ///< for reducing gradients over the ranks: any if gradients
+                                     ///< are f32, else f32 or their dtype
+  DType masters = DType::f32;  ///< of the parameters that are updated: f32, or the model's dtype
   DType optimizer_states = DType::f32;  ///< f32, or bf16
   friend bool operator==(const StatePrecision&, const StatePrecision&) = default;
 };

@@ -29,7 +29,7 @@ constexpr std::string_view more =
 
 constexpr std::size_t width = 98;
 
-/// The names of an option and its value; many names take several lines.
+/// Returns the names of an option and its value, on several lines if there are many.
 std::string spelled(const FlagRow& row, HelpScope scope) {
   std::string text = fmt::format("--{}", row.name);
   std::size_t line = 0;
@@ -48,7 +48,7 @@ std::string spelled(const FlagRow& row, HelpScope scope) {
   return text;
 }
 
-/// All names of a status, in lines.
+/// Returns all names of a status, in lines.
 std::string name_list(FlagStatus status) {
   std::string text;
   std::size_t column = width;

@@ -49,7 +49,7 @@ std::vector<std::string_view> names_of(std::span<const FlagRow> flags) {
   return names;
 }
 
-/// "--no_bf16" and "--disable_bf16" say "--bf16 false", where --no_bf16 is none of ours.
+/// "--no_bf16" and "--disable_bf16" mean "--bf16 false", unless we have an option --no_bf16.
 std::string negated_option(std::string_view word) {
   for (const std::string_view prefix : {"no_", "disable_"}) {
     if (!word.starts_with(prefix)) continue;
@@ -61,8 +61,8 @@ std::string negated_option(std::string_view word) {
   return {};
 }
 
-/// What scripts call an option that no spelling leads to: of cifar10_deepspeed.py, axolotl,
-/// nanoGPT, RWKV, OLMo, LMFlow, ColossalAI and others.
+/// Other scripts' names for options that are not similar enough to ours to be guessed:
+/// cifar10_deepspeed.py, axolotl, nanoGPT, RWKV, OLMo, LMFlow, ColossalAI and others.
 std::string renamed_option(std::string_view word) {
   using Name = std::pair<std::string_view, std::string_view>;
   constexpr std::array names{
@@ -91,7 +91,7 @@ std::string renamed_option(std::string_view word) {
   return found == names.end() ? std::string() : std::string(found->second);
 }
 
-/// The likely option; of those without effect only one that is merely misspelled.
+/// Returns the most likely option. An option without effect is suggested only for a misspelling.
 std::string likely_option(const std::string& word) {
   std::string renamed = renamed_option(with_underscores("--" + word).substr(2));
   if (!renamed.empty()) return renamed;
@@ -117,7 +117,7 @@ std::string unknown_option(const std::string& name) {
                      refused ? fmt::format(" ({})", row->help) : "");
 }
 
-/// What to do about a word that no option takes: what others pass to their commands in that way.
+/// Gives advice on a word without an option, as other programs accept.
 std::string stray_word(const std::string& word, const TrainOptions& options) {
   constexpr std::string_view stray = "an argument without an option";
   const auto ends = [&](std::string_view extension) {
@@ -138,7 +138,7 @@ std::string stray_word(const std::string& word, const TrainOptions& options) {
   return fmt::format("{}: {}", word, stray);
 }
 
-/// What follows an unknown option may be its value and is left alone.
+/// The word after an unknown option may be its value and is not reported.
 void report_unknown(const std::vector<std::string>& extras,
                     const TrainOptions& options,
                     Lines& problems) {
@@ -162,8 +162,7 @@ std::string negation(const FlagRow& row) {
   return fmt::format("--no_{}", row.name);
 }
 
-/// The options that the words name: the time in which CLI11 declares options grows with the square
-/// of their number.
+/// Returns only the options that the words name: CLI11 takes quadratic time to declare options.
 std::vector<FlagRow> named_in(const Lines& words) {
   std::unordered_set<std::string_view> names;
   for (const std::string& word : words) {
@@ -183,7 +182,7 @@ std::vector<FlagRow> named_in(const Lines& words) {
   return found;
 }
 
-/// A parser that knows these options under one name each, aliases apart.
+/// Declares these options, each alias as a separate name.
 void declare(CLI::App& app, std::span<const FlagRow> named) {
   app.set_help_flag();
   app.allow_extras();
@@ -205,7 +204,7 @@ void declare(CLI::App& app, std::span<const FlagRow> named) {
   }
 }
 
-/// Alpaca-LoRA's --batch_size is that of all ranks, beside a --micro_batch_size.
+/// Alpaca-LoRA's --batch_size is the batch of all ranks, beside a --micro_batch_size.
 std::string global_batch(const CLI::Option& first, const CLI::Option& second) {
   const bool named =
       first.get_name() == "--batch_size" && second.get_name() == "--micro_batch_size";
@@ -217,8 +216,8 @@ std::string global_batch(const CLI::Option& first, const CLI::Option& second) {
       *all, *micro);
 }
 
-/// Two spellings of one option with two values. Names of options that do nothing here share a row
-/// without being one option; each is told by itself.
+/// Reports two spellings of one option with different values. Options without effect share a row
+/// although they are different, so they are not compared.
 void check_spellings(const CLI::App& app, const FlagRow& row, Lines& problems) {
   if (row.status != FlagStatus::implemented) return;
   const CLI::Option& first = *app.get_option(fmt::format("--{}", row.name));
@@ -243,8 +242,8 @@ void check_spellings(const CLI::App& app, const FlagRow& row, Lines& problems) {
   }
 }
 
-/// Files that are given one by one: of other options the last one counts, and to the parser the
-/// words of all of them are one list.
+/// Reports files given in several options. For other options the last one counts, but the parser
+/// joins the words of repeated file options into one list.
 void check_repeated_files(const Lines& arguments, std::string_view name, Lines& problems) {
   const std::string option = fmt::format("--{}", name);
   const auto times = std::ranges::count_if(arguments, [&](const std::string& argument) {
@@ -270,11 +269,11 @@ void read_negation(const CLI::App& app,
       fmt::format("{} and {} are the same option; keep one", positive.get_name(), name));
 }
 
-/// An option as it stands on the command line.
+/// An option as typed on the command line.
 struct TypedOption {
-  const FlagRow* row = nullptr;        ///< null: the word names none
+  const FlagRow* row = nullptr;        ///< null: the word is not an option
   bool negated = false;                ///< --no_NAME
-  std::optional<std::string> value{};  ///< behind "="
+  std::optional<std::string> value{};  ///< after "="
 };
 
 TypedOption typed_option(const std::string& word) {
@@ -307,9 +306,8 @@ std::string refused_negation(const FlagRow& row, const std::string& value) {
                      off ? "leave the value out" : fmt::format("write --{} true", row.name));
 }
 
-/// The words without the options whose empty value sets nothing: those that do nothing here. Throws
-/// Error{usage} for those whose value is missing: it is empty, or another option stands in its
-/// place. What else is wrong follows from that.
+/// Removes options without effect here whose value is empty. Throws Error{usage} if a value is
+/// missing: it is empty, or another option follows. Further errors would only be consequences.
 Lines with_values(const Lines& words) {
   Lines kept;
   Lines problems;
@@ -348,7 +346,7 @@ Lines with_values(const Lines& words) {
   return kept;
 }
 
-/// Quotes that a text program has put in place of " and ', and line ends of Windows.
+/// Refuses quotes that a word processor has put in place of " and ', and line ends of Windows.
 void refuse_odd_characters(std::span<const std::string> words) {
   constexpr std::array<std::string_view, 4> quotes{"\u201c", "\u201d", "\u201e", "\u2018"};
   for (const std::string& word : words) {
@@ -367,7 +365,8 @@ void refuse_odd_characters(std::span<const std::string> words) {
   }
 }
 
-/// Words between "train" and its options, and dashes that a text program has made of "--".
+/// Refuses words between "train" and its options, and dashes that a word processor has made of
+/// "--".
 void refuse_dashes(const Lines& words) {
   if (std::ranges::find(words, "--") != words.end()) {
     fail(ErrorCode::usage, "--: leave it out: the options of train stand right behind the word");
@@ -381,7 +380,7 @@ void refuse_dashes(const Lines& words) {
   raise(problems);
 }
 
-/// Names stand in checkpoints and records, which are JSON.
+/// Names are stored in checkpoints and records as JSON, which must be UTF-8.
 void require_utf8(std::span<const std::string> arguments) {
   for (const std::string& argument : arguments) {
     if (!find_invalid_utf8(argument)) continue;
@@ -399,7 +398,7 @@ TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems)
   const std::vector<FlagRow> named = named_in(words);
   CLI::App app;
   declare(app, named);
-  Lines reversed(words.rbegin(), words.rend());  // the order in which CLI11 takes them
+  Lines reversed(words.rbegin(), words.rend());  // CLI11 takes them in reverse order
   try {
     app.parse(reversed);
   } catch (const CLI::ArgumentMismatch& error) {

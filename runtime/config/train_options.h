@@ -10,8 +10,8 @@
 
 namespace dstrain::config {
 
-/// The value of a command-line option, and whether the user typed it. Only typed ones can disagree
-/// with the configuration.
+/// The value of a command-line option, and whether the user typed it. Only typed options can
+/// contradict the configuration.
 template <class T>
 struct Flag {
   T value{};
@@ -26,7 +26,7 @@ struct TrainOptions {
   Flag<std::string> config_overrides;
   Flag<std::int64_t> num_layers, hidden_size, num_attention_heads, max_position_embeddings;
   Flag<double> attention_dropout, hidden_dropout, init_method_std;  ///< not typed: the model's own
-  std::vector<ModelStatement> statements;  ///< to be compared with the model
+  std::vector<ModelStatement> statements;  ///< to be checked against the model
 
   Flag<std::vector<DataFile>> train_file;
   Flag<std::vector<DataFile>> validation_file;
@@ -38,13 +38,13 @@ struct TrainOptions {
   Flag<bool> packing{true, {}};
   Flag<bool> reset_attention_mask, reset_position_ids;  ///< both or the first alone
   Flag<bool> no_shuffle;
-  // What TRL and LLaMA-Factory say of the labels; the records say it here, and may say otherwise.
+  // TRL's and LLaMA-Factory's choice of labels. Here the records decide, and may contradict it.
   Flag<bool> assistant_only_loss, completion_only_loss;
   Flag<std::string> stage;                       ///< "pt" or "sft"
-  Flag<std::string> prompt_key, completion_key;  ///< those of other programs' records
+  Flag<std::string> prompt_key, completion_key;  ///< keys in the records of other programs
   Flag<bool> dataloader_drop_last;
 
-  Flag<std::int64_t> max_steps{-1, {}};  ///< not positive: num_train_epochs decides
+  Flag<std::int64_t> max_steps{-1, {}};  ///< 0 or less: num_train_epochs decides
   Flag<double> num_train_epochs{3.0, {}};
   Flag<std::int64_t> per_device_train_batch_size{8, {}};
   Flag<std::int64_t> global_batch_size;  ///< 0: not given
@@ -55,13 +55,13 @@ struct TrainOptions {
   Flag<double> adam_beta2{0.999, {}};
   Flag<double> adam_epsilon{1e-8, {}};
   Flag<std::string> optim{"adamw_torch", {}};
-  Flag<std::string> optimizer;  ///< Megatron's, which becomes `optim`
+  Flag<std::string> optimizer;  ///< Megatron's, translated to `optim`
   Flag<double> max_grad_norm{1.0, {}};
   Flag<std::string> lr_scheduler_type{"linear", {}};
-  Flag<std::string> lr_decay_style;  ///< Megatron's, which becomes `lr_scheduler_type`
+  Flag<std::string> lr_decay_style;  ///< Megatron's, translated to `lr_scheduler_type`
   Flag<std::int64_t> lr_decay_iters;
   Flag<double> min_lr;
-  Flag<double> warmup_steps;  ///< below 1: a part of all steps
+  Flag<double> warmup_steps;  ///< below 1: a fraction of all steps
   Flag<double> warmup_ratio;
   Flag<std::int64_t> seed{42, {}};
   Flag<std::int64_t> data_seed;
@@ -75,7 +75,7 @@ struct TrainOptions {
   Flag<bool> greater_is_better;
 
   Flag<bool> bf16, fp16, tf32, tune_matmuls;
-  Flag<std::string> precision;  ///< which becomes `bf16` or `fp16`
+  Flag<std::string> precision;  ///< translated to `bf16` or `fp16`
   Flag<std::string> loss_scaler{"zero", {}};
   Flag<std::int64_t> max_skipped_steps;
   Flag<bool> gradient_checkpointing, disable_gradient_checkpointing;
@@ -92,77 +92,77 @@ struct TrainOptions {
   Flag<bool> save_on_each_node;
   Flag<std::string> resume_from_checkpoint;  ///< a directory, latest, true or false
   Flag<bool> ignore_data_skip;
-  Flag<std::string> load;  ///< the same, if it holds a checkpoint
+  Flag<std::string> load;  ///< the same, but ignored if it holds no checkpoint
   Flag<std::string> profile;
 
-  Flag<std::string> deepspeed;  ///< a file, or "" when only the bare --deepspeed was typed
+  Flag<std::string> deepspeed;  ///< a file, or "" if only the bare --deepspeed was typed
   Flag<std::string> deepspeed_config;
 
   std::vector<std::string> warnings;  ///< one line for each typed option without effect
 };
 
-/// Reads the arguments after `train`. Throws Error{usage} with every problem, one line each:
+/// Parses the arguments after `train`. Throws Error{usage} with all problems, one line each:
 /// unknown options (with the nearest known one), bad values, options that are not implemented, and
-/// required ones that are missing. Looks at no file.
+/// missing required options. Does not access files.
 TrainOptions parse_train_options(std::span<const std::string> arguments);
 
-/// The same without asking for the required ones; for tools that look at a configuration.
+/// The same, but does not require any option; for tools that inspect a configuration.
 TrainOptions read_train_flags(std::span<const std::string> arguments);
 
-/// The value of each option, "--seed 42", but for paths, which may be others on other nodes.
+/// Returns the value of each option ("--seed 42"), except paths, which may differ between nodes.
 std::vector<std::string> option_values(const TrainOptions& options);
 
 /// Whether the run takes steps: not if --do_eval was typed without --do_train.
 bool trains(const TrainOptions& options);
 
-/// Whether the checkpoint with the best held-out loss is known.
+/// Whether the run keeps track of the checkpoint with the best held-out loss.
 bool tracks_best(const TrainOptions& options);
 
-/// When held-out data is evaluated besides the end: "no", "steps" or "epoch". --eval_steps alone
-/// means steps.
+/// Returns when held-out data is evaluated besides the end: "no", "steps" or "epoch". --eval_steps
+/// alone means steps.
 std::string eval_strategy(const TrainOptions& options);
 
-/// The option that cannot do without held-out data; empty: none was typed.
+/// Returns the typed option that requires held-out data; empty: none.
 std::string what_needs_held_out(const TrainOptions& options);
 
 /// Whether there is held-out data, and whether it is evaluated.
 bool has_held_out_data(const TrainOptions& options);
 bool evaluates(const TrainOptions& options);
 
-/// The steps between evaluations under eval_strategy "steps": --eval_steps, else --logging_steps.
+/// Returns the steps between evaluations for eval_strategy "steps": --eval_steps, else
+/// --logging_steps.
 double eval_steps(const TrainOptions& options);
 
-/// What is wrong with the options on evaluation, logging and saving as they go together, by
-/// Hugging Face's rules; one line each.
+/// Returns contradictions between the options for evaluation, logging and saving, by Hugging Face's
+/// rules; one line each.
 std::vector<std::string> strategy_problems(const TrainOptions& options);
-/// What of them has no effect, or another one than it seems; one line each.
+/// Returns which of these have no effect or an unexpected one; one line each.
 std::vector<std::string> strategy_warnings(const TrainOptions& options);
 
-/// Whether the data is there that a run with these options needs; what is wrong goes to `problems`,
-/// what has no effect to options.warnings.
+/// Checks that the run has the data that its options need. Adds errors to `problems` and options
+/// without effect to options.warnings.
 void check_data_options(TrainOptions& options, std::vector<std::string>& problems);
 
-/// The three weights that "949,50,1" means, missing ones 0; empty if it means none.
+/// Returns the three weights of "949,50,1"; missing ones are 0. Empty if the text is invalid.
 std::vector<double> split_weights(const std::string& text);
 
-/// The configuration file; empty without one. It may be the JSON itself, as the Trainer takes it,
-/// also when base64 of it was typed, as DeepSpeed takes it.
+/// Returns the configuration file; empty if there is none. It may be JSON text instead of a path,
+/// as for the Trainer, also if it was typed as base64, as for DeepSpeed.
 std::string ds_config_file(const TrainOptions& options);
 bool is_json_text(std::string_view ds_config);
 
-/// Where the run goes on from: --resume_from_checkpoint, else --load if a checkpoint is there;
-/// empty: from the start.
+/// Returns where the run resumes: --resume_from_checkpoint, else --load if it holds a checkpoint;
+/// empty: it starts from the beginning.
 std::string resume_source(const TrainOptions& options);
 bool resumes(const TrainOptions& options);
 
-/// Looks at the files the options name: data, model and configuration exist, and the output
-/// directory is empty, may be overwritten, or is gone on in. Throws Error{usage} with every
-/// problem. To be called once per job, before any rank writes.
+/// Checks the files that the options name: data, model and configuration exist, and the output
+/// directory is empty, may be overwritten, or is resumed from. Throws Error{usage} with all
+/// problems. Call once per job, before any rank writes.
 void check_train_paths(const TrainOptions& options);
 
-/// Makes the output directory and checks that the run can write its files there and the profile
-/// where it shall go. Throws Error{usage}. To be called once per job, when everything else has been
-/// checked.
+/// Creates the output directory and checks that the run can write there and to the profile. Throws
+/// Error{usage}. Call once per job, after all other checks.
 void prepare_output_directory(const TrainOptions& options);
 
 enum class HelpScope {

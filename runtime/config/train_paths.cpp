@@ -24,14 +24,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether this is the prefix of Megatron's indexed data, PREFIX.bin beside PREFIX.idx.
+/// Whether this is the prefix of Megatron's indexed data: PREFIX.bin and PREFIX.idx exist.
 bool is_megatron_prefix(const std::string& path) {
   std::error_code ignored;
   return fs::exists(path + ".idx", ignored) && fs::exists(path + ".bin", ignored);
 }
 
-/// Other programs write "A=0.7,B=0.3", or all words in one pair of quotes, or leave patterns to the
-/// program.
+/// Other programs write "A=0.7,B=0.3", put all words into one pair of quotes, or expand patterns
+/// themselves.
 std::string remedy(const std::string& path, bool is_pattern) {
   if (is_pattern) {
     const std::vector<std::string> files = any_paths_matching(path);
@@ -50,7 +50,7 @@ std::string remedy(const std::string& path, bool is_pattern) {
 void check_data(const Flag<std::vector<DataFile>>& flag, std::vector<std::string>& problems) {
   std::error_code ignored;
   for (const auto& [path, weight] : flag.value) {
-    // What a directory or a pattern holds is found when data are opened.
+    // The contents of a directory or pattern are looked up when the data is opened.
     const bool is_pattern = path.find_first_of("*?[") != std::string::npos;
     if ((is_pattern && path.ends_with(".bin")) || is_megatron_prefix(path) ||
         fs::exists(path, ignored)) {
@@ -79,7 +79,7 @@ bool is_checkpoint_name(std::string_view name) {
          name.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
 }
 
-/// Those that a directory holds, by names.
+/// Returns the checkpoints in a directory, by their names.
 std::vector<fs::path> checkpoints_in(const fs::path& directory) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -90,14 +90,14 @@ std::vector<fs::path> checkpoints_in(const fs::path& directory) {
   return found;
 }
 
-/// Whether a directory is a checkpoint, or holds one; by names.
+/// Whether a directory is or holds a checkpoint, by names.
 bool has_checkpoint(const fs::path& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) return false;
   return is_checkpoint_name(directory.filename().string()) || !checkpoints_in(directory).empty();
 }
 
-/// But for what a killed job has left, which says no more than whose it was.
+/// Ignores what a killed job leaves behind, which only names its owner.
 bool holds_nothing(const fs::path& directory) {
   std::error_code error;
   for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
@@ -107,7 +107,7 @@ bool holds_nothing(const fs::path& directory) {
   return true;
 }
 
-/// Whether the run goes on with what its output directory holds, not with a checkpoint elsewhere.
+/// Whether the run resumes in its output directory, rather than from a checkpoint elsewhere.
 bool continues_in(const fs::path& directory, const TrainOptions& options) {
   const std::string source = resume_source(options);
   if (source.empty()) return false;
@@ -117,7 +117,7 @@ bool continues_in(const fs::path& directory, const TrainOptions& options) {
          fs::equivalent(fs::path(source) / "..", directory, ignored);
 }
 
-/// Why a new run cannot begin in a directory that holds something.
+/// Explains why a new run cannot start in a directory that is not empty.
 std::string occupied(const fs::path& directory) {
   const std::vector<fs::path> checkpoints = checkpoints_in(directory);
   if (checkpoints.empty()) {
@@ -134,7 +134,7 @@ std::string occupied(const fs::path& directory) {
          "another directory";
 }
 
-/// What may have been meant by a checkpoint that is not there; empty: nobody knows.
+/// Suggests the checkpoint that a missing path may have meant; empty: none.
 std::string meant_checkpoint(const std::string& source, const fs::path& output) {
   std::error_code ignored;
   if (source == "last" || source == "auto") return "; give latest for the newest";
@@ -146,7 +146,7 @@ std::string meant_checkpoint(const std::string& source, const fs::path& output) 
                      checkpoints.front().filename().string());
 }
 
-/// Whether the checkpoint to resume from is missing.
+/// Reports a missing checkpoint to resume from; returns whether it is missing.
 bool check_resume_path(const TrainOptions& options, std::vector<std::string>& problems) {
   const std::string source = resume_source(options);
   std::error_code ignored;
@@ -181,7 +181,7 @@ void check_output(const TrainOptions& options, std::vector<std::string>& problem
   }
 }
 
-/// The parent exists by now: it may be the output directory.
+/// The parent must exist by now: it may be the output directory.
 void check_profile(const Flag<std::string>& flag) {
   if (!flag.typed()) return;
   const fs::path path = flag.value;

@@ -13,7 +13,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// Hugging Face's rule for parts of all steps.
+/// Hugging Face's rule for fractions of all steps.
 bool is_multiple(double a, double b) {
   constexpr double parts = 1e6;
   if (a >= 1 || b >= 1) return std::fmod(a, b) == 0;
@@ -122,7 +122,7 @@ std::vector<std::string> strategy_warnings(const TrainOptions& options) {
   }
   const std::string& logs = options.logging_strategy.value;
   if (options.logging_steps.typed() && options.logging_steps.value > 0 && logs != "steps") {
-    const bool used = strategy == "steps" && options.eval_steps.value <= 0;  // by evaluations
+    const bool used = strategy == "steps" && options.eval_steps.value <= 0;  // evaluations use it
     if (!used) warn(options.logging_steps.typed_as, "--logging_strategy is " + logs);
   }
   const std::string& saves = options.save_strategy.value;
@@ -154,7 +154,7 @@ void check_data_options(TrainOptions& options, std::vector<std::string>& problem
   }
   if (has_held_out_data(options)) return;
   const std::string asks = what_needs_held_out(options);
-  const auto is_told = [](const std::string& problem) {  // with the parts that were meant
+  const auto is_told = [](const std::string& problem) {  // reported with the --split to use
     return std::ranges::any_of(
         std::array{"--validation_split_percentage ", "--val_size ", "--val_set_size ",
                    "--split_dataset_ratio ", "--test_size "},

@@ -15,7 +15,8 @@ bool is_trainer_checkpoint(const std::filesystem::path& directory) {
       !any_paths_matching((directory / "global_step*" / "*_states.pt").string()).empty()) {
     return true;
   }
-  // Ours has a file of that name, too, but no history of logs. Keys are sorted: it comes early.
+  // Our checkpoints have a file of that name too, but without a log history. Keys are sorted, so it
+  // comes early.
   constexpr std::size_t enough = 65'536;
   std::ifstream file(directory / "trainer_state.json", std::ios::binary);
   std::string text(enough, '\0');

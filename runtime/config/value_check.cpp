@@ -80,14 +80,14 @@ bool has_type(const JsonValue& value, KeyType type) {
   return false;
 }
 
-/// What a section that is enabled cannot do without.
+/// Returns the keys that an enabled section requires.
 std::string_view required_keys(const Key& section) {
   if (section.path == "torch_autocast") return R"(, "dtype": "bfloat16")";
   if (section.path != "elasticity") return {};
   return R"(, "max_train_batch_size": 2000, "micro_batch_sizes": [2, 4, 6])";
 }
 
-/// What to write instead of true or false in place of a section.
+/// Suggests what to write instead of true or false as a section.
 std::string instead_of_truth(const Key& key, bool truth) {
   const auto inner = [&](const char* name) {
     return find_key(fmt::format("{}.{}", key.path, name));
@@ -107,7 +107,7 @@ std::string instead_of_truth(const Key& key, bool truth) {
   return truth ? "" : "; leave it out";
 }
 
-/// The ZeRO stage that a number or a word stands for, 2, "2", "zero2" or "stage_2"; -1: none.
+/// Returns the ZeRO stage that a number or word means: 2, "2", "zero2" or "stage_2"; -1: none.
 int stage_of(const std::string& word) {
   const std::size_t digit = word.find_last_not_of("0123");
   const std::string name = lower_case(word.substr(0, digit == word.npos ? 0 : digit + 1));
@@ -117,7 +117,7 @@ int stage_of(const std::string& word) {
   return named && word.size() == name.size() + 1 ? word.back() - '0' : -1;
 }
 
-/// What to write instead of a word or a number in place of a section.
+/// Suggests what to write instead of a word or a number as a section.
 std::string instead_of_section(const Key& key, const JsonValue& value) {
   const std::string& word = value.text;
   if (key.path == "zero_optimization" && stage_of(word) >= 0) {
@@ -141,8 +141,8 @@ std::string instead_of_section(const Key& key, const JsonValue& value) {
                      small == "nvme" ? R"(, "nvme_path": "DIR")" : "");
 }
 
-/// What to write instead of a value of another type: of a boolean or a word in place of a section,
-/// a quoted number or a quoted boolean, null; empty when that is not the mistake.
+/// Suggests what to write instead of a value of the wrong type: a boolean or word as a section, a
+/// quoted number or boolean, null. Empty if none of these is the mistake.
 std::string instead(const JsonValue& value, const Key& key) {
   const KeyType type = key.type;
   if (value.is(Kind::null)) {
@@ -190,7 +190,7 @@ std::string choice_list(std::string_view choices) {
   return text;
 }
 
-/// "off" values as JSON: texts quoted, others bare.
+/// Formats the "off" values as JSON: strings quoted, others bare.
 std::string off_list(const Key& key) {
   std::string text;
   for (const std::string_view choice : split_choices(key.off)) {
@@ -206,7 +206,7 @@ bool check_type(const Key& key,
                 const std::string& path,
                 Problems& problems) {
   if (has_type(value, key.type)) return true;
-  // What DeepSpeed only asks whether it is true may also be false where it is not set.
+  // Keys that DeepSpeed only tests for truth may also be false if they may be unset.
   const bool unset = value.is(Kind::null) || (value.is(Kind::boolean) && !value.boolean &&
                                               key.status != KeyStatus::implemented);
   if (unset && (key.fallback == "null" || is_one_of(value, key.off))) return false;
@@ -288,7 +288,7 @@ void check_value(const Key& key,
   } else if (key.status == KeyStatus::unread) {
     problems.warn(value.position, path, fmt::format("has no effect: {}", key.note));
   } else if (key.type != KeyType::boolean && is_one_of(value, key.off)) {
-    return;  // off, and that may be written in another type: "sparse_attention": false
+    return;  // off may be written in another type: "sparse_attention": false
   } else if ((value.is_text("auto") && takes_auto(key)) ||
              (check_type(key, value, path, problems) && check_range(key, value, path, problems) &&
               check_choice(key, value, path, problems))) {
