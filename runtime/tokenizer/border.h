@@ -3,16 +3,16 @@
 
 namespace dstrain::tokenizer {
 
-/// A place between two characters at which a text may be cut, its parts to be encoded by
-/// themselves, the second one as a piece that follows. It may be cut there when every step makes of
-/// the whole what it makes of the parts, whatever else they hold, and when a word ends there. Each
-/// step tells its part of this by `allows_cut(border)`, and moves the characters on to what stands
-/// there behind the step.
+/// A place between two characters at which a text may be cut, so that its parts can be encoded
+/// separately, the second one as a following piece. It may be cut there if a word ends there and
+/// every step turns the whole text into the concatenation of what it makes of the parts, whatever
+/// else they contain. Each step decides its share of this in `allows_cut(border)` and updates the
+/// characters to those that its output has there.
 struct Border {
-  /// Where it is not known, the first part may even have become empty.
+  /// Nothing: unknown. The first part may even be empty after this step.
   std::optional<char32_t> left;
   char32_t right = 0;
-  /// Some pre-tokenizer ends a word there, so that those behind it and the model see two.
+  /// A pre-tokenizer ends a word there, so that later ones and the model see two words.
   bool ends_word = false;
 };
 

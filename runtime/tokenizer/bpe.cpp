@@ -10,7 +10,7 @@ std::uint64_t joint(char32_t left, char32_t right) {
   return std::uint64_t{left} << 32 | right;
 }
 
-/// The one character of a token, as the unit that it stands for.
+/// Returns the unit of a token that is a single character.
 std::optional<char32_t> unit_of(std::string_view token, BpeUnit unit) {
   if (token.empty()) return std::nullopt;
   const Character character = first_character(token);
@@ -68,7 +68,7 @@ std::int32_t Bpe::id_of(char32_t unit) const {
 }
 
 bool Bpe::stay_apart(char32_t left, char32_t right) const {
-  // Of a character without token, the tokens that stand for it have other characters.
+  // A character without a token is replaced by tokens that have other characters.
   return settings_.unit == BpeUnit::character && !settings_.ignore_merges && id_of(left) >= 0 &&
          id_of(right) >= 0 && !joints_.contains(joint(left, right));
 }

@@ -24,10 +24,10 @@ enum class BpeUnit {
 struct BpeSettings {
   BpeUnit unit = BpeUnit::character;
   bool byte_fallback =
-      false;              ///< a character without token becomes the tokens <0xE2> ... of its bytes
-  bool fuse_unk = false;  ///< unknown characters in a row become one unknown token
-  bool ignore_merges = false;         ///< a word that is a token becomes that token, merges or not
-  std::optional<std::int32_t> unk{};  ///< of characters without token; else they are dropped
+      false;              ///< a character without a token becomes tokens <0xE2> ... for its bytes
+  bool fuse_unk = false;  ///< consecutive unknown characters become one unknown token
+  bool ignore_merges = false;         ///< a word that is a token becomes that token without merges
+  std::optional<std::int32_t> unk{};  ///< for characters without a token; else they are dropped
 };
 
 /// Byte-pair encoding (Sennrich et al., arXiv:1508.07909) as Hugging Face's `tokenizers` does it.
@@ -39,14 +39,14 @@ class Bpe final : public Model {
               ModelMemory& memory,
               std::vector<std::int32_t>& ids) const override;
 
-  /// Whether no merge can join a token that ends with `left` to one that begins with `right`, so
-  /// that a text may be cut there without changing its tokens.
+  /// Whether no merge can join a token that ends in `left` with one that begins with `right`, so
+  /// that cutting a text there does not change its tokens.
   [[nodiscard]] bool stay_apart(char32_t left, char32_t right) const;
 
  private:
   [[nodiscard]] std::int32_t id_of(char32_t unit) const;
-  // The library holds an unknown token back until a known character or, unless they are fused,
-  // another unknown one comes; tokens of bytes overtake it.
+  // The library delays an unknown token until a known character comes, or another unknown one if
+  // they are not fused. Byte tokens overtake it.
   void add_symbols(std::string_view word, std::vector<std::int32_t>& symbols) const;
   void add_unknown(char32_t unit, bool& unk_pending, std::vector<std::int32_t>& symbols) const;
   void collect_whole_words(const Vocabulary& vocabulary);
@@ -56,11 +56,11 @@ class Bpe final : public Model {
 
   BpeSettings settings_;
   MergeTable merges_;
-  std::array<std::int32_t, direct_units> direct_id_of_{};  ///< of a unit below 256; -1: none
-  std::unordered_map<char32_t, std::int32_t> id_of_;       ///< of the others
-  ByteTokens byte_tokens_;                                 ///< with byte_fallback
-  TextMap<std::int32_t> whole_words_;                      ///< with ignore_merges
-  std::unordered_set<std::uint64_t> joints_;  ///< pairs of characters at which a merge joins tokens
+  std::array<std::int32_t, direct_units> direct_id_of_{};  ///< of units below 256; -1: none
+  std::unordered_map<char32_t, std::int32_t> id_of_;       ///< of the other units
+  ByteTokens byte_tokens_;                                 ///< if byte_fallback
+  TextMap<std::int32_t> whole_words_;                      ///< if ignore_merges
+  std::unordered_set<std::uint64_t> joints_;  ///< character pairs at which a merge can join tokens
 };
 
 }  // namespace dstrain::tokenizer

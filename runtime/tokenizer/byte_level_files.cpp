@@ -25,7 +25,7 @@ Json byte_level_step(bool add_prefix_space, bool trim_offsets) {
           {"use_regex", true}};
 }
 
-/// The members of an object without looking for each key among those before it.
+/// Builds the object without nlohmann's linear search for each key.
 Json vocabulary_of(const std::vector<std::string>& tokens) {
   Json::object_t vocabulary;
   for (std::size_t id = 0; id < tokens.size(); ++id) vocabulary.emplace_back(tokens[id], id);

@@ -6,14 +6,14 @@
 
 namespace dstrain::tokenizer {
 
-/// A map by bytes that finds all keys that a text begins with.
+/// A map with byte strings as keys. Finds all keys that a text begins with.
 class ByteTrie {
  public:
   ByteTrie() : values_(1, none) {}
 
   void insert(std::string_view key, std::int32_t value);
 
-  /// Calls `visit(size, value)` with each key that `text` begins with, the shortest first.
+  /// Calls `visit(size, value)` for each key that `text` begins with, shortest first.
   template <class Visit>
   void for_each_prefix(std::string_view text, Visit&& visit) const {
     std::int32_t node = 0;

@@ -8,12 +8,12 @@
 
 namespace dstrain::tokenizer {
 
-/// Whether the special tokens that a model's texts begin and end with are added.
+/// Whether to add the special tokens that begin and end a model's texts.
 enum class SpecialTokens { none, added };
 /// Whether special tokens appear in decoded text.
 enum class SpecialText { kept, skipped };
 
-/// What stands behind a Tokenizer: one kind of files. Immutable, so threads may share one.
+/// The implementation of Tokenizer for one kind of files. Immutable, so threads may share one.
 class Codec {
  public:
   Codec() = default;
@@ -21,14 +21,14 @@ class Codec {
   Codec& operator=(const Codec&) = delete;
   virtual ~Codec() = default;
 
-  /// Appends the tokens of valid UTF-8.
+  /// Appends the tokens of a text, which must be valid UTF-8.
   virtual void encode(std::string_view text,
                       SpecialTokens special,
                       std::vector<std::int32_t>& ids) const = 0;
-  /// Appends those of a piece that follows a cut.
+  /// Appends the tokens of a piece that follows a cut.
   virtual void encode_following(std::string_view text, std::vector<std::int32_t>& ids) const = 0;
-  /// Whether every text in which these two characters stand beside each other may be cut between
-  /// them: the tokens of both pieces are those of the whole. May say no.
+  /// Whether every text may be cut between these two adjacent characters: the tokens of the pieces
+  /// are those of the whole. May return false although it is possible.
   [[nodiscard]] virtual bool allows_cut(char32_t left, char32_t right) const = 0;
   [[nodiscard]] virtual std::string decode(std::span<const std::int32_t> ids,
                                            SpecialText special) const = 0;

@@ -29,7 +29,7 @@ class ByteLevelDecoder final : public Decoder {
   }
 };
 
-/// Tokens <0xE2> become bytes, or one U+FFFD each when those in a row are no UTF-8.
+/// Decodes tokens <0xE2> to bytes, or a run of them to one U+FFFD each if it is not valid UTF-8.
 class ByteFallbackDecoder final : public Decoder {
  public:
   void apply(std::vector<std::string>& texts, const GrowthLimit& /*limit*/) const override {
@@ -65,7 +65,7 @@ class Fuse final : public Decoder {
   }
 };
 
-/// Takes up to `start` and `stop` of a character from the ends of each text.
+/// Removes up to `start` and `stop` copies of a character from the ends of each text.
 class StripDecoder final : public Decoder {
  public:
   StripDecoder(char32_t content, std::int32_t start, std::int32_t stop)
@@ -118,7 +118,7 @@ class ReplaceDecoder final : public Decoder {
   std::string content_;
 };
 
-/// Signs of word beginnings become spaces, of the first token nothing.
+/// Replaces word-start signs by spaces, or by nothing in the first token.
 class MetaspaceDecoder final : public Decoder {
  public:
   MetaspaceDecoder(char32_t sign, bool prepended) : prepended_(prepended) {

@@ -8,7 +8,7 @@
 
 namespace dstrain::tokenizer {
 
-/// A step on the way from tokens to text: the texts of the tokens, joined when all steps are done.
+/// A step of decoding. It rewrites the texts of the tokens, which are joined after all steps.
 /// Immutable, so threads may share one.
 class Decoder {
  public:
@@ -17,16 +17,16 @@ class Decoder {
   Decoder& operator=(const Decoder&) = delete;
   virtual ~Decoder() = default;
 
-  /// Throws Error{input} where all texts together grow beyond the limit.
+  /// Throws Error{input} if the texts together exceed the limit.
   virtual void apply(std::vector<std::string>& texts, const GrowthLimit& limit) const = 0;
 };
 
 using Decoders = std::vector<std::unique_ptr<Decoder>>;
 
-/// The "decoder" of tokenizer.json, sequences flattened. Throws Error{input}.
+/// Reads the "decoder" of tokenizer.json, with sequences flattened. Throws Error{input}.
 Decoders read_decoders(const JsonField& field);
 
-/// GPT-2's: characters that stand for bytes become these bytes.
+/// GPT-2's decoder: replaces characters by the bytes they represent.
 std::unique_ptr<Decoder> make_byte_level_decoder();
 
 }  // namespace dstrain::tokenizer

@@ -7,10 +7,10 @@
 
 namespace dstrain::tokenizer {
 
-/// GPT-2's tokenizer from vocab.json (tokens and ids) and merges.txt (a line of "#version", then
-/// one merge per line): byte-level BPE with GPT-2's regular expression. The special tokens of
-/// `names`, or <|endoftext|> when there are none, are looked for in texts as far as the vocabulary
-/// has them. Throws Error{input}.
+/// Loads GPT-2's tokenizer from vocab.json (tokens and ids) and merges.txt (a line "#version", then
+/// one merge per line): byte-level BPE with GPT-2's regular expression. Texts are searched for the
+/// special tokens of `names`, or <|endoftext|> without names, as far as the vocabulary has them.
+/// Throws Error{input}.
 std::unique_ptr<Codec> load_gpt2_files(const std::filesystem::path& directory,
                                        const SpecialNames& names);
 

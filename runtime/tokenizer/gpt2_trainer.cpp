@@ -21,10 +21,11 @@ namespace {
 
 constexpr std::int32_t first_merge_id = 257;  ///< after end_of_text and the bytes
 constexpr std::int64_t vocabulary_size_max = std::numeric_limits<std::int32_t>::max();
-/// Texts are cut into pieces of at most this size where words allow: one stays in a cache.
+/// Texts are cut into pieces of at most this size if word boundaries allow it: a piece fits into a
+/// cache.
 constexpr std::size_t piece_bytes = std::size_t{1} << 16;
 
-/// Those to begin with, by id: end_of_text, then the bytes in the order of their characters.
+/// The initial tokens by id: end_of_text, then the bytes in the order of their characters.
 std::vector<std::string> first_tokens() {
   std::vector<char32_t> characters;
   for (unsigned byte = 0; byte < 256; ++byte) {
@@ -53,7 +54,7 @@ std::string_view first_piece(std::string_view text) {
   return text;
 }
 
-/// Counts words; of one thread at a time.
+/// Counts words. Not thread-safe.
 class WordCounter {
  public:
   void add(std::string_view piece, const PreTokenizers& gpt2) {
@@ -114,7 +115,7 @@ class Gpt2Trainer final : public BpeTrainer {
   }
 
  private:
-  /// A counter for the length of a scope.
+  /// Borrows a counter for a scope.
   class Lease {
    public:
     explicit Lease(Gpt2Trainer& owner) : owner_(owner) {
@@ -139,7 +140,7 @@ class Gpt2Trainer final : public BpeTrainer {
     std::unique_ptr<WordCounter> counter_;
   };
 
-  /// Moves what all threads counted into one counter.
+  /// Moves the counts of all threads into one counter.
   const WordCounts& all_counts() {
     Lease lease(*this);
     WordCounts& all = lease.counter().counts();
@@ -151,7 +152,7 @@ class Gpt2Trainer final : public BpeTrainer {
 
   const PreTokenizers gpt2_ = gpt2_pre_tokenizers();
   std::mutex mutex_;
-  std::vector<std::unique_ptr<WordCounter>> idle_;  ///< that no thread uses
+  std::vector<std::unique_ptr<WordCounter>> idle_;  ///< not used by any thread
 };
 
 }  // namespace

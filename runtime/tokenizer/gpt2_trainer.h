@@ -5,7 +5,7 @@
 
 namespace dstrain::tokenizer {
 
-/// What make_bpe_trainer() gives, for the plug-in.
+/// Implements make_bpe_trainer(), for the plug-in.
 std::unique_ptr<BpeTrainer> make_gpt2_trainer();
 
 }  // namespace dstrain::tokenizer

@@ -19,7 +19,7 @@ bool is_control(int kind) {
   return kind == U_GCB_CONTROL || kind == U_GCB_CR || kind == U_GCB_LF;
 }
 
-/// GB6 to GB8: the parts of a Hangul syllable.
+/// Rules GB6 to GB8, for the parts of a Hangul syllable.
 bool joins_hangul(int left, int right) {
   switch (left) {
     case U_GCB_L:
@@ -35,11 +35,11 @@ bool joins_hangul(int left, int right) {
   }
 }
 
-/// What the rules need to know of the characters so far.
+/// The state that the rules need about the characters so far.
 struct Cluster {
   int last = 0;
-  int flags = 0;            ///< regional indicators, when there is nothing else
-  bool pictograph = false;  ///< a pictograph and then only extenders, and joiners
+  int flags = 0;            ///< number of regional indicators; 0 if there is anything else
+  bool pictograph = false;  ///< a pictograph, followed only by extenders and joiners
 };
 
 bool continues(const Cluster& cluster, char32_t code, int kind) {
@@ -75,7 +75,7 @@ std::size_t grapheme_size(std::string_view text) {
 }
 
 bool always_parts_graphemes(char32_t left, char32_t right) {
-  // What may stand before `left` and would join them.
+  // The context before `left` that is most likely to join the two.
   const Cluster cluster{.last = cluster_class(left), .flags = 1, .pictograph = true};
   return !continues(cluster, right, cluster_class(right));
 }

@@ -74,7 +74,7 @@ bool JsonField::flag_or(std::string_view name, bool otherwise) const {
 }
 
 void JsonField::refuse(std::string_view reason) const {
-  constexpr std::size_t bytes_max = 4096;  // a path, or what names several foreign words
+  constexpr std::size_t bytes_max = 4096;  // a path, or text that names several foreign words
   fail(ErrorCode::input, "{}{} {}", printable(place_, bytes_max),
        place_.ends_with(": ") ? "the file" : ":", printable(reason, bytes_max));
 }

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr Bytes tokenizer_bytes_max = 256 * mebibyte;
 
-/// Lines of a token in base64 and its rank, as Llama 3's own tokenizer.model.
+/// Whether the file has lines of a base64 token and its rank, like Llama 3's own tokenizer.model.
 bool is_tiktoken(const fs::path& path) {
   constexpr std::size_t longest_line = 1024;
   std::ifstream in(path, std::ios::binary);
@@ -36,7 +36,7 @@ bool is_tiktoken(const fs::path& path) {
          line.find_first_not_of("0123456789\r", space + 1) == line.npos && space + 1 < line.size();
 }
 
-/// "D/tekken.json: a tokenizer of Mistral's own format; ..."; empty: none that we know.
+/// Returns "D/tekken.json: a tokenizer of Mistral's own format; ..."; empty: no known file.
 std::string explain_other_tokenizer(const fs::path& directory) {
   const auto convert = [&](const char* file, const char* format) {
     return fmt::format(

@@ -5,8 +5,8 @@
 
 namespace dstrain::tokenizer {
 
-/// Reads tokenizer.json, or else vocab.json and merges.txt, or else tokenizer.model, and what goes
-/// with them. Throws Error{input} naming the file, the place and what is wrong or not supported.
+/// Loads tokenizer.json, else vocab.json and merges.txt, else tokenizer.model, with their companion
+/// files. Throws Error{input} that names the file, the place and what is wrong or unsupported.
 LoadedCodec load_codec(const std::string& directory);
 
 }  // namespace dstrain::tokenizer

@@ -9,7 +9,7 @@
 namespace dstrain::tokenizer {
 namespace {
 
-constexpr std::uint64_t count_min = 2;  ///< of pairs that are merged
+constexpr std::uint64_t count_min = 2;  ///< of a pair, to be merged
 
 }  // namespace
 
@@ -59,7 +59,7 @@ void MergeLearner::keep_first_pairs() {
   }
 }
 
-/// Takes over what is known of a new pair. One that comes once is forgotten: counts only fall.
+/// Stores a new pair. A pair that occurs only once is dropped: counts never rise.
 void MergeLearner::keep(TokenPair pair, Occurrences& occurrences) {
   Occurrences kept = std::exchange(occurrences, {});
   if (kept.count < count_min) return;
@@ -96,7 +96,7 @@ void MergeLearner::apply(const Merge& merge, const std::vector<Place>& places) {
   before_.emplace_back();
   after_.emplace_back();
   for (const Place place : places) {
-    // Otherwise one of the two tokens has become part of another, maybe just now: in "aaa".
+    // Otherwise one of the tokens was merged already, perhaps in this loop: "aaa".
     if (tokens_[place] == merge.left && tokens_[place + letters(merge.left)] == merge.right) {
       merge_at(place, merge);
     }
@@ -117,7 +117,7 @@ void MergeLearner::merge_at(Place place, const Merge& merge) {
   tokens_[place] = tokens_[end - 1] = merge.result;
   const std::uint64_t count = count_of_[word_of_[place]];
   if (left_neighbour != gap) {
-    if (left_neighbour == merge.result) {  // which has counted its right neighbour a moment ago
+    if (left_neighbour == merge.result) {  // it has just counted this token as its right neighbour
       after_[static_cast<std::size_t>(merge.left)].count -= count;
     } else {
       subtract({left_neighbour, merge.left}, count);
@@ -132,9 +132,9 @@ void MergeLearner::merge_at(Place place, const Merge& merge) {
 
 void MergeLearner::subtract(TokenPair pair, std::uint64_t count) {
   const std::uint32_t number = pairs_.find(pair);
-  if (number == PairTable::none) return;  // it came once
+  if (number == PairTable::none) return;  // it occurred only once
   std::uint64_t& known = occurrences_[number].count;
-  known -= std::min(known, count);  // of the pair that is being merged nothing is known any more
+  known -= std::min(known, count);  // for the pair being merged, `known` is 0 already
 }
 
 void MergeLearner::add(std::vector<Occurrences>& fresh,

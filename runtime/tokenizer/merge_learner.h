@@ -11,38 +11,38 @@
 
 namespace dstrain::tokenizer {
 
-/// The merges of byte-pair encoding (Sennrich et al., arXiv:1508.07909): again and again, the pair
-/// of tokens that stand side by side most often in the words becomes a token; of equals, the one of
-/// smaller ids. Counts are kept up to date by looking at the places of that pair only, so that all
-/// merges together take a time of about the letters of the words, however long a word is.
+/// Learns the merges of byte-pair encoding (Sennrich et al., arXiv:1508.07909). Each step merges
+/// the most frequent pair of adjacent tokens in the words; smaller ids win ties. Only the
+/// occurrences of that pair are visited to update the counts, so all merges together take time
+/// about proportional to the letters, however long a word is.
 class MergeLearner {
  public:
-  /// @p id_of_byte the tokens to begin with, whose ids are below `first_id`.
-  /// Throws Error{input} when the words have 2^32 letters or more.
+  /// @p id_of_byte the initial tokens, with ids below `first_id`
+  /// Throws Error{input} if the words have 2^32 letters or more.
   MergeLearner(const WordCounts& words,
                const std::array<std::int32_t, 256>& id_of_byte,
                std::int32_t first_id);
 
-  /// The next merge, whose result is the next id; nothing when no pair comes twice.
+  /// Returns the next merge, whose result has the next id; nothing if no pair occurs twice.
   std::optional<Merge> next();
 
  private:
-  /// A place in `tokens_`.
+  /// An index of `tokens_`.
   using Place = std::uint32_t;
 
-  /// Where a pair stands, in order: the first place of its left token. Places where it no longer
-  /// stands remain, but do not count.
+  /// The sorted occurrences of a pair, as the first place of its left token. Stale ones remain but
+  /// are not counted.
   struct Occurrences {
     std::uint64_t count = 0;  ///< over all texts
     std::vector<Place> places;
   };
 
   struct Candidate {
-    std::uint64_t count = 0;  ///< or less by now
+    std::uint64_t count = 0;  ///< possibly less by now
     TokenPair pair;
     std::uint32_t number = 0;  ///< of the pair
 
-    /// Whether the other one is merged first.
+    /// Whether the other candidate is merged first.
     bool operator<(const Candidate& other) const {
       if (count != other.count) return count < other.count;
       if (pair.left != other.pair.left) return pair.left > other.pair.left;
@@ -68,8 +68,8 @@ class MergeLearner {
 
   static constexpr std::int32_t gap = -1;
 
-  /// The words, one after another. A token of n letters takes n places, of which the first and the
-  /// last hold its id; before, between and after the words there is a gap.
+  /// The concatenated words. A token of n letters takes n places; the first and the last hold its
+  /// id. There is a gap before, between and after the words.
   std::vector<std::int32_t> tokens_;
   std::vector<std::uint32_t> word_of_;     ///< by place
   std::vector<std::uint64_t> count_of_;    ///< by word
@@ -77,11 +77,11 @@ class MergeLearner {
   PairTable pairs_;
   std::vector<Occurrences> occurrences_;  ///< by the pair's number
   std::priority_queue<Candidate> queue_;
-  /// Of the pairs that the merge at hand makes: those with its token on the right, and on the left,
-  /// by the other token.
+  /// Pairs that the current merge creates, with the new token on the right, and on the left;
+  /// indexed by the other token.
   std::vector<Occurrences> before_;
   std::vector<Occurrences> after_;
-  std::vector<std::int32_t> neighbours_;  ///< that have some; one may stand here twice
+  std::vector<std::int32_t> neighbours_;  ///< tokens with such pairs, possibly with duplicates
 };
 
 }  // namespace dstrain::tokenizer

@@ -7,15 +7,15 @@
 
 namespace dstrain::tokenizer {
 
-/// One merge of byte-pair encoding: two neighbours become one token.
+/// One merge of byte-pair encoding: two adjacent tokens become one.
 struct Merge {
   std::int32_t left = 0;
   std::int32_t right = 0;
   std::int32_t result = 0;
 };
 
-/// What a pair becomes, and how early: the lower the rank, the earlier. A hash table of pairs with
-/// open addressing, at most half full. Immutable.
+/// Maps a pair to its result and rank; lower ranks are merged earlier. A hash table with open
+/// addressing, at most half full. Immutable.
 class MergeTable {
  public:
   static constexpr std::uint32_t no_rank = std::numeric_limits<std::uint32_t>::max();
@@ -25,7 +25,7 @@ class MergeTable {
     std::int32_t result = 0;
   };
 
-  /// The rank of a merge is its place; of a pair that appears twice the last one counts.
+  /// The index of a merge is its rank. If a pair appears twice, the last one counts.
   explicit MergeTable(const std::vector<Merge>& merges)
       : slots_(std::bit_ceil(2 * merges.size() + 1)), shift_(64 - std::countr_zero(slots_.size())) {
     for (std::size_t rank = 0; rank < merges.size(); ++rank) {
@@ -38,7 +38,7 @@ class MergeTable {
     }
   }
 
-  /// What `left` and `right` become; its rank is no_rank when they stay apart.
+  /// Returns the result of merging `left` and `right`; its rank is no_rank if they do not merge.
   [[nodiscard]] Found find(std::int32_t left, std::int32_t right) const {
     const std::uint64_t pair = key(left, right);
     std::size_t at = home(pair);

@@ -7,14 +7,14 @@
 
 namespace dstrain::tokenizer {
 
-/// The best way to each place of a word, for Unigram.
+/// The best path to a position in a word, for Unigram.
 struct PathNode {
   double score = 0;
   std::int32_t id = -1;
-  std::int32_t begin = -1;  ///< of the last token on the way; -1 where no way leads
+  std::int32_t begin = -1;  ///< of the last token on the path; -1: unreachable
 };
 
-/// What a model needs besides the word; of one thread at a time, and kept between words.
+/// Working memory of a model, reused for all words. For one thread at a time.
 struct ModelMemory {
   PairMerger merger;
   std::vector<PathNode> path;
@@ -28,7 +28,7 @@ class Model {
   Model& operator=(const Model&) = delete;
   virtual ~Model() = default;
 
-  /// Appends the tokens of a word of valid UTF-8, at most 2^31 - 1 bytes.
+  /// Appends the tokens of a word, which is valid UTF-8 of at most 2^31 - 1 bytes.
   virtual void encode(std::string_view word,
                       ModelMemory& memory,
                       std::vector<std::int32_t>& ids) const = 0;

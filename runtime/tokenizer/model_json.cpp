@@ -12,7 +12,7 @@
 namespace dstrain::tokenizer {
 namespace {
 
-/// Some 100,000 rows: only one that is wrong becomes a field, which knows its place.
+/// There are some 100,000 rows, so a field with its position is created only for a wrong one.
 std::vector<Merge> read_merges(const JsonField& field, const Vocabulary& vocabulary) {
   std::vector<Merge> merges;
   merges.reserve(field.size());
@@ -135,7 +135,7 @@ std::pair<std::string_view, std::string_view> split_merge(std::string_view line,
 }
 
 LoadedModel read_model(const JsonField& field, BpeUnit unit) {
-  // Files of the library's first versions name no type.
+  // Files of the library's first versions have no type.
   const std::string type = field.text_or("type", field.find("merges") ? "BPE" : "");
   if (type == "BPE") return read_bpe(field, unit);
   if (type != "Unigram") {

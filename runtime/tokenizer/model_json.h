@@ -12,27 +12,27 @@
 
 namespace dstrain::tokenizer {
 
-/// A vocabulary and the model that cuts words into its tokens.
+/// A vocabulary and its model.
 struct LoadedModel {
   std::unique_ptr<const Vocabulary> vocabulary;
   std::unique_ptr<const Model> model;
   const Bpe* bpe = nullptr;  ///< the model, if it is one
 };
 
-/// The "model" of tokenizer.json: BPE or Unigram. Throws Error{input}.
+/// Reads the "model" of tokenizer.json: BPE or Unigram. Throws Error{input}.
 LoadedModel read_model(const JsonField& field, BpeUnit unit);
 
-/// The tokens of an object `{"token": id, ...}`.
+/// Reads the tokens of an object `{"token": id, ...}`.
 std::vector<VocabularyEntry> read_token_ids(const JsonField& field);
 
-/// The merge of two tokens, all three in the vocabulary. Throws Error{input} beginning with what
-/// `place` says.
+/// Returns the merge of two tokens; all three must be in the vocabulary. Throws Error{input} that
+/// begins with `place`.
 Merge make_merge(std::string_view left,
                  std::string_view right,
                  const Vocabulary& vocabulary,
                  FunctionRef<std::string()> place);
 
-/// "a b" into "a" and "b". Throws Error{input}.
+/// Splits "a b" into "a" and "b". Throws Error{input}.
 std::pair<std::string_view, std::string_view> split_merge(std::string_view line,
                                                           FunctionRef<std::string()> place);
 

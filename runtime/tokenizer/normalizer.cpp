@@ -44,14 +44,14 @@ class UnicodeForm final : public Normalizer {
   }
 
   [[nodiscard]] bool allows_cut(Border& border) const override {
-    // An inert character stays as it is and has nothing to do with its neighbours.
+    // An inert character never changes and does not interact with its neighbours.
     if (form_.isInert(static_cast<UChar32>(border.right)) == 0) return false;
     if (border.left && !stays(*border.left)) border.left.reset();
     return true;
   }
 
  private:
-  /// Whether it is not composed with what stands before it, nor decomposed.
+  /// Whether it is neither composed with the character before it nor decomposed.
   [[nodiscard]] bool stays(char32_t code) const {
     const auto character = static_cast<UChar32>(code);
     UErrorCode error = U_ZERO_ERROR;
@@ -59,7 +59,7 @@ class UnicodeForm final : public Normalizer {
            form_.isNormalized(icu::UnicodeString(character), error) != 0 && U_SUCCESS(error) != 0;
   }
 
-  const icu::Normalizer2& form_;  ///< ICU's own, which lives as long as the process
+  const icu::Normalizer2& form_;  ///< owned by ICU; lives as long as the process
 };
 
 class Prepend final : public Normalizer {
@@ -72,7 +72,7 @@ class Prepend final : public Normalizer {
     passage.text.insert(0, text_);
   }
 
-  /// What begins the whole must be there to begin its first part.
+  /// The text is prepended to the first part, so that part must not be empty.
   [[nodiscard]] bool allows_cut(Border& border) const override { return border.left.has_value(); }
 
  private:
@@ -120,7 +120,7 @@ class Replace final : public Normalizer {
   }
 
  private:
-  /// The library counts what replaces a match as part of its last character.
+  /// The library counts the replacement of a match as part of the match's last character.
   [[nodiscard]] bool keeps_begin(std::string_view match) const {
     return match.empty() || (!content_.empty() && first_character(match).size == match.size());
   }
@@ -141,7 +141,7 @@ class Charsmap final : public Normalizer {
     passage.text = std::move(result);
   }
 
-  /// Only where the second part begins with a character that nothing in the table begins with.
+  /// Only if no entry of the table begins with the first character of the second part.
   [[nodiscard]] bool allows_cut(Border& border) const override {
     if (!border.left || !always_parts_graphemes(*border.left, border.right)) return false;
     border.left.reset();
@@ -152,7 +152,7 @@ class Charsmap final : public Normalizer {
   Precompiled table_;
 };
 
-/// Rewrites each character by itself.
+/// Rewrites each character separately.
 class CharacterWise final : public Normalizer {
  public:
   using Rewrite = void (*)(char32_t code, std::string& result);
@@ -196,7 +196,8 @@ void strip_accent(char32_t code, std::string& result) {
   if (!is_mark(code)) append_utf8(result, code);
 }
 
-/// SentencePiece's "nmt" rules (src/builder.cc): drops control characters, other blanks to spaces.
+/// SentencePiece's "nmt" rules (src/builder.cc): drops control characters and turns other blanks
+/// into spaces.
 void nmt(char32_t code, std::string& result) {
   const bool dropped = (code >= 1 && code <= 8) || code == 0xB || (code >= 0xE && code <= 0x1F) ||
                        code == 0x7F || code == 0x8F || code == 0x9F;
@@ -206,7 +207,7 @@ void nmt(char32_t code, std::string& result) {
   append_utf8(result, blank ? U' ' : code);
 }
 
-/// Takes white space from the ends.
+/// Removes white space at the ends.
 class Strip final : public Normalizer {
  public:
   Strip(bool left, bool right) : left_(left), right_(right) {}

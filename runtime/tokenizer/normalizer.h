@@ -10,12 +10,12 @@
 
 namespace dstrain::tokenizer {
 
-/// A text on its way to the model.
+/// A text while it is prepared for the model.
 struct Passage {
   std::string text;
-  /// Whether its first character stands for the first one of what was encoded. Metaspace asks.
+  /// Whether its first character comes from the first one of the input. Metaspace needs this.
   bool begins_input = true;
-  /// Whether it goes on a text whose beginning was encoded before. Prepend asks.
+  /// Whether it continues a text whose beginning was encoded before. Prepend needs this.
   bool follows = false;
   GrowthLimit limit{};
 };
@@ -28,7 +28,7 @@ class Normalizer {
   Normalizer& operator=(const Normalizer&) = delete;
   virtual ~Normalizer() = default;
 
-  /// Throws Error{input} for a text that grows beyond its limit.
+  /// Throws Error{input} if the text exceeds its limit.
   virtual void apply(Passage& passage, MatchMemory& memory) const = 0;
   /// See Border.
   [[nodiscard]] virtual bool allows_cut(Border& border) const = 0;
@@ -36,7 +36,7 @@ class Normalizer {
 
 using Normalizers = std::vector<std::unique_ptr<Normalizer>>;
 
-/// The "normalizer" of tokenizer.json, sequences flattened. Throws Error{input}.
+/// Reads the "normalizer" of tokenizer.json, with sequences flattened. Throws Error{input}.
 Normalizers read_normalizers(const JsonField& field);
 
 }  // namespace dstrain::tokenizer

@@ -6,7 +6,7 @@
 namespace dstrain::tokenizer {
 namespace {
 
-/// Up to here looking at every pair is faster than keeping a queue.
+/// Up to this length, scanning all pairs is faster than keeping a queue.
 constexpr std::size_t scanned_symbols_max = 48;
 
 std::uint64_t queued(std::uint32_t rank, std::size_t place) {
@@ -71,7 +71,7 @@ void PairMerger::merge_by_queue(const MergeTable& merges) {
     std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
     queue_.pop_back();
     const auto left = static_cast<std::uint32_t>(top);
-    if (pairs_[left].rank != top >> 32) continue;  // one of the pair has been merged since
+    if (pairs_[left].rank != top >> 32) continue;  // stale: one of the two was merged since
     const std::uint32_t right = next_[left];
     symbols_[left] = pairs_[left].result;
     pairs_[right] = {};

@@ -6,13 +6,13 @@
 
 namespace dstrain::tokenizer {
 
-/// Byte-pair encoding of one word: merges the pair of the lowest rank, the leftmost of equals,
-/// until no pair is left. It keeps its memory between words, so it belongs to one thread at a time.
+/// Byte-pair encoding of one word: repeatedly merges the pair of the lowest rank, leftmost first,
+/// until none is left. Reuses its memory for all words. Not thread-safe.
 class PairMerger {
  public:
-  /// Where the symbols of the next word go; the caller clears it.
+  /// Write the symbols of the next word here; the caller clears it first.
   std::vector<std::int32_t>& symbols() { return symbols_; }
-  /// Merges symbols() in place. Of n symbols: n² steps for a short word, n log n for a long one.
+  /// Merges symbols() in place. For n symbols, takes n² steps if the word is short, else n log n.
   void merge(const MergeTable& merges);
 
  private:
@@ -23,10 +23,10 @@ class PairMerger {
   static constexpr std::uint32_t no_place = MergeTable::no_rank;
 
   std::vector<std::int32_t> symbols_;
-  std::vector<MergeTable::Found> pairs_;  ///< of each symbol and the next one
-  std::vector<std::uint32_t> next_;       ///< of the queue: the neighbours of what is left
+  std::vector<MergeTable::Found> pairs_;  ///< each symbol with the next one
+  std::vector<std::uint32_t> next_;       ///< for the queue: neighbours of the remaining symbols
   std::vector<std::uint32_t> previous_;
-  std::vector<std::uint64_t> queue_;  ///< rank and place of each pair, the smallest on top
+  std::vector<std::uint64_t> queue_;  ///< rank and place of each pair, smallest first
 };
 
 }  // namespace dstrain::tokenizer

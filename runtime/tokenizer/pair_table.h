@@ -6,7 +6,7 @@
 
 namespace dstrain::tokenizer {
 
-/// Two tokens that stand side by side.
+/// Two adjacent tokens.
 struct TokenPair {
   std::int32_t left = 0;
   std::int32_t right = 0;
@@ -16,15 +16,15 @@ struct TokenPair {
   }
 };
 
-/// Numbers pairs in the order in which they are added: a hash table with open addressing, at most
+/// Numbers pairs in the order in which they are added. A hash table with open addressing, at most
 /// half full.
 class PairTable {
  public:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-  /// The number of a pair; none when it was not added.
+  /// Returns the number of a pair; `none` if it was not added.
   [[nodiscard]] std::uint32_t find(TokenPair pair) const { return slots_[place_of(pair)].number; }
-  /// Adds a pair that is not there; its number.
+  /// Adds a new pair and returns its number.
   std::uint32_t add(TokenPair pair) {
     if (size_ >= slots_.size() / 2) grow();
     slots_[place_of(pair)] = {.pair = pair, .number = size_};
@@ -37,7 +37,7 @@ class PairTable {
     std::uint32_t number = none;
   };
 
-  /// Where the pair is, or would be.
+  /// Returns the slot of the pair, or the one where it would go.
   [[nodiscard]] std::size_t place_of(TokenPair pair) const {
     constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15;
     const std::uint64_t key = std::uint64_t{static_cast<std::uint32_t>(pair.left)} << 32 |

@@ -13,7 +13,7 @@
 #include "runtime/tokenizer/regex_syntax.h"
 
 namespace dstrain::tokenizer {
-// Not in the unnamed namespace: MatchMemory::Parts, which is known outside, has them.
+// Not in the unnamed namespace, because MatchMemory::Parts has external linkage and uses them.
 struct PcreRelease {
   void operator()(pcre2_code* code) const noexcept { pcre2_code_free(code); }
   void operator()(pcre2_match_data* data) const noexcept { pcre2_match_data_free(data); }
@@ -38,7 +38,7 @@ std::string message_of(int error) {
   return reinterpret_cast<const char*>(buffer.data());
 }
 
-/// Finds a text as it is.
+/// Searches for a literal text.
 class Literal final : public Pattern {
  public:
   explicit Literal(std::string text) : text_(std::move(text)) {}
@@ -84,7 +84,7 @@ struct MatchMemory::Parts {
 
 MatchMemory::MatchMemory() : parts_(std::make_unique<Parts>()) {
   if (parts_->data == nullptr || parts_->context == nullptr) throw std::bad_alloc();
-  // Without a stack of its own, machine code takes 32 KiB of the thread's.
+  // Without its own stack, compiled code uses 32 KiB of the thread's stack.
   if (parts_->stack != nullptr) {
     pcre2_jit_stack_assign(parts_->context.get(), nullptr, parts_->stack.get());
   }
@@ -99,7 +99,7 @@ class Regex final : public Pattern {
   Regex(std::string_view pattern, std::string place) : place_(std::move(place)) {
     const std::string rewritten = pcre2_pattern(pattern, place_);
     code_ = compile(rewritten);
-    pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // else PCRE2 interprets it
+    pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // otherwise PCRE2 interprets it
     shape_ = regex_shape(rewritten);
     if (!shape_) return;
     for (const std::string& atom : shape_->atoms) atoms_.push_back(compile(atom));
@@ -148,7 +148,7 @@ class Regex final : public Pattern {
     return code;
   }
 
-  /// The atoms that read a character.
+  /// Returns the atoms that match a character.
   [[nodiscard]] RegexShape::Atoms reading(char32_t code) const {
     std::string character;
     append_utf8(character, code);

@@ -9,7 +9,7 @@
 
 namespace dstrain::tokenizer {
 
-/// A part of a text: bytes from `begin` up to `end`.
+/// The bytes [begin, end) of a text.
 struct Span {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -20,7 +20,7 @@ struct Span {
   }
 };
 
-/// The memory of a search; of one thread at a time.
+/// Working memory of a search. For one thread at a time.
 class MatchMemory {
  public:
   MatchMemory();
@@ -36,15 +36,15 @@ class MatchMemory {
   std::unique_ptr<Parts> parts_;
 };
 
-/// What a pattern says of a place between two characters, whatever else a text holds.
+/// How a pattern can match around a place between two characters, whatever else the text contains.
 struct MatchBorder {
   enum class Chance { never, possible, certain };
-  bool spanned = false;           ///< a match, or what looks for one, may reach over it
-  Chance ends = Chance::never;    ///< a match ends there, if none reaches over it
-  Chance begins = Chance::never;  ///< and begins there
+  bool spanned = false;           ///< a match, or a search for one, may extend across the place
+  Chance ends = Chance::never;    ///< a match ends there, if none extends across
+  Chance begins = Chance::never;  ///< a match begins there
 };
 
-/// What Split and Replace look for. Immutable, so threads may share one.
+/// What Split and Replace search for. Immutable, so threads may share one.
 class Pattern {
  public:
   Pattern() = default;
@@ -52,23 +52,23 @@ class Pattern {
   Pattern& operator=(const Pattern&) = delete;
   virtual ~Pattern() = default;
 
-  /// The leftmost match that begins at `from` or later.
+  /// Returns the leftmost match that begins at `from` or later.
   virtual std::optional<Span> find(std::string_view text,
                                    std::size_t from,
                                    MatchMemory& memory) const = 0;
 
-  /// Nothing where matches depend on more than what they are made of.
+  /// Returns nothing if matches depend on more than their own characters.
   [[nodiscard]] virtual std::optional<MatchBorder> border(char32_t left, char32_t right) const = 0;
 };
 
-/// A regular expression as in tokenizer.json (see regex_syntax.h), run by PCRE2 as machine code
-/// where that is possible. Throws Error{input}, which begins with `place`.
+/// Compiles a regular expression of tokenizer.json (see regex_syntax.h) with PCRE2, to machine code
+/// if possible. Throws Error{input}, which begins with `place`.
 std::unique_ptr<Pattern> make_regex(std::string_view pattern, const std::string& place);
 
-/// `{"String": ...}` or `{"Regex": ...}`. Throws Error{input}.
+/// Reads `{"String": ...}` or `{"Regex": ...}`. Throws Error{input}.
 std::unique_ptr<Pattern> read_pattern(const JsonField& field);
 
-/// Calls `visit` with each match in turn. An empty match right behind another one does not count.
+/// Calls `visit` for each match in order. Skips an empty match directly after another match.
 template <class Visit>
 void for_each_match(const Pattern& pattern,
                     std::string_view text,

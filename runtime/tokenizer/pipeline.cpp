@@ -9,12 +9,12 @@
 namespace dstrain::tokenizer {
 namespace {
 
-/// 64 bytes each: what an L2 cache holds of the words that come again and again.
+/// Of 64 bytes each: an L2 cache holds this many frequent words.
 constexpr std::size_t cached_words_max = std::size_t{1} << 15;
 
 }  // namespace
 
-/// A memory for the length of a scope.
+/// Borrows a Memory for a scope.
 class Pipeline::Lease {
  public:
   explicit Lease(const Pipeline& owner) : owner_(owner) {

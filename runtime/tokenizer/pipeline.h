@@ -19,9 +19,9 @@
 
 namespace dstrain::tokenizer {
 
-/// What a pipeline is made of.
+/// The parts of a pipeline.
 struct PipelineParts {
-  std::unique_ptr<const Vocabulary> vocabulary;  ///< the model's, without added tokens
+  std::unique_ptr<const Vocabulary> vocabulary;  ///< of the model, without added tokens
   std::unique_ptr<const Model> model;
   std::vector<AddedToken> added_tokens;
   Normalizers normalizers;
@@ -30,13 +30,13 @@ struct PipelineParts {
   Decoders decoders;
 };
 
-/// The steps of Hugging Face's `tokenizers`: added tokens are taken out, the rest is normalized,
-/// cut into words, and the model cuts these into tokens. Each text takes about ten times its size
-/// in memory while it is encoded.
+/// The steps of Hugging Face's `tokenizers`: extract added tokens, normalize the rest and cut it
+/// into words, which the model cuts into tokens. Encoding a text uses about ten times its size in
+/// memory.
 class Pipeline final : public Codec {
  public:
-  /// Throws Error{input}, which begins with `place`, when added tokens contradict each other, and
-  /// later for a text that the steps make too large (GrowthLimit).
+  /// Throws Error{input}, which begins with `place`, if added tokens contradict each other.
+  /// Encoding throws it if the steps make a text too large (GrowthLimit).
   Pipeline(PipelineParts parts, std::string place);
 
   void encode(std::string_view text,
@@ -51,7 +51,7 @@ class Pipeline final : public Codec {
   [[nodiscard]] std::optional<std::int32_t> id(std::string_view token) const override;
 
  private:
-  /// What a thread needs while it encodes.
+  /// Working memory of a thread that encodes.
   struct Memory {
     explicit Memory(std::size_t cached_words) : cache(cached_words) {}
 
@@ -69,7 +69,7 @@ class Pipeline final : public Codec {
   [[nodiscard]] std::string normalized(const std::string& text) const;
   enum class Piece { first, following };
   void encode_piece(std::string_view text, Piece piece, std::vector<std::int32_t>& ids) const;
-  /// Of what lies between added tokens; @p begin where it begins in its piece.
+  /// Encodes the text between added tokens. @p begin its position in the piece
   void encode_text(std::string_view text,
                    std::size_t begin,
                    Piece piece,
@@ -82,13 +82,13 @@ class Pipeline final : public Codec {
 
   PipelineParts parts_;
   std::string place_;
-  AddedTokenFinder raw_tokens_;         ///< looked for before normalizing
-  AddedTokenFinder normalized_tokens_;  ///< and after it
+  AddedTokenFinder raw_tokens_;         ///< searched before normalization
+  AddedTokenFinder normalized_tokens_;  ///< searched after it
   TextMap<std::int32_t> added_id_of_;
-  std::unordered_map<std::int32_t, std::string> added_text_of_;  ///< as the decoder gets it
+  std::unordered_map<std::int32_t, std::string> added_text_of_;  ///< as the decoder receives it
   TextMap<bool> special_;                                        ///< the contents of special tokens
   std::int64_t size_ = 0;
-  /// Memories that no thread uses.
+  /// Not used by any thread.
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Memory>> idle_;
 };

@@ -3,7 +3,7 @@
 #include "runtime/tokenizer/gpt2_trainer.h"
 #include "runtime/tokenizer/load_codec.h"
 
-/// What the program looks for, see plug_in_functions_symbol.
+/// The symbol that the program looks up; see plug_in_functions_symbol.
 extern "C" __attribute__((visibility("default")))
 const dstrain::tokenizer::PlugInFunctions dstrain_tokenizers_1{
     .load = dstrain::tokenizer::load_codec,

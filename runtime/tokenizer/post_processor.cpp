@@ -8,7 +8,7 @@
 namespace dstrain::tokenizer {
 namespace {
 
-/// Each text gets them: no tokenizer needs more than a few.
+/// Each text gets them, and no tokenizer needs more than a few.
 constexpr std::size_t added_max = 1024;
 
 PostProcessor read_template(const JsonField& field) {
@@ -34,7 +34,7 @@ PostProcessor read_template(const JsonField& field) {
   return result;
 }
 
-/// `["</s>", 2]`.
+/// Reads `["</s>", 2]`.
 std::int32_t read_token_pair(const JsonField& field) {
   if (field.size() != 2) field.refuse("must be a token and its id");
   return field.element(1).number();
@@ -46,7 +46,7 @@ void read_into(const JsonField& field, PostProcessor& result) {
     field.member("processors").for_each([&](const JsonField& each) { read_into(each, result); });
     return;
   }
-  if (type == "ByteLevel") return;  // it concerns offsets, which nobody asks for here
+  if (type == "ByteLevel") return;  // only concerns offsets, which are not used here
   if (!result.before.empty() || !result.after.empty()) {
     field.refuse("is a second one that adds tokens");
   }

@@ -6,13 +6,14 @@
 
 namespace dstrain::tokenizer {
 
-/// The special tokens that go around a text.
+/// The special tokens before and after a text.
 struct PostProcessor {
   std::vector<std::int32_t> before;
   std::vector<std::int32_t> after;
 };
 
-/// The "post_processor" of tokenizer.json, as far as it concerns one text. Throws Error{input}.
+/// Reads the "post_processor" of tokenizer.json, as far as it applies to single texts. Throws
+/// Error{input}.
 PostProcessor read_post_processor(const JsonField& field);
 
 }  // namespace dstrain::tokenizer

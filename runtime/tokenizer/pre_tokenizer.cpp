@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view gpt2_regex =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-/// Replaces each word by the words that `cut(word, words)` makes of it.
+/// Replaces each word by the words from `cut(word, words)`.
 template <class Cut>
 void cut_each(Words& words, CutMemory& memory, Cut&& cut) {
   memory.spans.clear();
@@ -25,7 +25,7 @@ void cut_each(Words& words, CutMemory& memory, Cut&& cut) {
   std::swap(words.spans, memory.spans);
 }
 
-/// Split: at the matches of a pattern, or of what is between them.
+/// Split: cuts at the matches of a pattern, or at the text between them.
 class PatternSplit final : public PreTokenizer {
  public:
   PatternSplit(std::unique_ptr<Pattern> pattern, SplitBehavior behavior, bool inverted)
@@ -66,7 +66,7 @@ class PatternSplit final : public PreTokenizer {
   bool inverted_;
 };
 
-/// At every character of a kind.
+/// Cuts at every character of a kind.
 class CharacterSplit final : public PreTokenizer {
  public:
   using Kind = bool (*)(char32_t);
@@ -109,7 +109,8 @@ class CharacterSplit final : public PreTokenizer {
   SplitBehavior behavior_;
 };
 
-/// Whitespace: runs of \w and runs of what is neither that nor white space; \w+|[^\w\s]+.
+/// Whitespace: cuts into runs of \w and runs of characters that are neither \w nor white space;
+/// \w+|[^\w\s]+.
 class WordRuns final : public PreTokenizer {
  public:
   void apply(Words& words, CutMemory& memory) const override {
@@ -143,7 +144,7 @@ class WordRuns final : public PreTokenizer {
   }
 };
 
-/// Of ByteLevel: a space before each word that has none.
+/// Part of ByteLevel: adds a space before each word without one.
 class SpaceBefore final : public PreTokenizer {
  public:
   void apply(Words& words, CutMemory& memory) const override {
@@ -163,7 +164,7 @@ class SpaceBefore final : public PreTokenizer {
 
 enum class PrependScheme { never, first, always };
 
-/// Metaspace: spaces become a sign that a word begins with.
+/// Metaspace: replaces spaces by a sign that begins a word.
 class Metaspace final : public PreTokenizer {
  public:
   struct Settings {
@@ -214,7 +215,7 @@ class Metaspace final : public PreTokenizer {
     }
   }
 
-  /// Each sign begins a word.
+  /// A word begins at each sign.
   void add_words(const Span& all, std::string_view text, std::vector<Span>& result) const {
     std::size_t begin = all.begin;
     while (settings_.split) {
@@ -261,9 +262,9 @@ class JointCuts final : public PreTokenizer {
 
  private:
   static constexpr std::string_view sign = "\xE2\x96\x81";
-  static constexpr char32_t sign_code = 0x2581;  ///< SentencePiece's, before every word
+  static constexpr char32_t sign_code = 0x2581;  ///< SentencePiece's sign before every word
 
-  /// Between two ASCII characters, or before the sign: other pairs are not worth the search.
+  /// Only between two ASCII characters or before the sign: other pairs are not worth a lookup.
   [[nodiscard]] bool is_apart(std::string_view text, std::size_t at) const {
     const auto left = static_cast<unsigned char>(text[at - 1]);
     const auto right = static_cast<unsigned char>(text[at]);
@@ -273,7 +274,7 @@ class JointCuts final : public PreTokenizer {
   }
 
   const Bpe& model_;
-  std::array<std::array<bool, 128>, 128> apart_{};  ///< of ASCII characters
+  std::array<std::array<bool, 128>, 128> apart_{};  ///< for pairs of ASCII characters
 };
 
 std::unique_ptr<PreTokenizer> read_split(const JsonField& field) {
@@ -286,7 +287,7 @@ std::unique_ptr<PreTokenizer> read_split(const JsonField& field) {
 
 PrependScheme read_prepend_scheme(const JsonField& field) {
   const std::string name = field.text_or("prepend_scheme", "always");
-  // The older spelling.
+  // The older way to write it.
   if (!field.flag_or("add_prefix_space", true)) {
     if (field.find("prepend_scheme") && name != "never") {
       field.refuse("has an add_prefix_space that contradicts its prepend_scheme");

@@ -10,20 +10,20 @@
 
 namespace dstrain::tokenizer {
 
-/// A text that is being cut into words.
+/// A text that is cut into words.
 struct Words {
   Passage passage;
-  std::vector<Span> spans;  ///< of passage.text, in order, none empty
+  std::vector<Span> spans;  ///< ranges of passage.text, in order and not empty
 };
 
-/// What cutting needs besides the words; of one thread at a time, and kept between texts.
+/// Working memory of cutting, reused for all texts. For one thread at a time.
 struct CutMemory {
   MatchMemory match;
   std::string text;
   std::vector<Span> spans;
 };
 
-/// Cuts words into smaller ones, and may rewrite them. Immutable, so threads may share one.
+/// Cuts words into smaller ones and may rewrite them. Immutable, so threads may share one.
 class PreTokenizer {
  public:
   PreTokenizer() = default;
@@ -32,25 +32,25 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
 
   virtual void apply(Words& words, CutMemory& memory) const = 0;
-  /// See Border, at which no step before has ended a word.
+  /// See Border. No earlier step has ended a word there.
   [[nodiscard]] virtual bool allows_cut(Border& border) const = 0;
 };
 
 struct PreTokenizers {
   std::vector<std::unique_ptr<PreTokenizer>> steps{};
-  /// ByteLevel ends them: it writes each byte as a character of GPT-2's alphabet. Here words stay
-  /// as they are, and the model takes bytes for its units.
+  /// Set by ByteLevel, which writes each byte as a character of GPT-2's alphabet. Here the words do
+  /// not change, and the model uses bytes as its units.
   BpeUnit unit = BpeUnit::character;
 };
 
-/// The "pre_tokenizer" of tokenizer.json, sequences flattened. Throws Error{input}.
+/// Reads the "pre_tokenizer" of tokenizer.json, with sequences flattened. Throws Error{input}.
 PreTokenizers read_pre_tokenizers(const JsonField& field);
 
-/// GPT-2's: its regular expression, then bytes.
+/// Returns GPT-2's: its regular expression, then bytes.
 PreTokenizers gpt2_pre_tokenizers();
 
-/// Cuts where no merge joins tokens, which changes none of them: a text without other cuts falls
-/// into words, which are shorter and come again. `model` outlives it.
+/// Cuts where no merge can join tokens, which does not change the tokens. A text without other cuts
+/// is split into words that are shorter and repeat. `model` must outlive the result.
 std::unique_ptr<PreTokenizer> make_joint_cuts(const Bpe& model);
 
 }  // namespace dstrain::tokenizer

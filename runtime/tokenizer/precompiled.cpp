@@ -12,7 +12,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-/// A unit of the double array.
+/// An element of the double array.
 struct Unit {
   std::uint32_t bits = 0;
 
@@ -58,7 +58,7 @@ std::optional<std::string_view> Precompiled::replacement_of(std::string_view tex
     const std::size_t begin = Unit{units_[node]}.value();
     if (begin >= replacements_.size()) break;
     const std::string_view rest = std::string_view(replacements_).substr(begin);
-    if ((static_cast<unsigned char>(rest.front()) & 0xC0U) == 0x80) break;  // within a character
+    if ((static_cast<unsigned char>(rest.front()) & 0xC0U) == 0x80) break;  // a continuation byte
     return rest.substr(0, rest.find('\0'));
   }
   return std::nullopt;
@@ -85,7 +85,7 @@ void Precompiled::append_normalized(std::string_view text,
   };
   std::size_t at = 0;
   while (at < text.size()) {
-    // Before another ASCII character, one is a grapheme, except \r.
+    // Before another ASCII character, an ASCII character is a grapheme, except \r.
     const bool alone = is_ascii(at) && (at + 1 == text.size() || is_ascii(at + 1));
     if (alone && keeps_ascii_[static_cast<unsigned char>(text[at])]) {
       result.push_back(text[at++]);

@@ -18,15 +18,15 @@ class Precompiled {
   /// Throws Error{input}, which begins with `place`.
   Precompiled(std::string_view charsmap, const std::string& place);
 
-  /// `text` as the `tokenizers` library normalizes it: a grapheme of up to 5 bytes becomes what its
-  /// shortest prefix in the table becomes; of others, each character by itself. Calls `on_grapheme`
-  /// after each that it has looked up.
+  /// Appends `text` normalized like the `tokenizers` library: a grapheme of up to 5 bytes is
+  /// replaced as the shortest of its prefixes in the table; of longer graphemes, each character
+  /// separately. Calls `on_grapheme` after each grapheme that was looked up.
   void append_normalized(std::string_view text,
                          std::string& result,
                          FunctionRef<void()> on_grapheme) const;
 
-  /// Whether something in the table begins with a character, so that it may be replaced, alone or
-  /// with what follows it.
+  /// Whether an entry begins with this character, so that it may be replaced, alone or with the
+  /// characters after it.
   [[nodiscard]] bool begins_entry(char32_t code) const;
 
  private:
@@ -35,7 +35,7 @@ class Precompiled {
 
   std::vector<std::uint32_t> units_;
   std::string replacements_;
-  std::array<bool, 128> keeps_ascii_{};  ///< characters that are not replaced
+  std::array<bool, 128> keeps_ascii_{};  ///< characters that are never replaced
 };
 
 }  // namespace dstrain::tokenizer

@@ -10,20 +10,20 @@ namespace {
 
 using Atoms = RegexShape::Atoms;
 
-/// A part of an expression.
+/// A part of the expression.
 struct Part {
   Atoms first{};
   Atoms last{};
-  Atoms alone{};      ///< read a text of one character that is all of the part
-  bool empty = true;  ///< may read nothing
-  /// Gives back what it has read, and its reading depends on nothing else, so that what stands
-  /// beside it is reached in every way that there is.
+  Atoms alone{};      ///< match a text of one character that is the whole part
+  bool empty = true;  ///< can match the empty text
+  /// It can backtrack and does not depend on its context, so each combination with its neighbours
+  /// is possible.
   bool yields = true;
 };
 
 struct Times {
   std::size_t least = 1;
-  bool many = false;  ///< more than one may be
+  bool many = false;  ///< repeats
 };
 
 class Parser {
@@ -94,7 +94,7 @@ class Parser {
       if (take("+")) {
         part.yields = false;
       } else {
-        take("?");  // lazy
+        take("?");  // lazy: the same shape
       }
     }
     return part;
@@ -107,7 +107,7 @@ class Parser {
     return rest_.starts_with("{") ? interval() : std::nullopt;
   }
 
-  /// {n}, {n,} or {n,m}; other braces are characters.
+  /// Parses {n}, {n,} or {n,m}; other braces are plain characters.
   std::optional<Times> interval() {
     const std::size_t close = rest_.find('}');
     if (close == std::string_view::npos) return std::nullopt;

@@ -8,26 +8,26 @@
 
 namespace dstrain::tokenizer {
 
-/// Which characters may stand beside each other in what a regular expression reads, however it
-/// backtracks: Glushkov's construction (V. M. Glushkov, The abstract theory of automata, 1961),
-/// with what look-ahead reads as one more branch.
+/// Which characters may be adjacent in a match of a regular expression, however it backtracks. Uses
+/// Glushkov's construction (V. M. Glushkov, The abstract theory of automata, 1961), with look-ahead
+/// as one more branch.
 struct RegexShape {
   static constexpr std::size_t atoms_max = 128;
-  /// By the place in `atoms`.
+  /// A set of indices of `atoms`.
   using Atoms = std::bitset<atoms_max>;
 
-  /// The parts that read one character, as expressions of PCRE2 by themselves.
+  /// The parts that match one character, each as a PCRE2 expression.
   std::vector<std::string> atoms;
-  /// Of each atom those which may read the next character.
+  /// For each atom, the atoms that may match the next character.
   std::vector<Atoms> next;
-  Atoms first;  ///< may read the first character of a match
-  Atoms last;   ///< and the last one
-  Atoms alone;  ///< read a character that is a match by itself, whatever follows it
+  Atoms first;  ///< may match the first character of a match
+  Atoms last;   ///< may match the last character
+  Atoms alone;  ///< match a character that is a whole match, in any context
 };
 
-/// The shape of an expression that PCRE2 accepts. Nothing where what is matched may depend on what
-/// was read before (`^`, look-behind), on the end (`$`), where a match may be empty, or where the
-/// syntax is not known here.
+/// Returns the shape of an expression that PCRE2 accepts. Nothing if matches may depend on the text
+/// before (`^`, look-behind) or on the end (`$`), if a match may be empty, or if the syntax is not
+/// supported here.
 std::optional<RegexShape> regex_shape(std::string_view pattern);
 
 }  // namespace dstrain::tokenizer

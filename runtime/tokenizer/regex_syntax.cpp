@@ -8,15 +8,15 @@
 namespace dstrain::tokenizer {
 namespace {
 
-// Oniguruma's classes, without brackets: the separators Z and what U+0009 to U+000D and U+0085 are.
-// PCRE2's \s has U+180E too, its \w lacks marks and has all numbers.
+// Oniguruma's classes, without brackets: the separators Z, U+0009 to U+000D and U+0085. PCRE2's \s
+// also has U+180E; its \w lacks marks and has all numbers.
 constexpr std::string_view space = R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A})"
                                    R"(\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 constexpr std::string_view no_space =
     R"(\x{0}-\x{8}\x{E}-\x{1F}\x{21}-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF})"
     R"(\x{200B}-\x{2027}\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{10FFFF})";
 constexpr std::string_view word = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
-// Outside brackets, \w goes by another table below U+0100, which has these fractions and powers.
+// Outside brackets, \w uses another table below U+0100, which includes these fractions and powers.
 constexpr std::string_view latin_word = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
 
 constexpr std::array<std::string_view, 37> categories{
@@ -39,7 +39,7 @@ class Rewriter {
          what);
   }
 
-  /// Takes `expected` from the start of what is left; whether it was there.
+  /// Removes `expected` from the start of the rest. Returns whether it was there.
   bool take(std::string_view expected) {
     if (!rest_.starts_with(expected)) return false;
     rest_.remove_prefix(expected.size());
@@ -63,13 +63,13 @@ class Rewriter {
       character_class();
     } else if (rest_.starts_with("(?")) {
       group();
-    } else if (take("^")) {  // Ruby's are those of any line
+    } else if (take("^")) {  // in Ruby, the start of any line
       result_ += "(?m:^)";
     } else if (take("$")) {
       result_ += "(?m:$)";
     } else if (rest_.front() == '}') {
       copy(1);
-      // In Ruby's syntax a + after an interval repeats it; in PCRE2's it makes it possessive.
+      // In Ruby's syntax, + after an interval repeats it; in PCRE2's, it makes it possessive.
       if (rest_.starts_with("+")) refuse("{n,m}+");
     } else {
       copy(1);
@@ -157,7 +157,7 @@ class Rewriter {
     result_.append(name).append("}");
   }
 
-  /// \xHH, \x{H...} or \uHHHH.
+  /// Handles \xHH, \x{H...} and \uHHHH.
   void code_point(char letter) {
     std::string_view digits;
     if (letter == 'x' && take("{")) {

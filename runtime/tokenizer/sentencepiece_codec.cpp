@@ -32,8 +32,8 @@ class SentencePieceCodec final : public Codec {
     if (added && add_eos_) ids.push_back(processor_->eos_id());
   }
 
-  /// Its unigram model adds up the scores of the whole text as floats: how they are rounded, and so
-  /// which tokens win, depends on all that stands before.
+  /// The unigram model adds scores of the whole text as floats. Rounding, and so the choice of
+  /// tokens, depends on everything before.
   [[nodiscard]] bool allows_cut(char32_t /*left*/, char32_t /*right*/) const override {
     return false;
   }
@@ -61,7 +61,7 @@ class SentencePieceCodec final : public Codec {
   }
   [[nodiscard]] std::optional<std::int32_t> id(std::string_view token) const override {
     const int found = processor_->PieceToId({token.data(), token.size()});
-    // What it does not know is the unknown token to it.
+    // It returns the unknown token for text that it does not know.
     if (processor_->IdToPiece(found) != token) return std::nullopt;
     return found;
   }

@@ -6,8 +6,8 @@
 
 namespace dstrain::tokenizer {
 
-/// SentencePiece's own library over its file of a model. Control symbols that are written in a text
-/// are text to it. What begins and ends texts is what the file says. Throws Error{input}.
+/// Uses SentencePiece's own library with its model file. Control symbols in a text are plain text.
+/// The file determines which tokens begin and end texts. Throws Error{input}.
 LoadedCodec load_sentencepiece(const std::filesystem::path& path, const SpecialNames& names);
 
 }  // namespace dstrain::tokenizer

@@ -26,8 +26,8 @@ void add_name(const std::string& name, SpecialNames& names) {
   }
 }
 
-/// The name of a role that both files have. Files of transformers since 4.34, which list their
-/// added tokens, are read by the first; of older ones the second has counted, too.
+/// Returns a role's name, which both files may set. For files of transformers since 4.34, which
+/// list their added tokens, the first file decides; for older ones, the second one matters too.
 void take_name(const JsonField& field, bool first_counts, std::optional<std::string>& name) {
   const std::string found = name_of(field);
   if (!name || name->empty()) {

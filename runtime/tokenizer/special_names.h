@@ -6,14 +6,14 @@
 
 namespace dstrain::tokenizer {
 
-/// What tokenizer_config.json and special_tokens_map.json say of special tokens; the first counts.
-/// If it does not list its added tokens, as files of old versions, the two must agree.
+/// The special tokens in tokenizer_config.json and special_tokens_map.json. The first file wins. If
+/// it does not list its added tokens, as in old versions, both must agree.
 struct SpecialNames {
   std::optional<std::string> bos;
   std::optional<std::string> eos;
-  std::vector<std::string> all;  ///< these and the others: unk, pad, additional ones; none twice
-  bool add_bos = false;  ///< add_bos_token and add_eos_token: of texts of files that have no
-  bool add_eos = false;  ///< post-processor
+  std::vector<std::string> all;  ///< these and unk, pad, additional ones; no duplicates
+  bool add_bos = false;          ///< add_bos_token and add_eos_token, for files without ...
+  bool add_eos = false;          ///< ... a post-processor
 };
 
 /// Throws Error{input}. Missing files say nothing.

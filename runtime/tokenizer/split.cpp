@@ -12,7 +12,7 @@ std::optional<SplitBehavior> split_behavior(std::string_view name) {
 }
 
 void Splitter::add(const SplitPart& part) {
-  bool extends = false;  // the word before
+  bool extends = false;  // whether to extend the previous word
   switch (behavior_) {
     case SplitBehavior::removed:
       if (part.delimiter) return;

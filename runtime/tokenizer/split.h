@@ -7,7 +7,7 @@
 
 namespace dstrain::tokenizer {
 
-/// What becomes of the delimiters that a text is split at.
+/// What to do with the delimiters at which a text is split.
 enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 std::optional<SplitBehavior> split_behavior(std::string_view name);
@@ -18,13 +18,13 @@ struct SplitPart {
   bool delimiter = false;
 };
 
-/// Takes the parts of a text in order and appends the words that they make to a list.
+/// Receives the parts of a text in order and appends the resulting words to a list.
 class Splitter {
  public:
   Splitter(SplitBehavior behavior, std::vector<Span>& words) : behavior_(behavior), words_(words) {}
 
   void add(const SplitPart& part);
-  /// After the last part.
+  /// Call after the last part.
   void finish();
 
  private:
@@ -34,7 +34,7 @@ class Splitter {
   std::vector<Span>& words_;
   bool after_delimiter_ = false;
   bool empty_ = true;
-  std::optional<Span> held_;  ///< a delimiter that waits for what follows
+  std::optional<Span> held_;  ///< a delimiter that waits for the next part
 };
 
 }  // namespace dstrain::tokenizer

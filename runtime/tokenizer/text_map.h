@@ -13,7 +13,7 @@ struct TextHash {
   }
 };
 
-/// A map by text that is searched without making a std::string.
+/// A map with strings as keys; lookups need no std::string.
 template <class Value>
 using TextMap = std::unordered_map<std::string, Value, TextHash, std::equal_to<>>;
 

@@ -22,7 +22,7 @@ bool continues_character(std::string_view text, std::size_t at) {
   return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80;
 }
 
-/// The character that ends at `end`, which begins one; U+FFFD for what is broken.
+/// Returns the character that ends at `end`, a character boundary; U+FFFD for invalid UTF-8.
 char32_t character_before(std::string_view text, std::size_t end) {
   constexpr std::size_t bytes_max = 4;
   std::size_t begin = end - 1;
@@ -64,11 +64,11 @@ std::vector<std::int32_t> Tokenizer::encode_following(std::string_view text) con
 }
 
 std::size_t Tokenizer::safe_cut(std::string_view text) const {
-  std::unordered_map<std::uint64_t, bool> known;  // a text has few pairs of characters
+  std::unordered_map<std::uint64_t, bool> known;  // a text has few different pairs
   for (std::size_t at = text.empty() ? 0 : text.size() - 1; at > 0; --at) {
     if (continues_character(text, at)) continue;
     const Character right = first_of_any(text.substr(at));
-    // It may be one that what follows completes.
+    // The text after it may complete this character.
     if (right.code == replacement && at + right.size == text.size()) continue;
     const char32_t left = character_before(text, at);
     const auto [pair, is_new] = known.emplace(std::uint64_t{left} << 32 | right.code, false);

@@ -13,8 +13,8 @@
 namespace dstrain::tokenizer {
 namespace {
 
-/// The library numbers added tokens itself: those of the model keep their ids, the others follow
-/// its last one in the order of the file. What the file says must agree.
+/// Checks the ids of added tokens. The library assigns them itself: tokens of the model keep their
+/// ids, the others continue after its last id, in the order of the file.
 class AddedTokenReader {
  public:
   explicit AddedTokenReader(const Vocabulary& vocabulary)

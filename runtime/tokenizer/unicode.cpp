@@ -54,7 +54,7 @@ bool is_word(char32_t code) {
 }
 
 void append_lowercase(std::string& text, char32_t code) {
-  constexpr char32_t capital_i_with_dot = 0x130;  // the only one that becomes two characters
+  constexpr char32_t capital_i_with_dot = 0x130;  // the only one with two in lower case
   if (code == capital_i_with_dot) {
     text += "i\xCC\x87";
   } else {

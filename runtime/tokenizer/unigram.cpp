@@ -45,7 +45,7 @@ void Unigram::encode(std::string_view word,
                      ModelMemory& memory,
                      std::vector<std::int32_t>& ids) const {
   find_path(word, memory.path);
-  // From its end back: turns the way around, so that it can be followed from the beginning.
+  // The best path is known from the end backwards: reverse it, to follow it from the beginning.
   std::size_t end = word.size();
   std::size_t next = end;
   std::vector<PathNode>& path = memory.path;
@@ -55,7 +55,7 @@ void Unigram::encode(std::string_view word,
     next = end;
     end = begin;
   }
-  std::size_t unknown = 0;  // bytes of unknown characters before `begin`
+  std::size_t unknown = 0;  // unknown bytes directly before `begin`
   for (std::size_t begin = 0; begin < word.size();) {
     const std::size_t until = next;
     next = static_cast<std::size_t>(path[until].begin);

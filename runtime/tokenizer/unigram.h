@@ -12,15 +12,15 @@ namespace dstrain::tokenizer {
 
 struct UnigramSettings {
   std::int32_t unk = 0;
-  bool byte_fallback = false;  ///< unknown characters become the tokens <0xE2> ... of their bytes
+  bool byte_fallback = false;  ///< unknown characters become the tokens <0xE2> ... for their bytes
 };
 
-/// The unigram language model (Kudo, arXiv:1804.10959): of all ways to cut a word into tokens, the
-/// one with the largest sum of scores. As Hugging Face's `tokenizers` does it: unknown characters
-/// in a row become one token.
+/// The unigram language model (Kudo, arXiv:1804.10959): of all ways to cut a word into tokens,
+/// chooses the one with the largest sum of scores. Like Hugging Face's `tokenizers`, makes one
+/// token of consecutive unknown characters.
 class Unigram final : public Model {
  public:
-  /// @p scores by id. `vocabulary` outlives it.
+  /// @p scores by id. `vocabulary` must outlive it.
   Unigram(const Vocabulary& vocabulary,
           std::vector<double> scores,
           const UnigramSettings& settings);

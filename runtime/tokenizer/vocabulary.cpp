@@ -10,7 +10,7 @@ namespace dstrain::tokenizer {
 Vocabulary::Vocabulary(std::vector<VocabularyEntry> entries, const std::string& place) {
   std::int32_t largest = -1;
   for (const VocabularyEntry& entry : entries) largest = std::max(largest, entry.id);
-  // Ids are places in a table: a file of a few bytes must not make it a large one.
+  // Ids are indices of a table, and a file of a few bytes must not make it large.
   constexpr std::size_t spare_ids = 1024;
   if (largest >= 0 && static_cast<std::size_t>(largest) >= 4 * entries.size() + spare_ids) {
     fail(ErrorCode::input, "{}: the id {} is too large for {} tokens", place, largest,

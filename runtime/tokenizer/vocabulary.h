@@ -14,7 +14,7 @@ struct VocabularyEntry {
   std::int32_t id = 0;
 };
 
-/// The tokens of a model and their ids, both ways. Immutable but for `add`; move-only.
+/// Maps the tokens of a model to ids and back. Immutable except for `add`; move-only.
 class Vocabulary {
  public:
   Vocabulary() = default;
@@ -23,23 +23,23 @@ class Vocabulary {
   Vocabulary(const Vocabulary&) = delete;
   Vocabulary& operator=(const Vocabulary&) = delete;
   ~Vocabulary() = default;
-  /// Throws Error{input}, which begins with `place`, when two tokens have one id, or when most ids
-  /// up to the largest have none.
+  /// Throws Error{input}, which begins with `place`, if two tokens have the same id or most ids up
+  /// to the largest are unused.
   Vocabulary(std::vector<VocabularyEntry> entries, const std::string& place);
-  /// Two tokens may not be the same, nor two ids. Throws Error{input}.
+  /// Adds a token. Its text and its id must be new. Throws Error{input}.
   void add(VocabularyEntry entry, const std::string& place);
 
   [[nodiscard]] std::optional<std::int32_t> id(std::string_view token) const;
-  /// The token of an id, or null where it has none.
+  /// Returns the token of an id; null if it has none.
   [[nodiscard]] const std::string* token(std::int32_t id) const;
-  /// The number of tokens.
+  /// Returns the number of tokens.
   [[nodiscard]] std::size_t count() const { return id_of_.size(); }
-  /// The largest id, plus one.
+  /// Returns the largest id plus one.
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
 
  private:
   TextMap<std::int32_t> id_of_;
-  /// By id, into the map's keys, which stay where they are.
+  /// Indexed by id; points to keys of the map, which do not move.
   std::vector<const std::string*> tokens_;
 };
 

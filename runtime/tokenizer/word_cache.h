@@ -11,8 +11,8 @@
 
 namespace dstrain::tokenizer {
 
-/// The tokens of words that were encoded lately: a table in which a word has one place, and takes
-/// it from the word before. Bounded: 64 bytes per place. Belongs to one thread at a time.
+/// Caches the tokens of recent words: a direct-mapped table in which a word replaces the previous
+/// one in its place. Uses 64 bytes per place. For one thread at a time.
 class WordCache {
  public:
   /// @p places is rounded up to a power of two.
@@ -20,7 +20,7 @@ class WordCache {
     shift_ = 64 - std::countr_zero(slots_.size());
   }
 
-  /// Appends the tokens of a word that is known; whether it is.
+  /// Appends the tokens of a cached word. Returns whether it is cached.
   bool append(std::string_view word, std::vector<std::int32_t>& ids) const {
     if (word.size() > word_bytes_max) return false;
     const Key key = key_of(word);
@@ -30,7 +30,7 @@ class WordCache {
     return true;
   }
 
-  /// Keeps a word that is neither empty nor too long, and not of too many tokens.
+  /// Caches a word unless it is empty, too long or has too many tokens.
   void keep(std::string_view word, std::span<const std::int32_t> ids) {
     if (word.empty() || word.size() > word_bytes_max || ids.size() > ids_max) return;
     const Key key = key_of(word);
@@ -44,7 +44,7 @@ class WordCache {
   static constexpr std::size_t word_bytes_max = 23;
   static constexpr std::size_t ids_max = 9;
 
-  /// The bytes of a word, zeros, and in the last byte its size: all zeros is no word.
+  /// The bytes of a word, padded with zeros, and its size in the last byte; all zeros: no word.
   using Key = std::array<std::uint64_t, 3>;
 
   struct Slot {

@@ -7,20 +7,20 @@
 
 namespace dstrain::tokenizer {
 
-/// How often each different word came: a hash table with open addressing, at most half full, over
-/// words that lie one behind the other. Belongs to one thread at a time.
+/// Counts the occurrences of each different word. A hash table with open addressing, at most half
+/// full, over the concatenated words. For one thread at a time.
 class WordCounts {
  public:
-  /// Counts a word of less than 2^32 bytes `times` more. Throws Error{input} where there would be
-  /// 2^32 different ones.
+  /// Adds `times` occurrences of a word of less than 2^32 bytes. Throws Error{input} if there are
+  /// 2^32 different words.
   void add(std::string_view word, std::uint64_t times = 1);
   void add(const WordCounts& other);
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
-  /// The bytes of all different words together.
+  /// Returns the total size of the different words.
   [[nodiscard]] std::size_t letters() const { return letters_.size(); }
 
-  /// Calls `visit(word, count)` with each word, in the order in which they came first.
+  /// Calls `visit(word, count)` for each word in the order of first occurrence.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (const Entry& entry : entries_) visit(word_of(entry), entry.count);
