@@ -192,7 +192,8 @@ set_up() {
     export DSTRAIN_TEST_GPU_DIRECTORY="$work/dev"
   fi
   export DSTRAIN_GPU_DIRECTORY=${DSTRAIN_TEST_GPU_DIRECTORY:-/dev}
-  if ! step device 60 "$tree/bin/cuda_events_test" "CUDA memory: what does not fit says so"; then
+  if ! step device 60 "$tree/bin/cuda_events_test" \
+    "CUDA memory: an allocation that does not fit is refused"; then
     echo "gpu.sh: there is no GPU that can be used here:" >&2
     grep -aE 'GPU|CUDA|cuda|driver|libcu' "$logs/device.log" | head -5 >&2
     return 1
@@ -443,7 +444,7 @@ if group tests; then
   together runs runs_bf16 "CUDA runs: every stage follows PyTorch in bf16"
   together runs runs_fp16 "CUDA runs: every stage follows PyTorch in fp16"
   together runs runs_stages "CUDA runs: stages*"
-  together runs runs_resume "CUDA runs: a run*,CUDA runs: what*,CUDA runs: a plan*"
+  together runs runs_resume "CUDA runs: a run*,CUDA runs: a resumed*,CUDA runs: a plan*"
   together runs runs_other "CUDA runs: TF32*,CUDA runs: copies*,CUDA runs: buffers*"
   together runs runs_profile "CUDA runs: a timeline*,CUDA runs: a profiler*"
   together all cuda_tuning_test 100

@@ -60,7 +60,7 @@ TEST_CASE("CUDA events: a stream waits for a queue of the host", "[cuda]") {
   CHECK(sides.all(4));
 }
 
-TEST_CASE("CUDA events: a stream and a queue hand a value to and fro", "[cuda]") {
+TEST_CASE("CUDA events: a stream and a queue pass a value back and forth", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const Sides sides(*gpu);
   HostQueue queue(HostQueue::Mode::worker_thread);
@@ -95,7 +95,7 @@ TEST_CASE("CUDA events: a stream waits for another", "[cuda]") {
   CHECK(sides.all(0x1p20F));
 }
 
-TEST_CASE("CUDA events: a stream that is gone has done what it was given", "[cuda]") {
+TEST_CASE("CUDA events: destroying a stream finishes its work", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const Sides sides(*gpu);
   sides.set(1);
@@ -108,7 +108,7 @@ TEST_CASE("CUDA events: a stream that is gone has done what it was given", "[cud
   CHECK(sides.all(8));
 }
 
-TEST_CASE("CUDA events: a failure comes out of the waits for it", "[cuda]") {
+TEST_CASE("CUDA events: waiting for failed work throws its failure", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const Sides sides(*gpu);
   const auto other = gpu->make_stream(Backend::StreamUse::beside_computing);
@@ -135,7 +135,7 @@ TEST_CASE("CUDA events: a failure comes out of the waits for it", "[cuda]") {
   CHECK(sides.all(0));
 }
 
-TEST_CASE("CUDA events: many points of the host are waited for at once", "[cuda]") {
+TEST_CASE("CUDA events: a stream waits for thousands of events of a queue", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const Sides sides(*gpu);
   HostQueue queue(HostQueue::Mode::worker_thread);
@@ -146,7 +146,8 @@ TEST_CASE("CUDA events: many points of the host are waited for at once", "[cuda]
   CHECK_NOTHROW(sides.stream->synchronize());
 }
 
-TEST_CASE("CUDA stream clock: times are the host's and lie in the order of the work", "[cuda]") {
+TEST_CASE("CUDA stream clock: times are in host seconds and follow the order of the work",
+          "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const Sides sides(*gpu);
   const SteadyClock host;
@@ -173,7 +174,7 @@ TEST_CASE("CUDA stream clock: times are the host's and lie in the order of the w
   }
 }
 
-TEST_CASE("CUDA stream clock: points that were launched together are told in order", "[cuda]") {
+TEST_CASE("CUDA stream clock: points launched together are reported in order", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const Sides sides(*gpu);
   const SteadyClock host;
@@ -193,7 +194,7 @@ TEST_CASE("CUDA stream clock: points that were launched together are told in ord
   }
 }
 
-TEST_CASE("CUDA memory: what does not fit says so", "[cuda]") {
+TEST_CASE("CUDA memory: an allocation that does not fit is refused", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const auto stream = gpu->make_stream(Backend::StreamUse::computing);
   CHECK_THROWS_WITH(Buffer(Bytes{1} << 50, gpu->memory(), *stream),

@@ -109,7 +109,7 @@ std::string replaced(std::string text, const std::string& old, const std::string
 
 }  // namespace
 
-TEST_CASE("CUDA products: TF32 rounds what is multiplied and nothing else", "[cuda]") {
+TEST_CASE("CUDA products: TF32 rounds only the factors", "[cuda]") {
   const auto gpu = test::open_test_gpu();
   const auto exact = gpu->make_stream(Backend::StreamUse::computing);
   const auto stream = gpu->make_stream(Backend::StreamUse::computing);
@@ -134,7 +134,7 @@ TEST_CASE("CUDA products: TF32 changes no product of 16 bits", "[cuda]") {
   CHECK((multiply(factors, gpu->memory(), *stream) == multiply(factors, gpu->memory(), *exact)));
 }
 
-TEST_CASE("CUDA products: tuned ones are right and repeat", "[cuda]") {
+TEST_CASE("CUDA products: tuned products are correct and repeatable", "[cuda]") {
   const Multiplied one;
   const std::string algorithms = one.tuned();
   CHECK((one.again() == one.first));  // nothing is used before it is told to be
@@ -159,7 +159,7 @@ TEST_CASE("CUDA products: without memory to try it a product keeps its algorithm
   CHECK((one.again() == one.first));
 }
 
-TEST_CASE("CUDA products: algorithms of elsewhere are told and not used", "[cuda]") {
+TEST_CASE("CUDA products: algorithms of another GPU or library are refused", "[cuda]") {
   set_fastest("1");
   const Multiplied one;
   const std::string algorithms = one.tuned();
@@ -178,7 +178,7 @@ TEST_CASE("CUDA products: algorithms of elsewhere are told and not used", "[cuda
 
 // Only the stand-in, whose algorithms are known:
 
-TEST_CASE("CUDA products: the fastest algorithm is taken", "[cuda]") {
+TEST_CASE("CUDA products: the fastest algorithm is used", "[cuda]") {
   if (!test::stands_in_for_gpu()) test::skip("which one is the fastest is the GPU's to say");
   std::vector<Floats> results;
   for (const char* fastest : {"0", "1", "2", "3"}) {
@@ -195,7 +195,7 @@ TEST_CASE("CUDA products: the fastest algorithm is taken", "[cuda]") {
   CHECK(std::ranges::find(results, results[3]) != std::prev(results.end()));
 }
 
-TEST_CASE("CUDA products: an algorithm that cuBLASLt refuses is not taken", "[cuda]") {
+TEST_CASE("CUDA products: an algorithm that cuBLASLt refuses is not used", "[cuda]") {
   if (!test::stands_in_for_gpu()) test::skip("a GPU's cuBLASLt may take what is wrong for another");
   const Multiplied one;
   const std::string wrong = replaced(one.tuned(), R"("algorithm":"0000)", R"("algorithm":"ffff)");

@@ -76,7 +76,7 @@ TEST_CASE("Device: offload and overlap and checkpointed activations change no bi
       {.ranks = 2, .stage = 3, .bf16 = true, .checkpointed_activations = true, .zero = zero});
 }
 
-TEST_CASE("Device: steps that overflow are left out alike", "[e2e][backend]") {
+TEST_CASE("Device: overflowing steps are skipped as on the CPU", "[e2e][backend]") {
   const test::TempDir folder;
   const nlohmann::json disk{{"device", "nvme"}, {"nvme_path", folder.path().string()}};
   const nlohmann::json fp16{{"enabled", true}, {"initial_scale_power", 24}, {"hysteresis", 1}};
@@ -89,7 +89,7 @@ TEST_CASE("Device: steps that overflow are left out alike", "[e2e][backend]") {
        .zero = offloads ? nlohmann::json{{"offload_optimizer", disk}} : nlohmann::json::object()});
 }
 
-TEST_CASE("Device: a run goes on from a checkpoint of the CPU's and evaluates and generates",
+TEST_CASE("Device: a run resumes from a CPU checkpoint and evaluates and generates",
           "[e2e][backend]") {
   const test::TempDir folder;
   const fs::path whole = folder.path() / "whole";
@@ -137,7 +137,7 @@ TEST_CASE("Device: auto is a GPU where there are some and their plug-in", "[e2e]
                           ContainsSubstring("the ranks compute on cuda"));
 }
 
-TEST_CASE("Device: what is planned for it is what a run takes", "[e2e][backend]") {
+TEST_CASE("Device: a run uses the memory that was planned", "[e2e][backend]") {
   const test::TempDir folder;
   const Words model{"--config_name",
                     "gpt2",
@@ -171,7 +171,7 @@ TEST_CASE("Device: what is planned for it is what a run takes", "[e2e][backend]"
   }
 }
 
-TEST_CASE("Device: one that cannot be used is refused before anything starts", "[e2e][backend]") {
+TEST_CASE("Device: an unusable device is refused before anything starts", "[e2e][backend]") {
   const auto [plug_in, reason] = GENERATE(
       table<std::string, std::string>({{"broken", "libdstrain_cuda.so cannot be loaded"},
                                        {"other_version", "libdstrain_cuda.so is of dstrain 0.0.1"},
@@ -198,7 +198,7 @@ TEST_CASE("Device: one that cannot be used is refused before anything starts", "
   CHECK_THAT(rank.err, ContainsSubstring("--device cuda: " + reason));
 }
 
-TEST_CASE("Device: the launcher looks at a device that the ranks use", "[e2e][backend]") {
+TEST_CASE("Device: the launcher checks the device that the ranks use", "[e2e][backend]") {
   const test::TempDir folder;
   for (const char* name : {"nvidia0", "nvidia1", "nvidia2"})
     std::ofstream(folder.path() / name) << "";

@@ -30,7 +30,7 @@ std::string refusal(const std::filesystem::path& folder) {
 
 }  // namespace
 
-TEST_CASE("Backend: that of the CPU computes on the caller with the host's collectives",
+TEST_CASE("Backend: the CPU computes on the calling thread with the host's collectives",
           "[backend]") {
   const auto backend = open_backend({});
   CHECK(backend->device() == Device{});
@@ -42,7 +42,7 @@ TEST_CASE("Backend: that of the CPU computes on the caller with the host's colle
   CHECK(backend->connect({std::move(communicator), *control, host}).get() == given);
 }
 
-TEST_CASE("Backend: a plug-in brings memory and streams and ops and collectives", "[backend]") {
+TEST_CASE("Backend: a plug-in provides memory and streams and ops and collectives", "[backend]") {
   const Variable path(env::plug_in_path,
                       (backends / "nothing").string() + "::" + (backends / "deferred").string());
   const auto backend = open_backend(gpu);
@@ -105,7 +105,7 @@ TEST_CASE("Backend: auto is a GPU where there are some and their plug-in", "[bac
   CHECK(resolve_device(DeviceChoice::automatic) == DeviceKind::cpu);
 }
 
-TEST_CASE("Backend: GPUs that are shown must be there", "[backend]") {
+TEST_CASE("Backend: visible GPUs must exist", "[backend]") {
   const test::TempDir folder;
   const Variable files(env::gpu_directory, folder.path().string());
   const Variable path(env::plug_in_path, (backends / "deferred").string());

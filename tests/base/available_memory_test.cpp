@@ -29,7 +29,7 @@ std::string gib(int n) {
 
 }  // namespace
 
-TEST_CASE("Available memory: the machine's where no control group limits it", "[base]") {
+TEST_CASE("Available memory: without a control group it is the machine's", "[base]") {
   const Files free{{"/proc/self/cgroup", "0::/user.slice/job\n"},
                    {"/sys/fs/cgroup/user.slice/job/memory.max", "max\n"},
                    {"/sys/fs/cgroup/user.slice/memory.max", gib(64)}};
@@ -44,7 +44,7 @@ TEST_CASE("Available memory: the machine's where no control group limits it", "[
   }
 }
 
-TEST_CASE("Available memory: a control group leaves its limit less what is used", "[base]") {
+TEST_CASE("Available memory: a control group leaves its limit minus its usage", "[base]") {
   const std::string stat = "anon 1\nfile 9\ninactive_file " + gib(1) + "active_file " + gib(2);
   const auto memory = available({{"/proc/self/cgroup", "0::/job\n"},
                                  {"/sys/fs/cgroup/job/memory.max", gib(8)},
@@ -55,7 +55,7 @@ TEST_CASE("Available memory: a control group leaves its limit less what is used"
   CHECK(memory->reason == "the control group /sys/fs/cgroup/job leaves 6.00 GiB of 8.00 GiB");
 }
 
-TEST_CASE("Available memory: groups above and those of version 1 count", "[base]") {
+TEST_CASE("Available memory: parent groups and version 1 groups count", "[base]") {
   const Files above{{"/proc/self/cgroup", "0::/slurm/job_7/step_0\n"},
                     {"/sys/fs/cgroup/slurm/job_7/step_0/memory.max", "max\n"},
                     {"/sys/fs/cgroup/slurm/job_7/memory.max", gib(4)},
@@ -79,7 +79,7 @@ TEST_CASE("Available memory: groups above and those of version 1 count", "[base]
   CHECK(machine->bytes == 24 * gibibyte);
 }
 
-TEST_CASE("Available memory: a group with more than it may have leaves nothing", "[base]") {
+TEST_CASE("Available memory: a group over its limit leaves nothing", "[base]") {
   const auto memory = available({{"/proc/self/cgroup", "0::/\n"},
                                  {"/sys/fs/cgroup/memory.max", gib(1)},
                                  {"/sys/fs/cgroup/memory.current", gib(2)}});
@@ -87,7 +87,7 @@ TEST_CASE("Available memory: a group with more than it may have leaves nothing",
   CHECK(memory->bytes == 0);
 }
 
-TEST_CASE("Available memory: a kernel that says nothing limits nothing", "[base]") {
+TEST_CASE("Available memory: without files of the kernel there is no limit", "[base]") {
   CHECK_FALSE(
       available_memory([](const std::string& /*path*/) { return std::optional<std::string>(); }));
 }

@@ -7,7 +7,8 @@
 
 using namespace dstrain;
 
-TEST_CASE("ComputeEnvironment: settings of arithmetic and memory and devices", "[base]") {
+TEST_CASE("ComputeEnvironment: finds variables that change arithmetic and memory and devices",
+          "[base]") {
   for (const char* const name :
        {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "CUDA_DEVICE_ORDER", "CUBLAS_WORKSPACE_CONFIG",
         "NVIDIA_TF32_OVERRIDE", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES"}) {

@@ -75,12 +75,13 @@ TEST_CASE("ExactSum: digits add up as integers", "[base][exact_sum]") {
   CHECK(std::isnan(again.value()));
 }
 
-TEST_CASE("ExactSum: what is not finite shows", "[base][exact_sum]") {
+TEST_CASE("ExactSum: a value that is not finite makes the sum not finite", "[base][exact_sum]") {
   CHECK(std::isnan(exact({1.0, std::numeric_limits<double>::infinity()})));
   CHECK(std::isnan(exact({std::numeric_limits<double>::quiet_NaN(), 1.0})));
 }
 
-TEST_CASE("ExactSum: what is not finite shows in a sum of sums", "[base][exact_sum]") {
+TEST_CASE("ExactSum: a sum that is not finite makes a sum of sums not finite",
+          "[base][exact_sum]") {
   ExactSum finite;
   finite.add(1.0);
   ExactSum infinite;

@@ -27,7 +27,7 @@ TEST_CASE("Exception text: a thread that is not started names the limit", "[base
                                        Catch::Matchers::ContainsSubstring("ulimit -u"));
 }
 
-TEST_CASE("Exception text: no class of the JSON library is in it", "[base]") {
+TEST_CASE("Exception text: JSON errors do not name the library's classes", "[base]") {
   CHECK(exception_text(std::runtime_error(
             "[json.exception.type_error.302] type must be number, but is null")) ==
         "type must be number, but is null");
@@ -59,7 +59,7 @@ std::string text_without_space(const std::exception& exception) {
 
 }  // namespace
 
-TEST_CASE("Exception text: address space that is used up is not the number of threads", "[base]") {
+TEST_CASE("Exception text: exhausted address space is not blamed on the thread limit", "[base]") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   dstrain::test::skip("sanitizers need address space without a limit");
 #endif

@@ -56,7 +56,7 @@ TEST_CASE("File: a text over the limit is not read", "[base][file]") {
   CHECK(read_text_file(path, 2048).size() == 2048);
 }
 
-TEST_CASE("File: a pointer of Git LFS is told from the file", "[base][file]") {
+TEST_CASE("File: a Git LFS pointer is distinguished from the file", "[base][file]") {
   const test::TempDir dir;
   const fs::path path = dir.path() / "model.safetensors";
   write_text_file(path,
@@ -66,7 +66,7 @@ TEST_CASE("File: a pointer of Git LFS is told from the file", "[base][file]") {
             ": is a pointer of Git LFS, not the file itself; in its repository: git lfs pull");
 }
 
-TEST_CASE("File: what is no regular file is named and refused", "[base][file]") {
+TEST_CASE("File: a path that is not a regular file is refused by name", "[base][file]") {
   const test::TempDir dir;
   REQUIRE(::mkfifo((dir.path() / "fifo").c_str(), 0600) == 0);
   fs::create_symlink("missing", dir.path() / "dangling");

@@ -25,7 +25,8 @@ UniqueFd take(const std::string& named, int port) {
 
 }  // namespace
 
-TEST_CASE("InheritedListener: one is taken over and not handed on", "[base][socket]") {
+TEST_CASE("InheritedListener: a listener is taken over and not inherited further",
+          "[base][socket]") {
   const UniqueFd listener = std::move(listen_tcp({"127.0.0.1", 0}).value());
   const int port = bound_port(listener.get());
   const int fd = ::dup(listener.get());  // without FD_CLOEXEC, as a rank inherits it
@@ -35,7 +36,7 @@ TEST_CASE("InheritedListener: one is taken over and not handed on", "[base][sock
   CHECK(connect_tcp({"127.0.0.1", port}, Deadline::after(60)).ok());
 }
 
-TEST_CASE("InheritedListener: what is none is let alone", "[base][socket]") {
+TEST_CASE("InheritedListener: other descriptors are left alone", "[base][socket]") {
   const UniqueFd listener = std::move(listen_tcp({"127.0.0.1", 0}).value());
   const int port = bound_port(listener.get());
   const UniqueFd client = std::move(connect_tcp({"127.0.0.1", port}, Deadline::after(60)).value());

@@ -50,7 +50,7 @@ TEST_CASE("JobTokenFile: one makes it and the others find it", "[base]") {
   CHECK(fs::is_empty(path.parent_path()));
 }
 
-TEST_CASE("JobTokenFile: what others could have written or read is refused", "[base]") {
+TEST_CASE("JobTokenFile: a file that others can write or read is refused", "[base]") {
   const TokenDirectory directory;
   const fs::path path = token_path("a/b");
   CHECK(path.filename() == "a_b.token");
@@ -65,7 +65,7 @@ TEST_CASE("JobTokenFile: what others could have written or read is refused", "[b
   }
 }
 
-TEST_CASE("JobTokenFile: a link is not followed and half a token is none", "[base]") {
+TEST_CASE("JobTokenFile: links and partial tokens are refused", "[base]") {
   const TokenDirectory directory;
   const fs::path path = token_path("job");
   fs::create_directory(path.parent_path());

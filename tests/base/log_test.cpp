@@ -28,7 +28,7 @@ namespace {
 
 }  // namespace
 
-TEST_CASE("Log: an exception that nobody catches names the rank and itself", "[base]") {
+TEST_CASE("Log: an uncaught exception is reported with its rank", "[base]") {
   std::array<int, 2> ends{};
   REQUIRE(::pipe(ends.data()) == 0);
   const pid_t pid = ::fork();

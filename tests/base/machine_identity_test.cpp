@@ -40,7 +40,7 @@ TEST_CASE("MachineIdentity: processes of one network have the same", "[base]") {
   CHECK(identity_in(0) == machine_identity());
 }
 
-TEST_CASE("MachineIdentity: a network of its own is another machine", "[base]") {
+TEST_CASE("MachineIdentity: a network namespace counts as another machine", "[base]") {
   const int namespaces = ::geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWNET | CLONE_NEWUSER;
   const Digest apart = identity_in(namespaces);
   if (apart == Digest{}) test::skip("needs a network namespace");

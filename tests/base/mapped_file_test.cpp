@@ -54,7 +54,7 @@ TEST_CASE("MappedFile: a file that was cut short is refused by name", "[base][fi
                     path.string() + ": was cut from 6 to 2 bytes while it was read");
 }
 
-TEST_CASE("MappedFile: a file in the place of another is no change", "[base][file]") {
+TEST_CASE("MappedFile: replacing the file does not affect the mapping", "[base][file]") {
   const test::TempDir dir;
   const fs::path path = dir.path() / "bytes";
   write_text_file(path, "abcdef");
@@ -66,7 +66,8 @@ TEST_CASE("MappedFile: a file in the place of another is no change", "[base][fil
   CHECK(map.text() == "abcdef");
 }
 
-TEST_CASE("MappedFile: who reads what was cut off ends with the name of the file", "[base][file]") {
+TEST_CASE("MappedFile: reading a truncated part ends the process with the file's name",
+          "[base][file]") {
   const test::TempDir dir;
   const fs::path path = dir.path() / "bytes";
   write_text_file(path, std::string(10'000, 'x'));

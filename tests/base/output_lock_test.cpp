@@ -49,7 +49,7 @@ TEST_CASE("OutputLock: one job at a time writes to a directory", "[base][lock]")
   refuse_locked_output(folder.path() / "missing");
 }
 
-TEST_CASE("OutputLock: between its ranks a job is its launcher's", "[base][lock]") {
+TEST_CASE("OutputLock: the launcher keeps the lock while no rank holds it", "[base][lock]") {
   const TempDir folder;
   const auto intrude = [&] {
     const OutputLock lock(folder.path(), Holder::rank, "b");
@@ -64,7 +64,7 @@ TEST_CASE("OutputLock: between its ranks a job is its launcher's", "[base][lock]
   CHECK(fs::is_empty(folder.path()));
 }
 
-TEST_CASE("OutputLock: what a killed process leaves locks nothing", "[base][lock]") {
+TEST_CASE("OutputLock: a killed process leaves no lock", "[base][lock]") {
   const TempDir folder;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -78,7 +78,7 @@ TEST_CASE("OutputLock: what a killed process leaves locks nothing", "[base][lock
   CHECK_THAT(owner_in(folder), Catch::Matchers::StartsWith("job longer name, "));
 }
 
-TEST_CASE("OutputLock: who may only read it cannot hold it", "[base][lock]") {
+TEST_CASE("OutputLock: a read-only user cannot hold the lock", "[base][lock]") {
   const TempDir folder;
   const fs::path path = folder.path() / OutputLock::file_name;
   // Of who came before, with others that may write and others that may not.
@@ -108,7 +108,7 @@ TEST_CASE("OutputLock: a rank waits for an earlier one of its own job", "[base][
   CHECK(fs::is_empty(folder.path()));
 }
 
-TEST_CASE("OutputLock: no link is followed and nothing but a file is taken", "[base][lock]") {
+TEST_CASE("OutputLock: links and everything but regular files are refused", "[base][lock]") {
   const TempDir folder;
   const fs::path other = folder.path() / "other";
   write_text_file(other, "kept");

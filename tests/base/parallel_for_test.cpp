@@ -17,7 +17,7 @@ TEST_CASE("parallel_for: visits every index once", "[base][parallel_for]") {
   CHECK(visits == std::vector<int>(static_cast<std::size_t>(count), 1));
 }
 
-TEST_CASE("parallel_for: one inside another still visits all", "[base][parallel_for]") {
+TEST_CASE("parallel_for: a nested loop visits every index", "[base][parallel_for]") {
   constexpr std::size_t rows = 5;
   constexpr std::size_t columns = 9;
   std::vector<int> visits(rows * columns);
@@ -29,7 +29,7 @@ TEST_CASE("parallel_for: one inside another still visits all", "[base][parallel_
   CHECK(visits == std::vector<int>(rows * columns, 1));
 }
 
-TEST_CASE("parallel_for: there is a thread to run on", "[base][parallel_for]") {
+TEST_CASE("parallel_for: there is at least one thread", "[base][parallel_for]") {
   CHECK(compute_threads() >= 1);
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("parallel_for: denormals become zero in every compute thread", "[base]
   CHECK(std::accumulate(halves.begin(), halves.end(), 0.0F) == 0.0F);
 }
 
-TEST_CASE("parallel_for: a helper thread computes alone", "[base][parallel_for]") {
+TEST_CASE("parallel_for: a helper thread runs its loops by itself", "[base][parallel_for]") {
   const int before = compute_threads();
   int threads = 0;
   bool alone = true;

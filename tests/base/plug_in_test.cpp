@@ -9,7 +9,7 @@
 
 using namespace dstrain;
 
-TEST_CASE("PlugIn: opened beside the program and its symbols found", "[base]") {
+TEST_CASE("PlugIn: is opened beside the program and its symbols are found", "[base]") {
   constexpr PlugIn plug_in{.file = "libplug_in_for_tests.so"};
   const Result<void*> opened = open_plug_in(plug_in);
   REQUIRE(opened.ok());
@@ -19,7 +19,7 @@ TEST_CASE("PlugIn: opened beside the program and its symbols found", "[base]") {
         "version");
 }
 
-TEST_CASE("PlugIn: what cannot be opened tells why", "[base]") {
+TEST_CASE("PlugIn: a plug-in that cannot be opened says why", "[base]") {
   CHECK_THAT(
       open_plug_in({.file = "libno_such_plug_in.so"}).error(),
       Catch::Matchers::ContainsSubstring("libno_such_plug_in.so: cannot open shared object file"));

@@ -24,7 +24,7 @@ TEST_CASE("PortRange: two ports with a dash or one port", "[base]") {
   CHECK_FALSE(read_port_range());
 }
 
-TEST_CASE("PortRange: its first free port is listened at and no other", "[base]") {
+TEST_CASE("PortRange: only the first free port is opened", "[base]") {
   const UniqueFd first = std::move(listen_within("127.0.0.1", {}).value());
   const int port = bound_port(first.get());
   const PortRange range{port, std::min(port + 50, 65535)};

@@ -8,7 +8,8 @@
 
 using namespace dstrain;
 
-TEST_CASE("printable: what moves a cursor or forges a line is told", "[base][printable]") {
+TEST_CASE("printable: characters that move the cursor or forge a line are escaped",
+          "[base][printable]") {
   struct Row {
     std::string text;
     std::string shown;
@@ -29,14 +30,14 @@ TEST_CASE("printable: what moves a cursor or forges a line is told", "[base][pri
   CHECK(printable(row.text) == row.shown);
 }
 
-TEST_CASE("printable: of a long text the beginning is shown", "[base][printable]") {
+TEST_CASE("printable: a long text is cut to its beginning", "[base][printable]") {
   CHECK(printable(std::string(200, 'a')) == std::string(200, 'a'));
   CHECK(printable(std::string(1 << 20, 'a')) == std::string(200, 'a') + "... (1048576 bytes)");
   CHECK(printable("ääää", 5) == "ää... (8 bytes)");  // whole characters
   CHECK(printable("a\x1b", 4) == "a... (2 bytes)");  // and whole escapes
 }
 
-TEST_CASE("printable_message: lines stay and a second time changes nothing", "[base][printable]") {
+TEST_CASE("printable_message: keeps lines and is idempotent", "[base][printable]") {
   CHECK(printable_message("one\ntwo\x1b\n") == "one\ntwo\\x1b\n");
   CHECK(printable_message(std::string(1 << 20, 'a')).size() < 10'000);
   std::string many;

@@ -83,7 +83,7 @@ bool has_ended_without_descriptors(const ProcessIdentity& process) {
 
 }  // namespace
 
-TEST_CASE("ProcessIdentity: an end is seen once it is there", "[base]") {
+TEST_CASE("ProcessIdentity: the end of a process is noticed", "[base]") {
   Child child;
   const ProcessIdentity identity = child.identity();
   CHECK_FALSE(has_ended(identity));
@@ -103,7 +103,7 @@ TEST_CASE("ProcessIdentity: a pid used again is another process", "[base]") {
   CHECK_FALSE(has_ended(earlier));  // not known when it started
 }
 
-TEST_CASE("ProcessIdentity: what cannot be seen counts as alive", "[base]") {
+TEST_CASE("ProcessIdentity: a process that cannot be seen counts as alive", "[base]") {
   const Child child;
   CHECK_FALSE(has_ended_without_descriptors(child.identity()));
   ProcessIdentity foreign = child.identity();

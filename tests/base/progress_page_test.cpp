@@ -82,7 +82,7 @@ TEST_CASE("ProgressPage: the agent reads what the rank publishes", "[base]") {
   CHECK(seen->save.busy == 1);
 }
 
-TEST_CASE("ProgressPage: a rank that fails stays where it failed", "[base]") {
+TEST_CASE("ProgressPage: a failed rank keeps the phase in which it failed", "[base]") {
   ProgressPage page;
   page.enter(RunPhase::starting);
   { const InPhase loading(&page, RunPhase::loading); }
@@ -95,7 +95,7 @@ TEST_CASE("ProgressPage: a rank that fails stays where it failed", "[base]") {
   }
 }
 
-TEST_CASE("ProgressPage: a descriptor that is no such memory is let alone", "[base]") {
+TEST_CASE("ProgressPage: other descriptors are left alone", "[base]") {
   const UniqueFd other(::memfd_create("other", MFD_CLOEXEC));
   CHECK_FALSE(ProgressPage::map(other.get()).ok());
   for (const std::string& text : {std::to_string(other.get()), std::string("no"), std::string()}) {

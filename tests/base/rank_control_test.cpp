@@ -37,7 +37,7 @@ TEST_CASE("RankControl: messages come back as they were", "[base]") {
   CHECK(decode_unreachable(encode_unreachable(17)) == 17);
 }
 
-TEST_CASE("RankControl: what is no message is none", "[base]") {
+TEST_CASE("RankControl: other texts are not taken for messages", "[base]") {
   const char* const bad[] = {"",
                              "progress",
                              "progress 1 2",
@@ -73,7 +73,7 @@ TEST_CASE("RankControl: what is no message is none", "[base]") {
   }
 }
 
-TEST_CASE("RankControl: nobody listens and nothing waits", "[base]") {
+TEST_CASE("RankControl: sending never blocks and the newest save request wins", "[base]") {
   std::array<int, 2> ends{};
   REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends.data()) == 0);
   UniqueFd agent(ends[0]);

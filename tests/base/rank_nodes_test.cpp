@@ -6,14 +6,14 @@
 
 using namespace dstrain;
 
-TEST_CASE("RankNodes: come back as they were where the number of ranks is right", "[base]") {
+TEST_CASE("RankNodes: survive a round trip if the number of ranks is right", "[base]") {
   const std::string text = GENERATE("w0*2,fe80::1*1,*3", "*3,*3", "a*6");
   CHECK(encode_rank_nodes(decode_rank_nodes(text, 6)) == text);
   CHECK(decode_rank_nodes(text, 5).empty());
   CHECK(decode_rank_nodes(text, 7).empty());
 }
 
-TEST_CASE("RankNodes: what is no list of nodes is none", "[base]") {
+TEST_CASE("RankNodes: other texts are not taken for a list of nodes", "[base]") {
   const std::string text = GENERATE("", "w0", "w0*", "w0*0,w1*2", "w0*-1,w1*3", ",w0*2");
   CAPTURE(text);
   CHECK(decode_rank_nodes(text, 2).empty());

@@ -29,7 +29,7 @@ TEST_CASE("Result: a value can be move-only", "[base][result]") {
   CHECK(*result.value() == 5);
 }
 
-TEST_CASE("Result: asking a failure for its value is a bug that names the reason",
+TEST_CASE("Result: reading the value of a failure is a bug that names the reason",
           "[base][result]") {
   const Result<int> result = Failure{"line 3: no number"};
   CHECK_THROWS_WITH(result.value(), Catch::Matchers::ContainsSubstring("line 3: no number"));

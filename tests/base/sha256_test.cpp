@@ -48,7 +48,7 @@ TEST_CASE("Hmac: vectors of RFC 4231", "[base]") {
   CHECK(to_hex(hmac_sha256(bytes(row.key), bytes(row.message))) == row.digest);
 }
 
-TEST_CASE("Hmac: comparison sees every byte", "[base]") {
+TEST_CASE("Hmac: comparison covers every byte", "[base]") {
   const Digest digest = sha256(bytes("abc"));
   CHECK(equal_in_constant_time(digest, digest));
   for (std::size_t i = 0; i < digest.size(); ++i) {

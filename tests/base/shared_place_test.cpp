@@ -30,7 +30,7 @@ bool give_away(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("Shared place: a link of somebody else is refused", "[base][shared]") {
+TEST_CASE("Shared place: another user's link is refused", "[base][shared]") {
   const test::TempDir folder;
   const fs::path path = folder.path() / "link";
   CHECK_NOTHROW(refuse_foreign_link(path));
@@ -44,8 +44,7 @@ TEST_CASE("Shared place: a link of somebody else is refused", "[base][shared]") 
   }
 }
 
-TEST_CASE("Shared place: a link of somebody else is refused wherever it is in a path",
-          "[base][shared]") {
+TEST_CASE("Shared place: another user's link is refused anywhere in a path", "[base][shared]") {
   const test::TempDir folder;
   const fs::path& top = folder.path();
   fs::create_directories(top / "target" / "deep");
@@ -63,7 +62,7 @@ TEST_CASE("Shared place: a link of somebody else is refused wherever it is in a 
   }
 }
 
-TEST_CASE("Shared place: a circle of links ends", "[base][shared]") {
+TEST_CASE("Shared place: a cycle of links does not hang", "[base][shared]") {
   const test::TempDir folder;
   fs::create_directory_symlink("b", folder.path() / "a");
   fs::create_directory_symlink("a", folder.path() / "b");
@@ -116,7 +115,7 @@ TEST_CASE("Shared place: a temporary file follows no link and is our own", "[bas
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 3);
 }
 
-TEST_CASE("Shared place: a file that was removed is known to be", "[base][shared]") {
+TEST_CASE("Shared place: a removed file is noticed", "[base][shared]") {
   const test::TempDir folder;
   const fs::path path = folder.path() / "inner/file";
   fs::create_directory(path.parent_path());
@@ -130,7 +129,8 @@ TEST_CASE("Shared place: a file that was removed is known to be", "[base][shared
   CHECK(is_file_at(another.get(), path));
 }
 
-TEST_CASE("Shared place: what decides what runs is nobody else's", "[base][shared]") {
+TEST_CASE("Shared place: files that decide what runs must not belong to another user",
+          "[base][shared]") {
   const test::TempDir folder;
   const fs::path path = folder.path() / "env";
   write_text_file(path, "A=1");
@@ -154,7 +154,7 @@ TEST_CASE("Shared place: what decides what runs is nobody else's", "[base][share
   CHECK_THAT(error_of([&] { read_trusted_text(path, 3); }), ContainsSubstring(path.string()));
 }
 
-TEST_CASE("Own directory: the usual name where it is free or ours", "[base][shared]") {
+TEST_CASE("Own directory: gets the usual name if it is free or ours", "[base][shared]") {
   const test::TempDir folder;
   CHECK(own_directories(folder.path(), "d").empty());
   CHECK(own_directory(folder.path(), "d") == folder.path() / "d");
@@ -165,7 +165,7 @@ TEST_CASE("Own directory: the usual name where it is free or ours", "[base][shar
   CHECK(own_directories(folder.path(), "d") == std::vector<fs::path>{folder.path() / "d"});
 }
 
-TEST_CASE("Own directory: another name where somebody else has the usual one", "[base][shared]") {
+TEST_CASE("Own directory: gets another name if another user owns the usual one", "[base][shared]") {
   const test::TempDir folder;
   const fs::path usual = folder.path() / "d";
   fs::create_directory(usual);

@@ -4,7 +4,7 @@
 
 namespace dstrain::test {
 
-TEST_CASE("ShellWord: only what a shell would take apart is quoted", "[base]") {
+TEST_CASE("ShellWord: quotes only words that a shell would split or expand", "[base]") {
   CHECK(shell_word("d/a-b_1.jsonl") == "d/a-b_1.jsonl");
   CHECK(shell_word("") == "''");
   CHECK(shell_word("a b") == "'a b'");

@@ -114,7 +114,7 @@ TEST_CASE("Slurm host list: expands as SLURM does", "[base][slurm_host_list]") {
   CHECK(expanded(list) == hosts);
 }
 
-TEST_CASE("Slurm host list: what is none is refused", "[base][slurm_host_list]") {
+TEST_CASE("Slurm host list: invalid lists are refused", "[base][slurm_host_list]") {
   const auto [list, reason] = GENERATE(table<const char*, const char*>({
       {"a[1", "a bracket without its other one"},
       {"a]", "a bracket without its other one"},
@@ -142,7 +142,7 @@ TEST_CASE("Slurm host list: what is none is refused", "[base][slurm_host_list]")
   CHECK_THAT(hosts.error(), Catch::Matchers::ContainsSubstring(reason));
 }
 
-TEST_CASE("HostList: tasks per node are counted out", "[base][slurm]") {
+TEST_CASE("HostList: tasks per node are expanded", "[base][slurm]") {
   CHECK(expand_task_counts("2(x3),1").value() == std::vector<int>{2, 2, 2, 1});
   CHECK(expand_task_counts("4").value() == std::vector<int>{4});
   for (const char* const bad : {"", "x", "0", "2(x", "2(x3", "2(x0)", "2,", "2(x99999999)", "-1"}) {

@@ -11,7 +11,8 @@
 
 using namespace dstrain;
 
-TEST_CASE("Standstill: a wait for a socket does not end by it", "[base]") {
+TEST_CASE("Standstill: time in which the process was suspended does not end a socket wait",
+          "[base]") {
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
   const UniqueFd ours(ends[0]);

@@ -68,7 +68,7 @@ std::vector<Row> rows() {
            StarterKind::mpich, MpiKind::mpich, -1}};
 }
 
-TEST_CASE("Starter: each tells a task who it is", "[base][starter]") {
+TEST_CASE("Starter: each kind gives a task its identity", "[base][starter]") {
   for (const Row& row : rows()) {
     CAPTURE(row.name);
     const RankEnvironment environment(row.variables);
@@ -122,7 +122,7 @@ TEST_CASE("Starter: the same identity twice is one", "[base][starter]") {
   CHECK(worker.node_rank == 1);
 }
 
-TEST_CASE("Starter: what is no number or is missing is named", "[base][starter]") {
+TEST_CASE("Starter: missing and invalid numbers are named", "[base][starter]") {
   const auto [variables, words] = GENERATE(table<Variables, std::string>(
       {{with(openmpi, {{"OMPI_COMM_WORLD_RANK", "two"}}), "OMPI_COMM_WORLD_RANK=two"},
        {with(slurm, {{"SLURM_PROCID", "-1"}}), "SLURM_PROCID=-1"},
@@ -132,7 +132,7 @@ TEST_CASE("Starter: what is no number or is missing is named", "[base][starter]"
   CHECK_THROWS_WITH(read_worker_env(), ContainsSubstring(words));
 }
 
-TEST_CASE("Starter: a task that nobody can tell from the others is refused", "[base][starter]") {
+TEST_CASE("Starter: a task whose rank cannot be determined is refused", "[base][starter]") {
   const auto [variables, evidence] = GENERATE(table<Variables, std::string>(
       {{{{"MV2_COMM_WORLD_SIZE", "4"}}, "MV2_COMM_WORLD_SIZE=4: mpirun of MVAPICH"},
        {{{"PMI_SIZE", "3"}, {"PMI_RANK", "1"}}, "PMI_SIZE=3: a starter with PMI"},
@@ -153,7 +153,8 @@ TEST_CASE("Starter: a task that nobody can tell from the others is refused", "[b
   CHECK(read_worker_env().world_size == 2);
 }
 
-TEST_CASE("Starter: a single task or an allocation is not several", "[base][starter]") {
+TEST_CASE("Starter: a single task or a bare allocation is not a multi-task job",
+          "[base][starter]") {
   const RankEnvironment environment(GENERATE(
       Variables{{"OMPI_COMM_WORLD_SIZE", "1"},
                 {"OMPI_COMM_WORLD_RANK", "0"},
@@ -167,7 +168,7 @@ TEST_CASE("Starter: a single task or an allocation is not several", "[base][star
   check_started_alone();
 }
 
-TEST_CASE("Starter: one that each task of another has started is refused", "[base][starter]") {
+TEST_CASE("Starter: a starter run by each task of another starter is refused", "[base][starter]") {
   const Variables here{{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
   const auto [variables, outer, inner] = GENERATE_COPY(table<Variables, std::string, std::string>(
       {{with(mpich, openmpi), "PMI_SIZE=4", "OMPI_COMM_WORLD_SIZE=4"},
@@ -179,14 +180,14 @@ TEST_CASE("Starter: one that each task of another has started is refused", "[bas
                                              ContainsSubstring("as many"));
 }
 
-TEST_CASE("Starter: one that another has started on each node is one", "[base][starter]") {
+TEST_CASE("Starter: a starter run once per node by another is one job", "[base][starter]") {
   const RankEnvironment environment(
       GENERATE(with(slurm, openmpi), with(slurm, torchrun), with(openmpi, torchrun),
                with(openmpi, {{"MPI_LOCALNRANKS", "1"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}})));
   CHECK(find_started_task()->size.value == 4);
 }
 
-TEST_CASE("Starter: what starts ranks itself is started once", "[base][starter]") {
+TEST_CASE("Starter: a launcher started as one of several tasks is refused", "[base][starter]") {
   for (const Row& row : rows()) {
     CAPTURE(row.name);
     const RankEnvironment environment(row.variables);
@@ -195,7 +196,7 @@ TEST_CASE("Starter: what starts ranks itself is started once", "[base][starter]"
   }
 }
 
-TEST_CASE("Starter: a process with a number of unknown origin does not start ranks", "[base]") {
+TEST_CASE("Starter: a process with a rank of unknown origin does not start ranks", "[base]") {
   const auto [variables, refused] = GENERATE(table<Variables, bool>(
       {{{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.0.0.1"}}, true},
        {{{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_SIZE", "2"}}, true},
@@ -215,7 +216,7 @@ TEST_CASE("Starter: a process with a number of unknown origin does not start ran
                                                     ContainsSubstring("or unset "));
 }
 
-TEST_CASE("Starter: what a task starts is none itself", "[base][starter]") {
+TEST_CASE("Starter: a child of a task is not a task itself", "[base][starter]") {
   for (const Row& row : rows()) {
     CAPTURE(row.name);
     const RankEnvironment environment(row.variables);
@@ -225,7 +226,7 @@ TEST_CASE("Starter: what a task starts is none itself", "[base][starter]") {
   }
 }
 
-TEST_CASE("Starter: where tasks meet when nobody says it", "[base][starter]") {
+TEST_CASE("Starter: tasks without a given address find a rendezvous", "[base][starter]") {
   SECTION("srun on one node: by what only its tasks have, at a port of their own") {
     const Variables one_node{{"SLURM_STEP_TASKS_PER_NODE", "4"}, {"SLURM_NODEID", "0"}};
     const auto port_of = [&](const char* job) {

@@ -77,7 +77,7 @@ TEST_CASE("TcpPeer: another user is a stranger", "[base][socket]") {
   CHECK_FALSE(is_own_tcp_peer(other.socket.get()));
 }
 
-TEST_CASE("TcpPeer: who has not accepted is nobody", "[base][socket]") {
+TEST_CASE("TcpPeer: a connection that was not accepted has no user", "[base][socket]") {
   const UniqueFd listener = std::move(listen_tcp({"127.0.0.1", 0}).value());
   const Endpoint endpoint{"127.0.0.1", bound_port(listener.get())};
   const UniqueFd client = std::move(connect_tcp(endpoint, Deadline::after(60)).value());

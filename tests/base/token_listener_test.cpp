@@ -77,7 +77,7 @@ void check_dropped(Server& server, const UniqueFd& client, const ClientHello& he
 
 }  // namespace
 
-TEST_CASE("TokenListener: who proves the token is let in with its number", "[base]") {
+TEST_CASE("TokenListener: a peer that proves the token is accepted with its number", "[base]") {
   Server server;
   const UniqueFd client = server.connect();
   check_let_in(server, client);
@@ -107,7 +107,7 @@ TEST_CASE("TokenListener: a proof that was made for something else is dropped", 
   check_dropped(server, client, hello);
 }
 
-TEST_CASE("TokenListener: of too many who say nothing the oldest goes", "[base]") {
+TEST_CASE("TokenListener: the oldest of too many silent connections is dropped", "[base]") {
   Server server;
   std::vector<UniqueFd> clients;
   for (int i = 0; i < 200; ++i) clients.push_back(server.connect());

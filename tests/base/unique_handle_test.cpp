@@ -37,7 +37,7 @@ TEST_CASE("UniqueHandle: releases once at the end of its scope", "[base][unique_
   CHECK(releases[0] == 1);
 }
 
-TEST_CASE("UniqueHandle: a move takes the handle along", "[base][unique_handle]") {
+TEST_CASE("UniqueHandle: a move transfers the handle", "[base][unique_handle]") {
   std::vector<int> releases(2);
   UniqueSlot first({&releases, 0});
   {
@@ -73,7 +73,7 @@ TEST_CASE("UniqueHandle: reset is idempotent", "[base][unique_handle]") {
   CHECK(releases[0] == 1);
 }
 
-TEST_CASE("UniqueFd: closes the descriptor and is as small as it", "[base][unique_handle]") {
+TEST_CASE("UniqueFd: closes the descriptor and has its size", "[base][unique_handle]") {
   STATIC_REQUIRE(sizeof(UniqueFd) == sizeof(int));
   UniqueFd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   REQUIRE(fd);

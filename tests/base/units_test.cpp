@@ -31,7 +31,7 @@ TEST_CASE("Units: sizes are parsed", "[base][units]") {
   CHECK(parsed.value() == bytes);
 }
 
-TEST_CASE("Units: what is no size is refused with an example", "[base][units]") {
+TEST_CASE("Units: an invalid size is refused with an example", "[base][units]") {
   const std::string text = GENERATE("", "GiB", "-1", "-1GiB", "2 apples", "2XiB", "0x10", "1,5GB",
                                     "nan", "inf", "1e400", "9223372036854775807TiB", " 5", "5GiB ");
   CAPTURE(text);
@@ -72,7 +72,7 @@ TEST_CASE("Units: a duration without an end is still printed", "[base][units]") 
   CHECK(format_duration(std::numeric_limits<double>::quiet_NaN()) == "?");
 }
 
-TEST_CASE("Units: a count has its noun in the right number", "[base][units]") {
+TEST_CASE("Units: a count has its noun in singular or plural", "[base][units]") {
   CHECK(counted(0, "rank") == "0 ranks");
   CHECK(counted(1, "rank") == "1 rank");
   CHECK(counted(2, "other host") == "2 other hosts");

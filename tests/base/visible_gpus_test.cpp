@@ -13,14 +13,14 @@ TEST_CASE("Visible GPUs: a list shows numbers and UUIDs in its order", "[base]")
   CHECK(visible_gpus("7", 0).value() == Entries{"7"});  // it is not known how many there are
 }
 
-TEST_CASE("Visible GPUs: nothing and -1 hide all", "[base]") {
+TEST_CASE("Visible GPUs: an empty list and -1 hide all", "[base]") {
   const std::string list = GENERATE("", "-1", "-1,0", " -1");
   CHECK(visible_gpus(list, 2).value().empty());
   CHECK(hides_all_gpus(list));
   CHECK_FALSE(hides_all_gpus("0,-1"));
 }
 
-TEST_CASE("Visible GPUs: what CUDA would not take is told", "[base]") {
+TEST_CASE("Visible GPUs: entries that CUDA would not accept are reported", "[base]") {
   using Catch::Matchers::ContainsSubstring;
   CHECK(visible_gpus("0,9", 2).error() ==
         "CUDA_VISIBLE_DEVICES=0,9: there is no GPU 9: 2 GPUs are there, 0 to 1; CUDA would also "

@@ -76,8 +76,7 @@ TEST_CASE("WorkerEnv: reads what the launcher sets", "[base][worker_env]") {
   CHECK(worker.host_memory_bytes == 68719476736);
 }
 
-TEST_CASE("WorkerEnv: nodes are those of the launcher or alike where that can be",
-          "[base][worker_env]") {
+TEST_CASE("WorkerEnv: nodes come from the launcher or are equally large", "[base][worker_env]") {
   Variables variables{{"RANK", "5"},       {"WORLD_SIZE", "8"},   {"LOCAL_RANK", "1"},
                       {"CROSS_RANK", "1"}, {"MASTER_ADDR", "w0"}, {"DSTRAIN_TOKEN", "secret"}};
   const auto [local_size, told, nodes] = GENERATE(table<std::string, std::string, std::string>(
@@ -132,7 +131,7 @@ TEST_CASE("WorkerEnv: the device is as typed or as the environment says", "[base
   CHECK_THROWS_WITH(read_device_choice("gpu"), "--device=gpu: use auto, cpu or cuda");
 }
 
-TEST_CASE("WorkerEnv: a set that does not fit together is refused", "[base][worker_env]") {
+TEST_CASE("WorkerEnv: contradictory variables are refused", "[base][worker_env]") {
   const Variables variables =
       GENERATE(Variables{{"RANK", "1"}}, Variables{{"WORLD_SIZE", "0"}},
                Variables{{"RANK", "2"}, {"WORLD_SIZE", "2"}},

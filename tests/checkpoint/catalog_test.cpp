@@ -48,7 +48,7 @@ TEST_CASE("Catalog: the newest comes first and other names do not count", "[chec
   CHECK_THROWS_AS(list_checkpoints(output.path() / "checkpoint-5"), Error);
 }
 
-TEST_CASE("Prune: the newest that verify stay", "[checkpoint]") {
+TEST_CASE("Prune: keeps the newest intact checkpoints", "[checkpoint]") {
   const TempDir output;
   for (const std::int64_t step : {1, 2, 10, 20}) save_step(output.path(), step);
   CHECK(prune(output.path(), 4).empty());
@@ -74,7 +74,7 @@ TEST_CASE("Prune: newer damaged ones never push out the newest whole one", "[che
   CHECK(removed.back().damage.empty());
 }
 
-TEST_CASE("Prune: what another program left there stays", "[checkpoint]") {
+TEST_CASE("Prune: keeps directories of other programs", "[checkpoint]") {
   const TempDir output;
   for (const std::int64_t step : {1, 2, 3}) save_step(output.path(), step);
   for (const char* name : {"checkpoint-2", "checkpoint-9"}) {
@@ -86,7 +86,7 @@ TEST_CASE("Prune: what another program left there stays", "[checkpoint]") {
   CHECK(steps_in(output.path()) == Steps{9, 3, 2});
 }
 
-TEST_CASE("Prune: nothing goes while too few are whole", "[checkpoint]") {
+TEST_CASE("Prune: removes nothing while too few are intact", "[checkpoint]") {
   const TempDir output;
   for (const std::int64_t step : {1, 2, 3}) save_step(output.path(), step);
   damage(output.path() / "checkpoint-3");
@@ -97,7 +97,7 @@ TEST_CASE("Prune: nothing goes while too few are whole", "[checkpoint]") {
   CHECK(steps_in(output.path()) == Steps{3, 2, 1});
 }
 
-TEST_CASE("Prune: a file beside the data makes no checkpoint worse", "[checkpoint]") {
+TEST_CASE("Prune: a foreign file does not make a checkpoint damaged", "[checkpoint]") {
   const TempDir output;
   for (const std::int64_t step : {1, 2, 3}) save_step(output.path(), step);
   std::ofstream(output.path() / "checkpoint-3" / "pytorch_model.bin") << "foreign";
@@ -113,7 +113,7 @@ TEST_CASE("Prune: a file beside the data makes no checkpoint worse", "[checkpoin
         std::vector<std::string>{"pytorch_model.bin"});
 }
 
-TEST_CASE("Prune: what is known whole is not read but must be there", "[checkpoint]") {
+TEST_CASE("Prune: known intact checkpoints are not read but must exist", "[checkpoint]") {
   const TempDir output;
   for (const std::int64_t step : {1, 2, 3}) save_step(output.path(), step);
   damage(output.path() / "checkpoint-3");
@@ -123,7 +123,7 @@ TEST_CASE("Prune: what is known whole is not read but must be there", "[checkpoi
   CHECK(steps_in(output.path()) == Steps{3});
 }
 
-TEST_CASE("Prune: one that is guarded stays and so does the newest other one", "[checkpoint]") {
+TEST_CASE("Prune: keeps the guarded checkpoint and the newest other one", "[checkpoint]") {
   struct Row {
     std::int64_t keep;
     std::string guarded;
@@ -142,7 +142,7 @@ TEST_CASE("Prune: one that is guarded stays and so does the newest other one", "
   CHECK(steps_in(output.path()) == row.left);
 }
 
-TEST_CASE("Prune: one in a newer format stays and counts as none", "[checkpoint]") {
+TEST_CASE("Prune: keeps a newer format without counting it", "[checkpoint]") {
   const std::int64_t newer = GENERATE(1, 3);
   const TempDir output;
   for (const std::int64_t step : {1, 2, 3}) save_step(output.path(), step);

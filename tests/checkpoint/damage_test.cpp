@@ -80,7 +80,7 @@ class Damage {
 
 }  // namespace
 
-TEST_CASE("Checkpoint: every flipped bit and truncation is found and placed", "[checkpoint]") {
+TEST_CASE("Checkpoint: every flipped bit and truncation is found with its place", "[checkpoint]") {
   const TempDir output;
   const fs::path directory = save(output.path(), small_model());
   std::vector<fs::path> files;
@@ -180,7 +180,7 @@ TEST_CASE("Checkpoint: files swapped between ranks are found", "[checkpoint]") {
              Catch::Matchers::ContainsSubstring("damaged at byte 0 (chunk of"));
 }
 
-TEST_CASE("Checkpoint: a directory of another step is no checkpoint of this one", "[checkpoint]") {
+TEST_CASE("Checkpoint: a directory with the name of another step is damaged", "[checkpoint]") {
   const TempDir output;
   const fs::path directory = save(output.path(), small_model());
   fs::rename(directory, output.path() / "checkpoint-13");

@@ -53,7 +53,7 @@ TEST_CASE("Checkpoint: a large range is read from the cache or past it alike", "
   }
 }
 
-TEST_CASE("Checkpoint: of several damaged chunks the first is named", "[checkpoint]") {
+TEST_CASE("Checkpoint: the first of several damaged chunks is named", "[checkpoint]") {
   const TempDir output;
   const fs::path directory = save(output.path(), random_model(1, 1, {large_numel}));
   const Checkpoint opened(directory);
@@ -81,7 +81,7 @@ TEST_CASE("ShareOut: each number is given out once", "[checkpoint]") {
   });
 }
 
-TEST_CASE("ShareOut: the failure of the lowest number comes out", "[checkpoint]") {
+TEST_CASE("ShareOut: the failure of the lowest number is thrown", "[checkpoint]") {
   for (int round = 0; round < 50; ++round) {
     const auto work = [](auto&& next) {
       while (const auto number = next()) {

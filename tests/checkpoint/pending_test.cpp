@@ -91,7 +91,7 @@ std::string make_left_over(const fs::path& output, const Owner& owner) {
 
 }  // namespace
 
-TEST_CASE("PendingCheckpoint: gets its name when all is there", "[checkpoint]") {
+TEST_CASE("PendingCheckpoint: gets its name when it is complete", "[checkpoint]") {
   const TempDir output;
   const SavedModel model = tiny_model(1);
   {
@@ -105,13 +105,13 @@ TEST_CASE("PendingCheckpoint: gets its name when all is there", "[checkpoint]") 
   CHECK(holds(output.path() / "new" / "run" / "checkpoint-12", model));
 }
 
-TEST_CASE("PendingCheckpoint: leaves nothing when it is given up", "[checkpoint]") {
+TEST_CASE("PendingCheckpoint: leaves nothing if it is not committed", "[checkpoint]") {
   const TempDir output;
   { const PendingCheckpoint pending(output.path(), 12); }
   CHECK(names_in(output.path()).empty());
 }
 
-TEST_CASE("PendingCheckpoint: two of one step do not meet", "[checkpoint]") {
+TEST_CASE("PendingCheckpoint: two for the same step have different directories", "[checkpoint]") {
   const TempDir output;
   const PendingCheckpoint one(output.path(), 12);
   const PendingCheckpoint other(output.path(), 12);
@@ -119,7 +119,7 @@ TEST_CASE("PendingCheckpoint: two of one step do not meet", "[checkpoint]") {
   CHECK(sweep_stale(output.path()).empty());
 }
 
-TEST_CASE("PendingCheckpoint: takes the place of one of the same step", "[checkpoint]") {
+TEST_CASE("PendingCheckpoint: replaces a checkpoint of the same step", "[checkpoint]") {
   const TempDir output;
   save(output.path(), tiny_model(1));
   {
@@ -132,7 +132,7 @@ TEST_CASE("PendingCheckpoint: takes the place of one of the same step", "[checkp
   CHECK(names_in(output.path()) == std::vector<std::string>{"checkpoint-12"});
 }
 
-TEST_CASE("PendingCheckpoint: takes a place where names cannot be exchanged", "[checkpoint]") {
+TEST_CASE("PendingCheckpoint: replaces a checkpoint without RENAME_EXCHANGE", "[checkpoint]") {
   const TempDir output;
   save(output.path(), tiny_model(1));
   const int error = GENERATE(EINVAL, EXDEV);
@@ -145,7 +145,7 @@ TEST_CASE("PendingCheckpoint: takes a place where names cannot be exchanged", "[
   CHECK(holds(output.path() / "checkpoint-12", tiny_model(2)));
 }
 
-TEST_CASE("PendingCheckpoint: takes the place of what is no checkpoint", "[checkpoint]") {
+TEST_CASE("PendingCheckpoint: replaces something that is not a checkpoint", "[checkpoint]") {
   const TempDir output;
   const fs::path in_the_way = output.path() / "checkpoint-12";
   const auto kind = GENERATE(0, 1, 2);
@@ -181,7 +181,7 @@ TEST_CASE("Overlay: checkpoints of a lower layer are pruned", "[checkpoint]") {
         }) == "checkpoint-3");
 }
 
-TEST_CASE("PendingCheckpoint: what cannot be moved aside loses its manifest first",
+TEST_CASE("PendingCheckpoint: a checkpoint that cannot be moved loses its manifest first",
           "[checkpoint]") {
   const TempDir output;
   for (const std::int64_t step : {1, 2}) save(output.path(), tiny_model_of(step));
@@ -207,7 +207,8 @@ TEST_CASE("PendingCheckpoint: does not overwrite one in a newer format", "[check
   CHECK_FALSE(verify(output.path() / "checkpoint-12").newer.empty());
 }
 
-TEST_CASE("PendingCheckpoint: what does not fit its manifest is not committed", "[checkpoint]") {
+TEST_CASE("PendingCheckpoint: files that do not match the manifest are not committed",
+          "[checkpoint]") {
   const TempDir output;
   save(output.path(), tiny_model(1));
   {
@@ -220,7 +221,7 @@ TEST_CASE("PendingCheckpoint: what does not fit its manifest is not committed", 
   CHECK(holds(output.path() / "checkpoint-12", tiny_model(1)));
 }
 
-TEST_CASE("Sweep: what a process left that has ended is removed", "[checkpoint]") {
+TEST_CASE("Sweep: directories of ended processes are removed", "[checkpoint]") {
   const TempDir output;
   const fs::path whole = save(output.path(), tiny_model(1));
   const std::string left = make_left_over(output.path(), ended_owner());
@@ -236,7 +237,7 @@ TEST_CASE("Sweep: what a process left that has ended is removed", "[checkpoint]"
   CHECK(holds(whole, tiny_model(1)));
 }
 
-TEST_CASE("Sweep: what may belong to a living process stays", "[checkpoint]") {
+TEST_CASE("Sweep: directories of possibly living processes stay", "[checkpoint]") {
   const TempDir output;
   Owner owner = this_owner();
   SECTION("of a living process") {}
@@ -257,7 +258,7 @@ TEST_CASE("Sweep: what may belong to a living process stays", "[checkpoint]") {
   CHECK(names_in(output.path()) == std::vector<std::string>{name});
 }
 
-TEST_CASE("Sweep: other names are nobody's", "[checkpoint]") {
+TEST_CASE("Sweep: directories with other names stay", "[checkpoint]") {
   const TempDir output;
   const auto name =
       GENERATE(as<std::string>{}, "checkpoint-7.tmp-", "checkpoint-7.tmp-host-1-2-3",

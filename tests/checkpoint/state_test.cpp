@@ -90,7 +90,7 @@ TEST_CASE("CheckpointState: another model is refused by name", "[checkpoint]") {
                                        "tensor 'wte.weight' of shape (2000) is missing"));
 }
 
-TEST_CASE("CheckpointWeights: the most exact weights that there are", "[checkpoint]") {
+TEST_CASE("CheckpointWeights: uses the most precise weights in the checkpoint", "[checkpoint]") {
   struct Row {
     std::vector<std::string> without;
     std::string state;  ///< expected
@@ -115,7 +115,7 @@ TEST_CASE("CheckpointWeights: a checkpoint without any says so", "[checkpoint]")
                     Catch::Matchers::ContainsSubstring("has neither a state 'fp32' nor 'weights'"));
 }
 
-TEST_CASE("Checkpoint: what it does not hold is named", "[checkpoint]") {
+TEST_CASE("Checkpoint: a missing state or parameter or file is named", "[checkpoint]") {
   const TempDir output;
   const Checkpoint opened(save(output.path(), random_model(3, 1, {10})));
   std::vector<float> values(4);

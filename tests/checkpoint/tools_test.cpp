@@ -62,7 +62,7 @@ TEST_CASE("Checkpoint tools: list looks at names and verify at bytes", "[e2e]") 
                                                            "/checkpoint-3/latest: missing"));
 }
 
-TEST_CASE("Checkpoint tools: damage and foreign files are two words", "[e2e]") {
+TEST_CASE("Checkpoint tools: damage and foreign files are reported differently", "[e2e]") {
   const TempDir output;
   save_three(output.path());
   const std::string directory = output.path().string();
@@ -98,7 +98,7 @@ TEST_CASE("Checkpoint tools: damage and foreign files are two words", "[e2e]") {
   CHECK_FALSE(fs::exists(output.path() / "checkpoint-1"));
 }
 
-TEST_CASE("Checkpoint tools: prune keeps what verifies", "[e2e]") {
+TEST_CASE("Checkpoint tools: prune keeps intact checkpoints", "[e2e]") {
   const TempDir output;
   save_three(output.path());
   const std::string directory = output.path().string();
@@ -111,7 +111,7 @@ TEST_CASE("Checkpoint tools: prune keeps what verifies", "[e2e]") {
              Catch::Matchers::StartsWith("nothing removed"));
 }
 
-TEST_CASE("Checkpoint tools: a newer format is named and nothing is done to it", "[e2e]") {
+TEST_CASE("Checkpoint tools: a newer format is reported and left alone", "[e2e]") {
   const TempDir output;
   save_three(output.path());
   make_newer(output.path() / "checkpoint-3");

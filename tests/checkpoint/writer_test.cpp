@@ -25,7 +25,7 @@ ErrorCode code_of(Action&& action) {
 
 }  // namespace
 
-TEST_CASE("Checksums: do not depend on how the bytes come", "[checkpoint]") {
+TEST_CASE("Checksums: do not depend on how the bytes are split", "[checkpoint]") {
   std::vector<std::byte> bytes(static_cast<std::size_t>(3 * chunk_bytes + 12345));
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 7);
   const std::span all(bytes);
@@ -66,7 +66,7 @@ TEST_CASE("Shard writer: the record is that of the file", "[checkpoint]") {
   CHECK((fs::status(root.path() / "s").permissions() & fs::perms::others_write) == fs::perms::none);
 }
 
-TEST_CASE("Shard writer: what is there already is not touched", "[checkpoint]") {
+TEST_CASE("Shard writer: an existing file is not touched", "[checkpoint]") {
   const TempDir root;
   write_text(root.path(), "there", "old");
   fs::create_symlink("elsewhere", root.path() / "link");
@@ -78,7 +78,7 @@ TEST_CASE("Shard writer: what is there already is not touched", "[checkpoint]") 
   CHECK_FALSE(fs::exists(root.path() / "elsewhere"));
 }
 
-TEST_CASE("Shard writer: without room there is no file", "[checkpoint]") {
+TEST_CASE("Shard writer: a full disk leaves no file", "[checkpoint]") {
   const TempDir root;
   {
     const test::FileLimit limit(4096);

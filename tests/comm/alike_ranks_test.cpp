@@ -29,7 +29,7 @@ Lines errors_of(const std::vector<Lines>& told) {
 
 }  // namespace
 
-TEST_CASE("Alike ranks: the first difference is told to every rank", "[comm]") {
+TEST_CASE("Alike ranks: the first difference is reported on every rank", "[comm]") {
   const std::string rule =
       ": all ranks of a run need the same options, environment, configuration, model and data";
   struct Row {

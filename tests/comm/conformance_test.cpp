@@ -27,7 +27,7 @@ TEST_CASE("SelfCommunicator: conformance", "[comm]") {
   check_split(self_groups(), {1});
 }
 
-TEST_CASE("SelfCommunicator: what cannot be summed", "[comm]") {
+TEST_CASE("SelfCommunicator: refuses dtypes that cannot be summed", "[comm]") {
   const auto self = dstrain::comm::make_self_communicator();
   dstrain::CpuStream stream(dstrain::CpuStream::Mode::inline_on_caller);
   std::uint16_t value = 0;
@@ -145,7 +145,7 @@ TEST_CASE("HierarchicalCommunicator: failures", "[comm]") {
   check_failures(hierarchical_groups({1, 3}));
 }
 
-TEST_CASE("HierarchicalCommunicator: ranks of a node that do not follow each other", "[comm]") {
+TEST_CASE("HierarchicalCommunicator: ranks of a node need not be consecutive", "[comm]") {
   check_results(scattered_groups(), {3, 4});
   check_split(scattered_groups(), {4});
 }

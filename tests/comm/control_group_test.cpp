@@ -149,7 +149,7 @@ void check_round(ControlGroup& control, std::uint64_t round) {
 
 }  // namespace
 
-TEST_CASE("ControlGroup: every rank gets what all have given", "[comm][control]") {
+TEST_CASE("ControlGroup: every rank gets the values of all", "[comm][control]") {
   for (const Maker& maker : makers()) {
     for (const int size : {1, 2, 3, 4, 7}) {
       CAPTURE(maker.name, size);
@@ -164,7 +164,7 @@ TEST_CASE("ControlGroup: every rank gets what all have given", "[comm][control]"
   }
 }
 
-TEST_CASE("ControlGroup: nobody passes a barrier before all have come", "[comm][control]") {
+TEST_CASE("ControlGroup: no rank passes a barrier before all have arrived", "[comm][control]") {
   for (const Maker& maker : makers()) {
     CAPTURE(maker.name);
     constexpr int size = 5;
@@ -181,7 +181,8 @@ TEST_CASE("ControlGroup: nobody passes a barrier before all have come", "[comm][
   }
 }
 
-TEST_CASE("ControlGroup: ranks that do not do the same are named to all", "[comm][control]") {
+TEST_CASE("ControlGroup: ranks that call different operations are named on all ranks",
+          "[comm][control]") {
   for (const Maker& maker : makers()) {
     CAPTURE(maker.name);
     Ranks ranks = maker.make(4, test::hang_seconds);
@@ -196,7 +197,7 @@ TEST_CASE("ControlGroup: ranks that do not do the same are named to all", "[comm
   }
 }
 
-TEST_CASE("ControlGroup: who does not come is named", "[comm][control]") {
+TEST_CASE("ControlGroup: missing ranks are named", "[comm][control]") {
   for (const Maker& maker : makers()) {
     CAPTURE(maker.name);
     // Not 0: the first rank of a tree. 1 and 5 have others behind them.
@@ -232,8 +233,7 @@ TEST_CASE("ControlGroup: an abort reaches every rank", "[comm][control]") {
   }
 }
 
-TEST_CASE("ControlGroup: a failure reaches who waits elsewhere past a rank that is busy",
-          "[comm][control]") {
+TEST_CASE("ControlGroup: a failure reaches waiting ranks even past a busy one", "[comm][control]") {
   for (const Maker& maker : makers()) {
     CAPTURE(maker.name);
     Ranks ranks = maker.make(5, test::hang_seconds);
@@ -253,7 +253,7 @@ TEST_CASE("ControlGroup: a failure reaches who waits elsewhere past a rank that 
   }
 }
 
-TEST_CASE("ControlGroup: a part is a group of its own", "[comm][control]") {
+TEST_CASE("ControlGroup: a split gives an independent group", "[comm][control]") {
   for (const Maker& maker : makers()) {
     for (const int size : {2, 5, 6}) {
       CAPTURE(maker.name, size);
@@ -293,7 +293,7 @@ TEST_CASE("ControlGroup: a rank that leaves is named", "[comm][control]") {
   }
 }
 
-TEST_CASE("TreeControlGroup: a rank that fails is gone to all", "[comm][control]") {
+TEST_CASE("TreeControlGroup: a failed rank is gone for all others", "[comm][control]") {
   const int culprit = GENERATE(0, 1, 6);
   CAPTURE(culprit);
   Ranks ranks = make_tree(7, test::hang_seconds);
@@ -311,7 +311,7 @@ TEST_CASE("TreeControlGroup: a rank that fails is gone to all", "[comm][control]
   }
 }
 
-TEST_CASE("PackedTexts: what is malformed is refused", "[comm][control]") {
+TEST_CASE("PackedTexts: malformed texts are refused", "[comm][control]") {
   std::string packed;
   comm::pack_text(packed, 1, "one");
   comm::pack_text(packed, 0, "zero");

@@ -8,7 +8,7 @@
 
 using dstrain::comm::FreeRanges;
 
-TEST_CASE("FreeRanges: what is given back joins its neighbours", "[comm]") {
+TEST_CASE("FreeRanges: a returned range merges with its neighbours", "[comm]") {
   FreeRanges ranges(100);
   CHECK(ranges.take(40, 1) == 0);
   CHECK(ranges.take(30, 1) == 40);
@@ -32,7 +32,7 @@ TEST_CASE("FreeRanges: starts are aligned and nothing is lost before them", "[co
   CHECK_FALSE(FreeRanges(0).take(1, 1));
 }
 
-TEST_CASE("FreeRanges: to give back what is free is a bug", "[comm]") {
+TEST_CASE("FreeRanges: returning a free range is a bug", "[comm]") {
   FreeRanges ranges(100);
   CHECK(ranges.take(50, 1) == 0);
   CHECK_THROWS_AS(ranges.give_back(40, 20), dstrain::Error);

@@ -12,7 +12,7 @@ using namespace dstrain;
 using Catch::Matchers::ContainsSubstring;
 
 /// The group is aborted long after the wait should have ended by itself, which then says so.
-TEST_CASE("GroupBarrier: a wait ends when its time is over", "[comm]") {
+TEST_CASE("GroupBarrier: a wait times out", "[comm]") {
   constexpr double timeout_seconds = 4;
   constexpr std::chrono::seconds abort_after(35);
   comm::GroupBlock block;

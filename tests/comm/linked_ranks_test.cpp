@@ -45,7 +45,7 @@ void exchange(Communicator& with, int peer) {
 
 }  // namespace
 
-TEST_CASE("linked_ranks: both ends of each link know of it", "[comm]") {
+TEST_CASE("linked_ranks: both ends list each link", "[comm]") {
   const auto sizes = GENERATE(values<std::vector<int>>(
       {{2, 2}, {1, 1, 1}, {3, 1, 2}, {1, 4}, {4, 1}, {2, 3, 2}, {8, 8, 8, 8}}));
   const comm::NodeMap map = nodes_of(sizes);
@@ -60,7 +60,7 @@ TEST_CASE("linked_ranks: both ends of each link know of it", "[comm]") {
   }
 }
 
-TEST_CASE("linked_ranks: few for each rank of many nodes", "[comm]") {
+TEST_CASE("linked_ranks: with many nodes each rank has few links", "[comm]") {
   const comm::NodeMap map = nodes_of(std::vector<int>(128, 8));
   for (int rank = 0; rank < 127 * 8; ++rank) {
     CAPTURE(rank);
@@ -95,7 +95,7 @@ TEST_CASE("HierarchicalCommunicator: ranks that are not linked exchange messages
   }));
 }
 
-TEST_CASE("HierarchicalCommunicator: who does not come to a first message is named", "[comm]") {
+TEST_CASE("HierarchicalCommunicator: a rank missing at a first message is named", "[comm]") {
   const auto group = four_nodes().make(8, 0.3);
   const auto failures = test::failures_of_ranks(group, [](Communicator& rank) {
     if (rank.rank() == 1) exchange(rank, 4);

@@ -44,7 +44,7 @@ TEST_CASE("MpiLibrary: a rank that is done waits for those that still use MPI", 
   CHECK_FALSE(rank.fake->left_alone);
 }
 
-TEST_CASE("MpiLibrary: a rank that nobody follows ends without leaving MPI", "[comm]") {
+TEST_CASE("MpiLibrary: a rank whose peers do not follow ends without MPI_Finalize", "[comm]") {
   Entered rank(0.01);
   rank.mpi.reset();  // MPI_Finalize would wait for the other rank
   CHECK(rank.fake->at_barrier);

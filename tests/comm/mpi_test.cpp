@@ -121,7 +121,7 @@ TEST_CASE("HierarchicalCommunicator: conformance with MPI between nodes", "[comm
   CHECK(suite.status == 0);
 }
 
-TEST_CASE("MpiCommunicator: is taken where mpirun has started the job", "[comm]") {
+TEST_CASE("MpiCommunicator: is used if mpirun started the job", "[comm]") {
   skip_without_mpi();
   const Outcome job = run(under_mpirun(2, {DSTRAIN_COMM_RANK, "once"}, given_rendezvous("mpi")));
   CAPTURE(job.output);
@@ -162,7 +162,7 @@ TEST_CASE("MpiLibrary: a rank that never enters MPI costs the others their timeo
   CHECK(job.status == status::timed_out);
 }
 
-TEST_CASE("MpiCommunicator: ranks that MPI has not started are told", "[comm]") {
+TEST_CASE("MpiCommunicator: ranks that MPI has not started are reported", "[comm]") {
   std::vector<RankProcess> ranks;
   const int port = free_port();
   for (RankPlace place : places_of({2})) {
@@ -178,7 +178,7 @@ TEST_CASE("MpiCommunicator: ranks that MPI has not started are told", "[comm]") 
   }
 }
 
-TEST_CASE("MpiRendezvous: ranks that nobody told where to meet do", "[comm]") {
+TEST_CASE("MpiRendezvous: ranks without a given address meet", "[comm]") {
   skip_without_mpi();
   const Outcome job = run(under_mpirun(3, {DSTRAIN_COMM_RANK, "where"}, {}));
   CAPTURE(job.output);
@@ -189,7 +189,7 @@ TEST_CASE("MpiRendezvous: ranks that nobody told where to meet do", "[comm]") {
   CHECK_THAT(job.output, ContainsSubstring("a token of 32 letters"));
 }
 
-TEST_CASE("MpiRendezvous: what the environment gives stays", "[comm]") {
+TEST_CASE("MpiRendezvous: values of the environment are kept", "[comm]") {
   skip_without_mpi();
   const int port = free_port();
   const auto [given, host, letters] = GENERATE(table<const char*, const char*, int>(
@@ -223,7 +223,7 @@ TEST_CASE("MpiRendezvous: a rank that MPI knows by another number is refused", "
   CHECK(job.status == status::bad_input);
 }
 
-TEST_CASE("MpiRendezvous: a place that rank 0 cannot listen at is told", "[comm]") {
+TEST_CASE("MpiRendezvous: an address that rank 0 cannot listen on is reported", "[comm]") {
   skip_without_mpi();
   const Outcome job =
       run(under_mpirun(2, {DSTRAIN_COMM_RANK, "where"}, {"MASTER_ADDR=192.0.2.77"}));
@@ -251,7 +251,7 @@ TEST_CASE("MpiRendezvous: ranks on two hosts meet at an address that both reach"
   }
 }
 
-TEST_CASE("MpiLibrary: the plug-in of another library does not help", "[comm]") {
+TEST_CASE("MpiLibrary: the plug-in of another MPI library is not used", "[comm]") {
   skip_without_mpi();
   const TempDir folder;
   const MpiKind other = is_openmpi ? MpiKind::mpich : MpiKind::openmpi;
@@ -270,7 +270,7 @@ TEST_CASE("MpiLibrary: the plug-in of another library does not help", "[comm]") 
   CHECK(job.status == status::bad_input);
 }
 
-TEST_CASE("MpiLibrary: a rank that MPI leaves alone is refused", "[comm]") {
+TEST_CASE("MpiLibrary: a rank whose MPI finds no other rank is refused", "[comm]") {
   skip_without_mpi();
   Words variables = environment();
   variables.insert(variables.end(),

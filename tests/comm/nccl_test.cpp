@@ -81,7 +81,7 @@ TEST_CASE("NcclCommunicator: an observer is told when operations run", "[comm][n
   for (const std::string& text : ends.texts) CHECK(text == "done\n");
 }
 
-TEST_CASE("NcclCommunicator: a rank that does not come is named", "[comm][nccl]") {
+TEST_CASE("NcclCommunicator: a missing rank is named", "[comm][nccl]") {
   std::vector<RankProcess> ranks = start({.ranks = 3, .mode = "late", .timeout_seconds = 2});
   for (const std::size_t rank : {0U, 2U}) {
     const std::string text = ranks[rank].read_all();
@@ -91,15 +91,14 @@ TEST_CASE("NcclCommunicator: a rank that does not come is named", "[comm][nccl]"
   }
 }
 
-TEST_CASE("NcclCommunicator: a rank that does not come is named by one that leaves after",
-          "[comm][nccl]") {
+TEST_CASE("NcclCommunicator: a missing rank is named even by a rank that leaves", "[comm][nccl]") {
   std::vector<RankProcess> ranks = start({.mode = "late leave", .timeout_seconds = 2});
   CHECK(ranks[0].read_all() ==
         "all_reduce of 16 f32 on rank 0 timed out after 2 s: waiting for rank 1\n");
   CHECK(ranks[0].wait() == status::timed_out);
 }
 
-TEST_CASE("NcclCommunicator: ranks that do not do the same are told", "[comm][nccl]") {
+TEST_CASE("NcclCommunicator: ranks that call different operations are reported", "[comm][nccl]") {
   const Ends ends = ends_of(start({.mode = "disagree"}));
   CHECK_THAT(ends.texts[0], ContainsSubstring("the ranks disagree") &&
                                 ContainsSubstring("all_reduce of 5 f32") &&
@@ -118,7 +117,7 @@ TEST_CASE("NcclCommunicator: an abort reaches ranks that wait", "[comm][nccl]") 
   CHECK(ends.texts[0] == "all_reduce of 5 f32 on rank 0: aborted by rank 1\n");
 }
 
-TEST_CASE("NcclCommunicator: who waits for a collective hears that it failed", "[comm][nccl]") {
+TEST_CASE("NcclCommunicator: waiting for a failed collective throws", "[comm][nccl]") {
   const Ends ends = ends_of(start({.mode = "waits"}));
   for (const std::string& text : ends.texts) CHECK(text == "done\n");
 }
@@ -151,7 +150,7 @@ TEST_CASE("NcclCommunicator: a call that fails is named with its rank", "[comm][
   for (const int status : ends.statuses) CHECK(status == status::failed);
 }
 
-TEST_CASE("NcclCommunicator: what NCCL finds by itself ends a collective", "[comm][nccl]") {
+TEST_CASE("NcclCommunicator: an asynchronous error of NCCL ends a collective", "[comm][nccl]") {
   const Ends ends = ends_refused("forever", "ncclCommGetAsyncError 1 after ncclReduceScatter", 1);
   for (const std::string& text : ends.texts) {
     CHECK_THAT(text, ContainsSubstring("on rank 1: ") &&
@@ -166,7 +165,7 @@ TEST_CASE("NcclCommunicator: a rank that cannot leave NCCL says so", "[comm][ncc
   for (const int status : ends.statuses) CHECK(status == status::done);
 }
 
-TEST_CASE("NcclCommunicator: an abort that NCCL refuses is told", "[comm][nccl]") {
+TEST_CASE("NcclCommunicator: an abort that NCCL refuses is reported", "[comm][nccl]") {
   const Ends ends = ends_refused("abort", "ncclCommAbort 1", 1);
   CHECK_THAT(ends.texts[1], ContainsSubstring("ncclCommAbort: unhandled") &&
                                 ContainsSubstring("aborted by rank 1"));
@@ -185,8 +184,7 @@ std::string said(Job job) {
 
 }  // namespace
 
-TEST_CASE("NcclCommunicator: takes the place of the host where each rank has a GPU",
-          "[comm][nccl]") {
+TEST_CASE("NcclCommunicator: is used if each rank has a GPU", "[comm][nccl]") {
   CHECK_THAT(said({}), ContainsSubstring("collectives go through NCCL 2.28.9\n"));
   CHECK_THAT(said({.ranks = 3, .gpus = 2}),
              ContainsSubstring("collectives go through host memory: ranks 0 2 share GPU 0\n"));

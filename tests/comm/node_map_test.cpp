@@ -16,7 +16,7 @@ NodeClaim on_machine(const char* name, int local_rank, int local_world_size) {
 
 }  // namespace
 
-TEST_CASE("NodeMap: nodes are what the ranks say", "[comm]") {
+TEST_CASE("NodeMap: nodes follow the claims of the ranks", "[comm]") {
   struct Row {
     std::vector<NodeClaim> claims;
     Nodes nodes;
@@ -42,7 +42,7 @@ TEST_CASE("NodeMap: nodes are what the ranks say", "[comm]") {
   }
 }
 
-TEST_CASE("NodeMap: claims that do not fit are told", "[comm]") {
+TEST_CASE("NodeMap: contradictory claims are reported", "[comm]") {
   struct Row {
     std::vector<NodeClaim> claims;
     std::string message;

@@ -153,7 +153,7 @@ std::vector<UniqueFd> send_strangers(int port) {
 
 }  // namespace
 
-TEST_CASE("Processes: strangers reach nothing but the rendezvous and disturb nobody", "[comm]") {
+TEST_CASE("Processes: strangers can reach only the rendezvous and disturb no rank", "[comm]") {
   const Job job{.ranks_per_node = {2, 1}, .mode = "forever"};
   auto ranks = start(job);
   for (RankProcess& process : ranks) REQUIRE(process.read_line() == "running");
@@ -178,7 +178,7 @@ TEST_CASE("Processes: a rank that never comes is named", "[comm]") {
   CHECK(first.wait() == status::timed_out);
 }
 
-TEST_CASE("Processes: what cannot be is refused", "[comm]") {
+TEST_CASE("Processes: impossible settings are refused", "[comm]") {
   struct Row {
     std::vector<int> nodes;
     std::string comm;
@@ -194,7 +194,7 @@ TEST_CASE("Processes: what cannot be is refused", "[comm]") {
   }
 }
 
-TEST_CASE("Processes: ranks that choose differently are told", "[comm]") {
+TEST_CASE("Processes: ranks that choose different communicators are reported", "[comm]") {
   Job job{.ranks_per_node = {2}, .mode = "once", .comm = "tcp"};
   const auto places = test::places_of(job.ranks_per_node);
   RankProcess first = start_rank(job, places[0]);

@@ -21,7 +21,7 @@ TcpStore::Options tcp_options(Endpoint endpoint) {
 
 }  // namespace
 
-TEST_CASE("Rendezvous: all arrive", "[comm]") {
+TEST_CASE("Rendezvous: succeeds if all ranks arrive", "[comm]") {
   const auto server = TcpStore::serve(tcp_options({"127.0.0.1", 0}));
   REQUIRE_NOTHROW(test::run_ranks(4, [&](int rank) {
     if (rank == 0) return comm::wait_for_all(*server, {.rank = 0, .world_size = 4});
@@ -30,7 +30,7 @@ TEST_CASE("Rendezvous: all arrive", "[comm]") {
   }));
 }
 
-TEST_CASE("Rendezvous: a place that no network leads to is told at once", "[comm]") {
+TEST_CASE("Rendezvous: an unreachable address is reported at once", "[comm]") {
   const Endpoint nowhere{"fe80::1", 29500};  // of a link, and it does not say which
   try {
     comm::wait_for_route(nowhere, "MASTER_ADDR", 1e6);
@@ -51,7 +51,7 @@ TEST_CASE("Rendezvous: the missing ranks are named", "[comm]") {
                     "see that all are started and reach this address and port, or raise --timeout");
 }
 
-TEST_CASE("Rendezvous: the hosts of missing ranks are named and told", "[comm]") {
+TEST_CASE("Rendezvous: missing ranks are named with their hosts on every rank", "[comm]") {
   test::MemoryStore store;
   store.set("arrived/1", "1");
   std::string told;
@@ -67,7 +67,7 @@ TEST_CASE("Rendezvous: the hosts of missing ranks are named and told", "[comm]")
   CHECK(told == "ranks 2 3 (host w1)");
 }
 
-TEST_CASE("Rendezvous: two processes of one rank", "[comm]") {
+TEST_CASE("Rendezvous: two processes with the same rank are refused", "[comm]") {
   test::MemoryStore store;
   store.add("arrived/1", 1, 60);
   const comm::Rendezvous rendezvous{.rank = 1, .world_size = 2};
@@ -75,7 +75,7 @@ TEST_CASE("Rendezvous: two processes of one rank", "[comm]") {
                     "two processes say that they are rank 1 at the store: give each its own RANK");
 }
 
-TEST_CASE("Rendezvous: ranks of worlds that differ are told", "[comm]") {
+TEST_CASE("Rendezvous: ranks with different world sizes are reported", "[comm]") {
   test::MemoryStore store;
   std::array<std::string, 2> errors;
   test::run_ranks(2, [&](int rank) {
@@ -89,7 +89,7 @@ TEST_CASE("Rendezvous: ranks of worlds that differ are told", "[comm]") {
   }
 }
 
-TEST_CASE("Rendezvous: worlds that differ are told before ranks that they share", "[comm]") {
+TEST_CASE("Rendezvous: different world sizes are reported before duplicate ranks", "[comm]") {
   test::MemoryStore store;
   store.add("arrived/1", 1, 60);  // rank 1 of the four that rank 0 says there are
   store.set("world claim", "node 0's launcher says 4 ranks");
@@ -102,7 +102,8 @@ TEST_CASE("Rendezvous: worlds that differ are told before ranks that they share"
   CHECK(store.get("arrived", 0) == told);  // which ends the others
 }
 
-TEST_CASE("Rendezvous: worlds that differ are told to every rank before the store goes", "[comm]") {
+TEST_CASE("Rendezvous: different world sizes are reported on every rank before the store closes",
+          "[comm]") {
   auto server = TcpStore::serve(tcp_options({"127.0.0.1", 0}));
   const Endpoint endpoint = server->endpoint();
   std::promise<void> first_has_failed;

@@ -59,7 +59,7 @@ TEST_CASE("SegmentExchange: every rank gets the file", "[comm]") {
   CHECK(inode(files[2].get()) == inode(file.get()));
 }
 
-TEST_CASE("SegmentExchange: strangers that come again and again do not put off the end", "[comm]") {
+TEST_CASE("SegmentExchange: repeated strangers do not delay the timeout", "[comm]") {
   comm::SegmentOffer offer;
   comm::SegmentTicket forged = offer.ticket();
   ++forged.secret[0];
@@ -93,13 +93,13 @@ TEST_CASE("SegmentExchange: without a free descriptor rank 0 fails at once", "[c
   CHECK(fetched == "rank 0 refused its shared memory to rank 1");
 }
 
-TEST_CASE("SegmentExchange: a fetch that nobody serves ends in time", "[comm]") {
+TEST_CASE("SegmentExchange: a fetch without a server times out", "[comm]") {
   const comm::SegmentOffer offer;
   CHECK(fetch_message(offer.ticket(), 0.05) ==
         "rank 1 timed out waiting for rank 0's shared memory");
 }
 
-TEST_CASE("SegmentExchange: why rank 0 cannot be reached is told", "[comm]") {
+TEST_CASE("SegmentExchange: the reason that rank 0 is unreachable is reported", "[comm]") {
   const comm::SegmentTicket ticket = comm::SegmentOffer().ticket();
   CHECK_THAT(fetch_message(ticket, 30),
              ContainsSubstring(

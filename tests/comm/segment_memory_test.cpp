@@ -29,7 +29,7 @@ std::shared_ptr<const comm::Segment> segment_of_one(Bytes heap_bytes) {
 
 }  // namespace
 
-TEST_CASE("SegmentMemory: blocks are aligned and apart and writable", "[comm][memory]") {
+TEST_CASE("SegmentMemory: blocks are aligned and disjoint and writable", "[comm][memory]") {
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   const auto segment = segment_of_one(16 * mebibyte);
   comm::SegmentMemory memory(segment, 0);
@@ -75,7 +75,7 @@ TEST_CASE("SegmentMemory: a full heap says how full", "[comm][memory]") {
   CHECK_THROWS_AS(memory.allocate(-1, stream), Error);
 }
 
-TEST_CASE("SegmentMemory: knows what is elsewhere", "[comm][memory]") {
+TEST_CASE("SegmentMemory: recognizes memory that is not its own", "[comm][memory]") {
   const auto segment =
       std::make_shared<const comm::Segment>(comm::Segment::create(2, 2 * mebibyte));
   const comm::SegmentMemory memory(segment, 0);
@@ -102,7 +102,7 @@ TEST_CASE("SegmentMemory: a block may be freed after the memory has gone", "[com
   CHECK_NOTHROW(stream.synchronize());
 }
 
-TEST_CASE("Communicator memory: a ledger counts it and bounds it", "[comm][memory]") {
+TEST_CASE("Communicator memory: is counted and limited by the ledger", "[comm][memory]") {
   const test::Group group = test::shm_groups().make(2, test::hang_seconds);
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   MemoryLedger ledger;
@@ -117,7 +117,7 @@ TEST_CASE("Communicator memory: a ledger counts it and bounds it", "[comm][memor
   CHECK(ledger.peak() == 2 * mebibyte);
 }
 
-TEST_CASE("Segment: heaps are apart and take no memory until touched", "[comm][memory]") {
+TEST_CASE("Segment: heaps are disjoint and use no memory until touched", "[comm][memory]") {
   const int size = GENERATE(1, 3, 64);
   const Bytes heap = size == 64 ? 1 * gibibyte : comm::default_heap_bytes(size);
   const comm::Segment segment = comm::Segment::create(size, heap);
@@ -128,7 +128,7 @@ TEST_CASE("Segment: heaps are apart and take no memory until touched", "[comm][m
   segment.heap(size - 1).back() = std::byte{1};
 }
 
-TEST_CASE("Segment: a core file leaves the heaps out", "[comm][memory]") {
+TEST_CASE("Segment: core files omit the heaps", "[comm][memory]") {
   const comm::Segment segment = comm::Segment::create(3, 2 * mebibyte);
   const std::string begin =
       fmt::format("{:x}-", reinterpret_cast<std::uintptr_t>(segment.heap(0).data()));
@@ -149,7 +149,7 @@ TEST_CASE("Segment: many ranks share the address space", "[comm][memory]") {
   CHECK(heap <= 32 * 1024 * gibibyte / size);
 }
 
-TEST_CASE("Segment: a kernel that leaves nothing out of core files is no reason to end",
+TEST_CASE("Segment: a kernel that cannot omit memory from core files is no error",
           "[comm][memory]") {
   CHECK(test::in_child([]() -> std::string {
           if (!test::refuse_calls(SYS_madvise, EINVAL, MADV_DONTDUMP)) return "no filter";

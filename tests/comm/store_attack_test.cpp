@@ -135,7 +135,8 @@ TEST_CASE("TcpStore: a slow handshake is dropped", "[comm]") {
   CHECK(is_closed_by_server(socket.value().get()));
 }
 
-TEST_CASE("TcpStore: who comes while no descriptor is free is served later", "[comm]") {
+TEST_CASE("TcpStore: a client that connects while no descriptor is free is served later",
+          "[comm]") {
   const auto store = serve();
   store->add("n", 0, 60);
   const UniqueFd late(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -155,7 +156,7 @@ TEST_CASE("TcpStore: who comes while no descriptor is free is served later", "[c
   CHECK(greeting.magic == comm::store_magic);
 }
 
-TEST_CASE("TcpStore: an overheard hello is of no use again", "[comm]") {
+TEST_CASE("TcpStore: a replayed hello is refused", "[comm]") {
   const auto store = serve();
   const UniqueFd first = connect_stranger(*store);
   Greeting greeting;
@@ -187,7 +188,7 @@ TEST_CASE("TcpStore: an oversized frame ends its connection", "[comm]") {
   check_works(*store);
 }
 
-TEST_CASE("StoreProtocol: malformed requests are told apart", "[comm]") {
+TEST_CASE("StoreProtocol: malformed requests are distinguished", "[comm]") {
   using Bytes = std::vector<std::uint8_t>;
   CHECK_FALSE(comm::decode_request(Bytes{}));
   CHECK_FALSE(comm::decode_request(Bytes{'g', 0, 0, 0}));
@@ -216,7 +217,7 @@ TEST_CASE("TcpStore: without a secret another user does not join", "[comm]") {
   CHECK(store->get("key", 60) == "own");
 }
 
-TEST_CASE("TcpStore: without a secret nobody joins another user", "[comm]") {
+TEST_CASE("TcpStore: without a secret a client does not join another user's server", "[comm]") {
   if (::geteuid() != 0) test::skip("only root can be another user");
   const std::string token = GENERATE("", "no secret");
   Result<UniqueFd> listener = listen_tcp({"127.0.0.1", 0});

@@ -112,7 +112,7 @@ TEST_CASE("TcpStore: a port in use is named with the remedy", "[comm]") {
                         ContainsSubstring("choose another port"));
 }
 
-TEST_CASE("TcpStore: an address of another machine is told as such", "[comm]") {
+TEST_CASE("TcpStore: an address of another machine is reported as such", "[comm]") {
   const auto serve = [] {
     TcpStore::serve(options_at({"192.0.2.77", 0}, "token"));
   };
@@ -140,14 +140,14 @@ TEST_CASE("TcpStore: a job finds its own server among those of others", "[comm]"
   CHECK_THROWS_WITH(TcpStore::connect(options), ContainsSubstring("rendezvous timed out"));
 }
 
-TEST_CASE("TcpStore: a token that is no secret opens loopback only", "[comm]") {
+TEST_CASE("TcpStore: with a public token it listens on loopback only", "[comm]") {
   TcpStore::Options options = options_at({"203.0.113.7", 0}, "job 17");
   options.loopback_only = true;
   const auto server = TcpStore::serve(options);
   CHECK(server->endpoint().host == "127.0.0.1");
 }
 
-TEST_CASE("TcpStore: nobody listens", "[comm]") {
+TEST_CASE("TcpStore: a missing server times out", "[comm]") {
   const int port = TcpStore::serve(options_at({"127.0.0.1", 0}))->endpoint().port;
   TcpStore::Options options = options_at({"127.0.0.1", port});
   options.timeout_seconds = 0.1;
@@ -172,8 +172,7 @@ TEST_CASE("TcpStore: clients may start before the server", "[comm]") {
   CHECK(got == "b");
 }
 
-TEST_CASE("TcpStore: a client that is suspended while it looks for the server has its time",
-          "[comm]") {
+TEST_CASE("TcpStore: time in which a connecting client is suspended does not count", "[comm]") {
   const int port = TcpStore::serve(options_at({"127.0.0.1", 0}))->endpoint().port;
   std::vector<pid_t> clients;
   for (int i = 0; i < 24; ++i) {
@@ -201,7 +200,7 @@ TEST_CASE("TcpStore: a client that is suspended while it looks for the server ha
   }
 }
 
-TEST_CASE("TcpStore: the end of rank 0 is told to those who wait", "[comm]") {
+TEST_CASE("TcpStore: waiting clients are told that rank 0 ended", "[comm]") {
   auto server = TcpStore::serve(options_at({"127.0.0.1", 0}));
   const auto client = TcpStore::connect(options_at(server->endpoint()));
   std::string message;
@@ -217,7 +216,7 @@ TEST_CASE("TcpStore: the end of rank 0 is told to those who wait", "[comm]") {
   CHECK_THAT(message, ContainsSubstring("closed the connection: rank 0 has ended"));
 }
 
-TEST_CASE("TcpStore: a get keeps to its own time when the server has gone", "[comm]") {
+TEST_CASE("TcpStore: a get times out after its own limit if the server is gone", "[comm]") {
   auto server = TcpStore::serve(options_at({"127.0.0.1", 0}));
   TcpStore::Options options = options_at(server->endpoint());
   options.timeout_seconds = 600;  // longer than this test may take

@@ -192,7 +192,7 @@ float add_up(comm::Store& store, int rank, int size) {
 
 }  // namespace
 
-TEST_CASE("TcpMesh: no stranger joins or disturbs those who do", "[comm]") {
+TEST_CASE("TcpMesh: strangers cannot join or disturb the ranks", "[comm]") {
   const auto visit = GENERATE(values<Visit>({
       {"silent", 300,
        [](int /*socket*/) {
@@ -230,7 +230,7 @@ TEST_CASE("TcpMesh: no stranger joins or disturbs those who do", "[comm]") {
   CHECK(sums == std::array<float, 3>{6, 6, 6});
 }
 
-TEST_CASE("TcpMesh: nobody can connect to ranks that have met", "[comm]") {
+TEST_CASE("TcpMesh: connected ranks accept no more connections", "[comm]") {
   VisitedStore store([](int /*socket*/) {}, 0);
   std::array<std::unique_ptr<comm::Transport>, 3> ranks;
   test::run_ranks(3, [&](int rank) {
@@ -262,8 +262,7 @@ TEST_CASE("TcpMesh: a rank of another job is refused by name", "[comm]") {
                             ContainsSubstring("is not a rank of this group"));
 }
 
-TEST_CASE("TcpMesh: a rank that a firewall keeps from another fails before who waits for it",
-          "[comm]") {
+TEST_CASE("TcpMesh: a rank behind a firewall fails before the rank that waits for it", "[comm]") {
   DroppingPort port;
   MisleadingStore store(port.endpoint());
   std::array<std::string, 2> errors;
@@ -307,7 +306,7 @@ TEST_CASE("TcpMesh: ranks listen at ports of the range", "[comm]") {
   }
 }
 
-TEST_CASE("TcpMesh: a rank may leave when the others have heard less", "[comm]") {
+TEST_CASE("TcpMesh: a rank may leave before the others have read as much", "[comm]") {
   const int slow = GENERATE(0, 1, 2);
   CAPTURE(slow);
   test::MemoryStore store;

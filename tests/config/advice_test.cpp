@@ -120,7 +120,7 @@ TEST_CASE("Advice: a key of a section at the top level belongs in it", "[config]
   }
 }
 
-TEST_CASE("Advice: what a misspelt key means is not refused either", "[config][advice]") {
+TEST_CASE("Advice: the key suggested for a misspelling accepts the value", "[config][advice]") {
   int found = 0;
   for (const Key& key : all_keys()) {
     for (const std::string& word : misspelt(name_of(key.path))) {
@@ -131,7 +131,7 @@ TEST_CASE("Advice: what a misspelt key means is not refused either", "[config][a
   CHECK(found > 1000);
 }
 
-TEST_CASE("Advice: what is written for a section is taken", "[config][advice]") {
+TEST_CASE("Advice: a suggested section is accepted", "[config][advice]") {
   int written = 0;
   for (const Key& key : all_keys()) {
     if (key.type != KeyType::section) continue;
@@ -213,7 +213,7 @@ TEST_CASE("Advice: the remedy is the right one", "[config][advice]") {
   CHECK_THAT(told, Catch::Matchers::EndsWith(row.message));
 }
 
-TEST_CASE("Advice: options that a remedy names are there", "[config][advice]") {
+TEST_CASE("Advice: options named in a remedy exist", "[config][advice]") {
   const std::set<std::string> launch{"timeout", "device", "log_level", "signal"};
   const std::regex option("--([a-z][a-z_0-9]*)");
   const std::regex path("[a-z0-9_]+(\\.[a-z0-9_]+)+");
@@ -243,7 +243,7 @@ TEST_CASE("Advice: options that a remedy names are there", "[config][advice]") {
   }
 }
 
-TEST_CASE("Advice: JSON that a remedy gives is taken", "[config][advice]") {
+TEST_CASE("Advice: JSON in a remedy is accepted", "[config][advice]") {
   int found = 0;
   for (const FlagRow& row : foreign_flags()) {
     if (row.status != FlagStatus::refused) continue;
@@ -267,7 +267,8 @@ TEST_CASE("Advice: JSON that a remedy gives is taken", "[config][advice]") {
   CHECK(found > 20);
 }
 
-TEST_CASE("Advice: a type that is not built is suggested with that", "[config][advice]") {
+TEST_CASE("Advice: the suggestion of an unbuilt type says that it is not built",
+          "[config][advice]") {
   const auto told = [](std::string_view section, const std::string& type) {
     return outcome(fmt::format(R"({{"{}": {{"type": "{}", "params": {{}}}}}})", section, type));
   };

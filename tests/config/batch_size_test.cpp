@@ -75,7 +75,7 @@ TEST_CASE("BatchSize: every row of DeepSpeed's table", "[config][batch]") {
   }
 }
 
-TEST_CASE("BatchSize: a problem for all world sizes is one for each", "[config][batch]") {
+TEST_CASE("BatchSize: a problem for all world sizes is a problem for each", "[config][batch]") {
   struct Sizes {
     std::int64_t train, micro;
     std::vector<std::int64_t> steps;

@@ -99,7 +99,7 @@ TEST_CASE("Choice: every spelling of every word resolves as the plain one", "[co
   CHECK(respelled > 50);
 }
 
-TEST_CASE("Choice: words off a feature are no other type in quotes", "[config][choice]") {
+TEST_CASE("Choice: quoted numbers and booleans do not turn a feature off", "[config][choice]") {
   for (const Key& key : all_keys()) {
     for (const std::string_view off : split_choices(key.off)) {
       const bool bare = off == "null" || off == "false" || off == "true" || off == "0" ||
@@ -112,7 +112,7 @@ TEST_CASE("Choice: words off a feature are no other type in quotes", "[config][c
   }
 }
 
-TEST_CASE("Choice: a feature that words turn off has a list of them", "[config][choice]") {
+TEST_CASE("Choice: a feature turned off by words lists these words", "[config][choice]") {
   for (const Key& key : all_keys()) {
     if (key.status != KeyStatus::off_only || key.type != KeyType::text) continue;
     CAPTURE(key.path);
@@ -120,7 +120,7 @@ TEST_CASE("Choice: a feature that words turn off has a list of them", "[config][
   }
 }
 
-TEST_CASE("Choice: what is written in capitals is acted on", "[config][choice]") {
+TEST_CASE("Choice: words in capitals have an effect", "[config][choice]") {
   const std::string_view in = "zero_optimization.offload_optimizer.device";
   const auto device = [&](const std::string& word) {
     return settings_with(in, word).zero.offload_optimizer.device;
@@ -137,7 +137,7 @@ TEST_CASE("Choice: what is written in capitals is acted on", "[config][choice]")
   CHECK(warmup("LOG") == WarmupType::log);
 }
 
-TEST_CASE("Choice: a spelling that is not DeepSpeed's is told", "[config][choice]") {
+TEST_CASE("Choice: a spelling that DeepSpeed does not know gets a warning", "[config][choice]") {
   const auto warnings = [](std::string_view path, const std::string& word) {
     return DsConfig::parse(around(path, word).dump(), "ds.json").warnings();
   };
@@ -152,7 +152,7 @@ TEST_CASE("Choice: a spelling that is not DeepSpeed's is told", "[config][choice
   CHECK(warnings("data_types.grad_accum_dtype", "Float32").size() == 1);
 }
 
-TEST_CASE("Choice: a word that is none is refused with the nearest", "[config][choice]") {
+TEST_CASE("Choice: an unknown word is refused with the nearest one", "[config][choice]") {
   CHECK(contains(outcome_of("scheduler.params.warmup_type", "liner").told,
                  "must be one of \"log\", \"linear\", got \"liner\"; did you mean \"linear\"?"));
 }

@@ -37,7 +37,7 @@ TEST_CASE("DataFiles: words are files or weights and files", "[config][options]"
   }
 }
 
-TEST_CASE("DataFiles: what they say is read again from it", "[config][options]") {
+TEST_CASE("DataFiles: their description parses back to the same files", "[config][options]") {
   for (const Arguments& words : {Arguments{"a"}, {"a", "b"}, {"0.7", "a", "0.3", "b"}}) {
     const auto files = parse_data_files(words);
     REQUIRE(files.ok());
@@ -47,7 +47,7 @@ TEST_CASE("DataFiles: what they say is read again from it", "[config][options]")
   }
 }
 
-TEST_CASE("DataFiles: one problem and its line", "[config][options]") {
+TEST_CASE("DataFiles: each problem gives one line", "[config][options]") {
   struct Row {
     Arguments words;
     std::string message;
@@ -73,7 +73,7 @@ TEST_CASE("DataFiles: one problem and its line", "[config][options]") {
   CHECK(options_error(arguments) == "--validation_file: " + row.message);
 }
 
-TEST_CASE("DataFiles: a repeated option is refused with the way", "[config][options]") {
+TEST_CASE("DataFiles: a repeated option is refused with the remedy", "[config][options]") {
   CHECK(options_error({"--train-file", "a", "--lr", "1", "--train_file=b"}) ==
         "--train_file: is given 2 times; give all files to one option, with or without weights: "
         "--train_file 0.7 A 0.3 B");

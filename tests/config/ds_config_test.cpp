@@ -16,7 +16,7 @@ std::string config_error(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
+TEST_CASE("DsConfig: each problem gives one line", "[config][ds_config]") {
   struct Row {
     std::string text, message;
   };
@@ -237,7 +237,8 @@ TEST_CASE("DsConfig: one problem and its line", "[config][ds_config]") {
   CHECK(config_error(row.text) == row.message);
 }
 
-TEST_CASE("DsConfig: a YAML file is told what becomes of its keys", "[config][ds_config]") {
+TEST_CASE("DsConfig: the error for a YAML file says how to translate its keys",
+          "[config][ds_config]") {
   const auto told = [](const char* text, const char* remedy) {
     CHECK(config_error(text) ==
           fmt::format("ds.json: is YAML; the configuration is DeepSpeed's JSON. {}", remedy));
@@ -279,7 +280,7 @@ TEST_CASE("DsConfig: all problems at once in the order of the file", "[config][d
         "Lion");
 }
 
-TEST_CASE("DsConfig: what leaves a feature off is silent", "[config][ds_config]") {
+TEST_CASE("DsConfig: values that leave a feature off give no message", "[config][ds_config]") {
   const DsConfig config = DsConfig::parse(R"({
   "fp16": {"enabled": false, "loss_scale": 0, "loss_scale_window": 0},
   "bfloat16": {"enabled": "auto"},
@@ -300,7 +301,7 @@ TEST_CASE("DsConfig: what leaves a feature off is silent", "[config][ds_config]"
   CHECK(config.is_auto("bf16.enabled"));
 }
 
-TEST_CASE("DsConfig: old forms of the stage", "[config][ds_config]") {
+TEST_CASE("DsConfig: a boolean zero_optimization is read as the stage", "[config][ds_config]") {
   const DsConfig on = DsConfig::parse(R"({"zero_optimization": true})", "ds.json");
   CHECK(on.integer("zero_optimization.stage") == 1);
   CHECK(on.warnings().size() == 1);

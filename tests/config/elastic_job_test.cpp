@@ -23,7 +23,7 @@ ElasticJob job_of(const std::string& text, std::int64_t ranks, test::Arguments m
 
 }  // namespace
 
-TEST_CASE("KeptBatch: any number of ranks does the same batch or none", "[config][elastic]") {
+TEST_CASE("KeptBatch: any number of ranks shares the same batch or fails", "[config][elastic]") {
   for (const bool given : {true, false}) {
     for (std::int64_t train = 1; train <= 48; ++train) {
       for (std::int64_t micro = 1; micro <= train; ++micro) {
@@ -42,7 +42,7 @@ TEST_CASE("KeptBatch: any number of ranks does the same batch or none", "[config
   SUCCEED();
 }
 
-TEST_CASE("KeptBatch: is text and back", "[config][elastic]") {
+TEST_CASE("KeptBatch: survives encoding and decoding", "[config][elastic]") {
   for (const bool given : {true, false}) {
     const auto back = decode_kept_batch(encode_kept_batch({12, 6, given}));
     REQUIRE(back.ok());
@@ -91,7 +91,7 @@ TEST_CASE("ElasticJob: the section elasticity decides", "[config][elastic]") {
   CHECK(job.most_ranks(1) == 0);
 }
 
-TEST_CASE("ElasticJob: what cannot be kept is refused", "[config][elastic]") {
+TEST_CASE("ElasticJob: a batch that cannot be kept is refused", "[config][elastic]") {
   const auto told = [](const std::string& config) {
     return message_of([&] { job_of(config, 2); });
   };

@@ -108,7 +108,8 @@ TEST_CASE("Elasticity: version 0.2 counts nodes and finds another batch", "[conf
   CHECK(contains(elastic_batch(by_node).error(), "needs elasticity.version 0.2"));
 }
 
-TEST_CASE("Elasticity: as DeepSpeed's own code over made up sections", "[config][elasticity]") {
+TEST_CASE("Elasticity: agrees with DeepSpeed's code on generated sections",
+          "[config][elasticity]") {
   std::ifstream file(std::string(DSTRAIN_SOURCE_DIR) + "/tests/golden/elasticity.json");
   int found_some = 0;
   for (const json& row : json::parse(file)) {
@@ -144,7 +145,7 @@ TEST_CASE("Elasticity: a configuration's batch follows from it", "[config][elast
                "elasticity: 5 ranks cannot share its batch of 96; the nearest that can: 4 and 6"));
 }
 
-TEST_CASE("Elasticity: version 0.2 says when a batch is that of one count",
+TEST_CASE("Elasticity: version 0.2 warns of a batch that only one count fits",
           "[config][elasticity]") {
   const config::Context context{.world_size = 5};
   const std::string file = enabled(R"("max_train_batch_size": 100, "micro_batch_sizes": [8, 12])");
@@ -154,7 +155,7 @@ TEST_CASE("Elasticity: version 0.2 says when a batch is that of one count",
   CHECK(contains(settings.warnings.front(), "5 ranks cannot share its batch of 96"));
 }
 
-TEST_CASE("Elasticity: sizes beside it", "[config][elasticity]") {
+TEST_CASE("Elasticity: other batch sizes are refused or ignored", "[config][elasticity]") {
   const std::string sizes = R"(, "train_batch_size": 8, "gradient_accumulation_steps": "auto")";
   CHECK(contains(error_of(enabled(small, sizes)), "train_batch_size: 8: elasticity decides it"));
   CHECK(contains(error_of(enabled(small), {"--per_device_train_batch_size", "4"}),
@@ -166,7 +167,7 @@ TEST_CASE("Elasticity: sizes beside it", "[config][elasticity]") {
   CHECK(contains(settings.warnings.at(0), "8 has no effect"));
 }
 
-TEST_CASE("Elasticity: mistakes name key and value and remedy", "[config][elasticity]") {
+TEST_CASE("Elasticity: errors name key and value and remedy", "[config][elasticity]") {
   const auto [members, told] = GENERATE(table<std::string, std::string>({
       {R"("micro_batch_sizes": [2])", "elasticity.max_train_batch_size: is missing"},
       {R"("max_train_batch_size": 4)", "elasticity.micro_batch_sizes: is missing"},
@@ -202,7 +203,7 @@ TEST_CASE("Elasticity: mistakes name key and value and remedy", "[config][elasti
   CHECK(contains(error, "ds.json:"));
 }
 
-TEST_CASE("Elasticity: what a scheduler was told must be the same", "[config][elasticity]") {
+TEST_CASE("Elasticity: a section given to the scheduler must agree", "[config][elasticity]") {
   Elasticity elasticity = published;
   const json told{
       {"max_train_batch_size", 10'000}, {"micro_batch_sizes", {8, 12, 16, 17}}, {"version", 0.1}};

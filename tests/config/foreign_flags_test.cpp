@@ -39,7 +39,7 @@ TEST_CASE("TrainOptions: every foreign option does what its status says", "[conf
   }
 }
 
-TEST_CASE("TrainOptions: what says something of the model is kept for it", "[config][options]") {
+TEST_CASE("TrainOptions: statements about the model are kept", "[config][options]") {
   int stated = 0;
   for (const FlagRow& row : foreign_flags()) {
     if (row.status != FlagStatus::stated) continue;
@@ -178,7 +178,7 @@ TEST_CASE("TrainOptions: the remedy has the value that was typed", "[config][opt
   CHECK(options_error(row.arguments) == row.message);
 }
 
-TEST_CASE("TrainOptions: the words of other programs become ours", "[config][options]") {
+TEST_CASE("TrainOptions: words of other programs are translated", "[config][options]") {
   const auto read = [](const Arguments& arguments) {
     return read_train_flags(arguments);
   };
@@ -223,8 +223,7 @@ TEST_CASE("TrainOptions: the words of other programs become ours", "[config][opt
         Arguments{"--init_method_std: has no effect: --model_name_or_path brings its weights"});
 }
 
-TEST_CASE("TrainOptions: values that set nothing of other programs are silent",
-          "[config][options]") {
+TEST_CASE("TrainOptions: empty values of foreign options give no message", "[config][options]") {
   const auto warnings = [](const Arguments& arguments) {
     return read_train_flags(arguments).warnings;
   };
@@ -257,7 +256,7 @@ TEST_CASE("TrainOptions: values that set nothing of other programs are silent",
   CHECK(warnings(silent).empty());
 }
 
-TEST_CASE("TrainOptions: the version option behind train names a template", "[config][options]") {
+TEST_CASE("TrainOptions: after train the version option is a chat template", "[config][options]") {
   const Arguments told{
       "--version: has no effect: conversations are written by the chat template of the model's "
       "directory, prompts and completions without one"};
@@ -266,7 +265,7 @@ TEST_CASE("TrainOptions: the version option behind train names a template", "[co
   CHECK(read_train_flags(Arguments{"--version", "--bf16"}).warnings == told);
 }
 
-TEST_CASE("TrainOptions: words are taken in any case and kept in one", "[config][options]") {
+TEST_CASE("TrainOptions: words match in any case and are stored canonically", "[config][options]") {
   for (const std::string word : {"epoch", "Epoch", "EPOCH"}) {
     CHECK(read_train_flags(Arguments{"--eval_strategy", word}).eval_strategy.value == "epoch");
     CHECK(read_train_flags(Arguments{"--save_strategy", word}).save_strategy.value == "epoch");

@@ -69,7 +69,7 @@ TEST_CASE("JsonReader: comments and trailing commas and a byte order mark", "[co
   CHECK(root.members[2].value.text == "http://x#y/*z*/");
 }
 
-TEST_CASE("JsonReader: what HJSON leaves out", "[config][json]") {
+TEST_CASE("JsonReader: accepts HJSON without braces and commas and quotes", "[config][json]") {
   const nlohmann::json expected = {
       {"stage", 2}, {"on", true}, {"list", {1, 2}}, {"in", {{"x", 1}}}};
   for (const char* text : {
@@ -85,7 +85,7 @@ TEST_CASE("JsonReader: what HJSON leaves out", "[config][json]") {
   CHECK(json_error("a: 1\n\"a\": 2") == "ds.json:2:1: duplicate key \"a\", first given at 1:1");
 }
 
-TEST_CASE("JsonReader: a comment that hides keys is told", "[config][json]") {
+TEST_CASE("JsonReader: a comment that hides keys gets a warning", "[config][json]") {
   const auto warnings = [](const std::string& text) {
     Problems problems("ds.json");
     read_json(text, problems);
@@ -198,7 +198,7 @@ TEST_CASE("JsonReader: errors name the place", "[config][json]") {
   CHECK(json_error(row.text) == row.message);
 }
 
-TEST_CASE("JsonReader: all duplicates at every level are told", "[config][json]") {
+TEST_CASE("JsonReader: duplicates at every level are reported", "[config][json]") {
   const std::string error =
       json_error("{\"a\": {\"x\": 1,\n\"x\": 2},\n\"a\": 1,\n\"\\u0061\": 2}");
   CHECK(error ==
@@ -207,7 +207,7 @@ TEST_CASE("JsonReader: all duplicates at every level are told", "[config][json]"
         "ds.json:4:1: duplicate key \"a\", first given at 1:2");
 }
 
-TEST_CASE("JsonReader: bombs are refused quickly", "[config][json]") {
+TEST_CASE("JsonReader: huge and deeply nested texts are refused quickly", "[config][json]") {
   const std::size_t levels = 31;  // with the object outside: 32
   const auto nested = [](std::size_t depth) {
     return fmt::format("{{\"a\": {}{}}}", std::string(depth, '['), std::string(depth, ']'));

@@ -26,7 +26,7 @@ TEST_CASE("Resolve: checkpointed activations on the host", "[config][resolve]") 
   CHECK(settings.gradient_checkpointing);
 }
 
-TEST_CASE("Resolve: what is not checkpointed does not go to the host", "[config][resolve]") {
+TEST_CASE("Resolve: without checkpointing no activations go to the host", "[config][resolve]") {
   CHECK(message_of([] { activation_settings(R"({"cpu_checkpointing": true})", {}); }) ==
         "ds.json:1:52: activation_checkpointing.cpu_checkpointing: needs --gradient_checkpointing, "
         "whose activations it moves");

@@ -51,7 +51,7 @@ TEST_CASE("Resolve: old names of intra_op_parallelism get one warning", "[config
                  "aio." + name + ": read as intra_op_parallelism, the name that DeepSpeed reads"));
 }
 
-TEST_CASE("Resolve: what cannot be in the aio section is refused", "[config][aio]") {
+TEST_CASE("Resolve: invalid values in the aio section are refused", "[config][aio]") {
   CHECK(contains(aio_error(R"({"block_size": 5000})"),
                  "aio.block_size: must be a multiple of 4096, got 5000"));
   CHECK(contains(aio_error(R"({"block_size": 512})"), "aio.block_size: must be"));

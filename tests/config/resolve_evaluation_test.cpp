@@ -75,7 +75,7 @@ TEST_CASE("Resolve: batches of evaluation are those of training unless given",
             .evaluation.batch_size == 5);
 }
 
-TEST_CASE("Resolve: the stage and each node's disk from options", "[config][resolve]") {
+TEST_CASE("Resolve: options set the stage and node-local output", "[config][resolve]") {
   const std::string stage2 = R"({"train_batch_size": 8, "zero_optimization": {"stage": 2}})";
   const std::string shared =
       R"({"train_batch_size": 8, "checkpoint": {"use_node_local_storage": false}})";
@@ -92,7 +92,7 @@ TEST_CASE("Resolve: the stage and each node's disk from options", "[config][reso
       "checkpoint.use_node_local_storage: is false here, but --save_on_each_node is true"));
 }
 
-TEST_CASE("Resolve: a part of steps that nobody knows yet is a step", "[config][resolve]") {
+TEST_CASE("Resolve: a fraction of an unknown number of steps is one step", "[config][resolve]") {
   const auto saving = [](const Arguments& flags, std::int64_t train_samples) {
     return resolve_config(read_train_flags(flags), DsConfig(),
                           {.world_size = 1, .train_samples = train_samples})
@@ -104,8 +104,7 @@ TEST_CASE("Resolve: a part of steps that nobody knows yet is a step", "[config][
   CHECK((saving({"--save_steps", "1"}, 0) == Cadence{Unit::steps, 1}));
 }
 
-TEST_CASE("Resolve: where each node keeps its own files none can count checkpoints",
-          "[config][resolve]") {
+TEST_CASE("Resolve: node-local output excludes a checkpoint limit", "[config][resolve]") {
   const std::string own =
       R"({"train_batch_size": 8, "checkpoint": {"use_node_local_storage": true}})";
   const std::string refusal =
@@ -121,7 +120,7 @@ TEST_CASE("Resolve: where each node keeps its own files none can count checkpoin
   CHECK(contains(error({"--save_total_limit", "1", "--save_on_each_node"}, ""), refusal));
 }
 
-TEST_CASE("Resolve: where a run goes on from and how long it is", "[config][resolve]") {
+TEST_CASE("Resolve: where a run resumes and how long it is", "[config][resolve]") {
   const auto from = [](const std::string& word) {
     return evaluated_settings({"--resume_from_checkpoint", word}).checkpoint.resume_from;
   };
@@ -134,7 +133,7 @@ TEST_CASE("Resolve: where a run goes on from and how long it is", "[config][reso
   CHECK(evaluated_settings({"--max_steps", "1"}).steps == 1);
 }
 
-TEST_CASE("Resolve: what files and options say of a run at its edges", "[config][resolve]") {
+TEST_CASE("Resolve: edge cases of files and options", "[config][resolve]") {
   const auto with = [](const std::string& section) {
     return R"({"train_batch_size": 8, )" + section + "}";
   };

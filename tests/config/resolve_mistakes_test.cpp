@@ -18,7 +18,7 @@ std::string mistakes_in(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("Resolve: mistakes of the schema do not hide others", "[config][resolve]") {
+TEST_CASE("Resolve: schema errors do not hide other errors", "[config][resolve]") {
   CHECK(mistakes_in(R"({
   "train_batch_size": 10, "train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 2,
   "steps_per_prnt": 5,
@@ -37,7 +37,7 @@ TEST_CASE("Resolve: mistakes of the schema do not hide others", "[config][resolv
         "ds.json:6:25: aio.block_size: must be a multiple of 4096, got 5000");
 }
 
-TEST_CASE("Resolve: a key that is likely meant counts where it is given", "[config][resolve]") {
+TEST_CASE("Resolve: a given key counts even if a misspelling suggests it", "[config][resolve]") {
   CHECK(mistakes_in(R"({"train_batch_size": 2,
   "zero_optimization": {"stge": 2, "stage": 0, "offload_optimizer": {"device": "cpu"}}})") ==
         "ds.json:2:25: zero_optimization.stge: unknown key; did you mean \"stage\"?\n"
@@ -45,7 +45,7 @@ TEST_CASE("Resolve: a key that is likely meant counts where it is given", "[conf
         "stage is 0");
 }
 
-TEST_CASE("Resolve: a wrong value has no mistakes in its wake", "[config][resolve]") {
+TEST_CASE("Resolve: a wrong value causes no follow-up errors", "[config][resolve]") {
   struct Row {
     std::string text, message;
   };

@@ -57,7 +57,7 @@ TEST_CASE("Resolve: offload to a disk", "[config][offload]") {
   CHECK(zero.offload_param.in_cpu_numel == 0);
 }
 
-TEST_CASE("Resolve: a place without a device is told to have no effect", "[config][offload]") {
+TEST_CASE("Resolve: offload keys without a device get a warning", "[config][offload]") {
   const auto [section, warning] = GENERATE(table<std::string, std::string>(
       {{R"({"stage": 3, "offload_optimizer": {"nvme_path": "/a", "pin_memory": true}})",
         "offload_optimizer.nvme_path: has no effect without \"device\""},
@@ -75,7 +75,7 @@ TEST_CASE("Resolve: a section for offload may be null", "[config][offload]") {
   CHECK(settings.warnings.empty());
 }
 
-TEST_CASE("Resolve: SuperOffload is on by itself where nothing is clipped", "[config][offload]") {
+TEST_CASE("Resolve: SuperOffload is on by default without clipping", "[config][offload]") {
   const auto updates_early = [](const std::string& key, const std::string& clipping) {
     const std::string section =
         R"({"stage": 3, "offload_optimizer": {"device": "nvme",)" + key + R"("nvme_path": "/a"}})";

@@ -84,7 +84,7 @@ TEST_CASE("Resolve: fp16 and its loss scale", "[config][resolve]") {
         1);
 }
 
-TEST_CASE("Resolve: TF32 is of runs in fp32", "[config][resolve]") {
+TEST_CASE("Resolve: TF32 applies only to fp32 runs", "[config][resolve]") {
   CHECK_FALSE(settings_of("").tf32);
   CHECK(settings_of("", {"--tf32"}).tf32);
   CHECK(settings_of("", {"--tf32", "1"}).tf32);
@@ -100,7 +100,7 @@ TEST_CASE("Resolve: TF32 is of runs in fp32", "[config][resolve]") {
   CHECK(settings_of("", {"--no_tf32", "--bf16"}).warnings.empty());
 }
 
-TEST_CASE("Resolve: steps that overflow end a run unless somebody wants them left out",
+TEST_CASE("Resolve: an overflowing step ends the run unless steps may be skipped",
           "[config][resolve]") {
   CHECK(settings_of("").max_skipped_steps == 0);
   CHECK(settings_of("", {"--bf16"}).max_skipped_steps == 0);

@@ -90,7 +90,7 @@ TEST_CASE("Schedule: the epochs of the data give its length", "[config][schedule
                  R"("warmup_num_steps":2,"warmup_type":"log","total_num_steps":13)"));
 }
 
-TEST_CASE("Schedule: what is meant or has no effect is told in one line", "[config][schedule]") {
+TEST_CASE("Schedule: options without the expected effect get one warning", "[config][schedule]") {
   struct Row {
     std::string text;
     Arguments flags;
@@ -171,7 +171,7 @@ TEST_CASE("Schedule: the parameters of DeepSpeed and their defaults", "[config][
   CHECK(contains(schedule, row.schedule));
 }
 
-TEST_CASE("Schedule: a scheduler that cannot be is refused by its key", "[config][schedule]") {
+TEST_CASE("Schedule: an invalid scheduler is refused with its key", "[config][schedule]") {
   struct Row {
     std::string type;
     std::string params;
@@ -233,8 +233,7 @@ TEST_CASE("Schedule: the styles of Megatron are those of Hugging Face", "[config
         R"({"type":"inverse_sqrt","warmup_steps":3})");
 }
 
-TEST_CASE("Schedule: the last rate of Megatron is that of a cosine or refused",
-          "[config][schedule]") {
+TEST_CASE("Schedule: Megatron's min_lr needs a matching cosine", "[config][schedule]") {
   const Arguments cosine{"--lr-decay-style", "cosine", "--lr",        "1e-4",
                          "--min-lr",         "1e-5",   "--max_steps", "10"};
   const std::string error = error_of("", cosine);
@@ -251,7 +250,7 @@ TEST_CASE("Schedule: the last rate of Megatron is that of a cosine or refused",
         "--min_lr: has no effect: the rate stays");
 }
 
-TEST_CASE("Schedule: the steps of its decay are those of the run or named", "[config][schedule]") {
+TEST_CASE("Schedule: Megatron's lr_decay_iters must match the schedule", "[config][schedule]") {
   const auto refused = [](const std::string& text, Arguments flags) {
     flags.insert(flags.end(), {"--max_steps", "500"});
     return error_of(text, flags);
@@ -285,7 +284,7 @@ TEST_CASE("Schedule: the steps of its decay are those of the run or named", "[co
                  "run; give --warmup_steps 4"));
 }
 
-TEST_CASE("Schedule: options that cannot be are refused", "[config][schedule]") {
+TEST_CASE("Schedule: impossible options are refused", "[config][schedule]") {
   CHECK(contains(
       error_of("", {"--warmup_steps", "2.5"}),
       "--warmup_steps: must be a whole number, or below 1 a fraction of all steps, got 2.5"));
@@ -298,8 +297,7 @@ TEST_CASE("Schedule: options that cannot be are refused", "[config][schedule]") 
   }
 }
 
-TEST_CASE("Schedule: what depends on the data stays auto where they are not known",
-          "[config][schedule]") {
+TEST_CASE("Schedule: values that depend on unknown data stay auto", "[config][schedule]") {
   const std::string text =
       with_scheduler("WarmupDecayLR", R"("total_num_steps": "auto", "warmup_num_steps": "auto",
                           "warmup_max_lr": "auto")");
@@ -317,7 +315,7 @@ TEST_CASE("Schedule: what depends on the data stays auto where they are not know
         R"({"type":"linear","warmup_steps":"auto","total_steps":"auto"})");
 }
 
-TEST_CASE("Schedule: the end of the warmup knows its origin", "[config][schedule]") {
+TEST_CASE("Schedule: the origin of warmup_max_lr is reported", "[config][schedule]") {
   const auto origin = [](const std::string& type, const std::string& params) {
     const std::string text = with_scheduler(type, params);
     return nlohmann::json::parse(report_json(
@@ -329,7 +327,7 @@ TEST_CASE("Schedule: the end of the warmup knows its origin", "[config][schedule
   CHECK(origin("WarmupDecayLR", R"("total_num_steps": 1, "warmup_max_lr": "auto")") == "derived");
 }
 
-TEST_CASE("Schedule: what the report shows means the same", "[config][schedule]") {
+TEST_CASE("Schedule: the reported section means the same", "[config][schedule]") {
   const std::string text = with_scheduler("OneCycle", R"("cycle_min_lr": 1e-4, "cycle_max_lr": 1e-3,
       "cycle_first_stair_count": 2, "last_batch_iteration": 4)");
   const auto report = nlohmann::json::parse(report_json(resolved(text, {}, {.world_size = 2})));

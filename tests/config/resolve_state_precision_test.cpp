@@ -34,7 +34,7 @@ constexpr const char* adam_with_own_states =
 
 }  // namespace
 
-TEST_CASE("State precision: what is kept and sent in 16 bits", "[config][precision]") {
+TEST_CASE("State precision: masters and states and gradients in 16 bits", "[config][precision]") {
   struct Row {
     std::string keys;
     StatePrecision expected;  ///< gradients, communication, masters, optimizer states
@@ -83,7 +83,7 @@ TEST_CASE("State precision: what is kept and sent in 16 bits", "[config][precisi
   CHECK(settings.warnings.size() == row.warnings);
 }
 
-TEST_CASE("State precision: what does not go together", "[config][precision]") {
+TEST_CASE("State precision: contradictory dtypes are refused", "[config][precision]") {
   struct Row {
     std::string keys;
     std::string message;
@@ -111,7 +111,7 @@ TEST_CASE("State precision: what does not go together", "[config][precision]") {
   CHECK(contains(error_of(file(row.keys)), row.message));
 }
 
-TEST_CASE("State precision: what is shown is what counts", "[config][precision]") {
+TEST_CASE("State precision: the report shows the effective values", "[config][precision]") {
   const Resolved by_section = resolved(file(bf16_with(masters_and_states)));
   CHECK(origin_of(by_section, "bf16.bf16_optimizer_states") == "true file");
   CHECK(origin_of(by_section, "optimizer.params.fp32_optimizer_states") == "false derived");
@@ -120,7 +120,7 @@ TEST_CASE("State precision: what is shown is what counts", "[config][precision]"
   CHECK(origin_of(by_optimizer, "optimizer.params.fp32_optimizer_states") == "false file");
 }
 
-TEST_CASE("State precision: who only evaluates is told of no updates", "[config][precision]") {
+TEST_CASE("State precision: evaluation gives no warnings about updates", "[config][precision]") {
   const TrainSettings settings =
       settings_of(file(bf16_with(masters)), {"--do_eval", "--validation_file", "x.txt"});
   for (const std::string& warning : settings.warnings) CHECK(!contains(warning, "fp32 master"));

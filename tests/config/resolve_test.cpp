@@ -36,7 +36,7 @@ const std::string automatic = R"({
 
 }  // namespace
 
-TEST_CASE("Resolve: an option of a parameter that the optimizer lacks is told",
+TEST_CASE("Resolve: an option for a parameter that the optimizer lacks gets a warning",
           "[config][resolve]") {
   const std::string lion =
       R"({"train_batch_size": 2, "optimizer": {"type": "Lion", "params": {}}})";
@@ -79,7 +79,7 @@ TEST_CASE("Resolve: without configuration the defaults are those of Hugging Face
   CHECK(settings.warnings.empty());
 }
 
-TEST_CASE("Resolve: what accelerate asks for and the options do not is told", "[config][resolve]") {
+TEST_CASE("Resolve: settings that only accelerate asks for are an error", "[config][resolve]") {
   using dstrain::test::Variable;
   const auto problem_of = [](const std::string& text, const Arguments& flags) {
     const TrainSettings settings = settings_of(text, flags);
@@ -290,7 +290,7 @@ TEST_CASE("Resolve: batch sizes from both places", "[config][resolve]") {
   CHECK(settings.accumulation_steps == row.steps);
 }
 
-TEST_CASE("Resolve: an automatic stage is that of the option", "[config][resolve]") {
+TEST_CASE("Resolve: the stage auto is taken from the option", "[config][resolve]") {
   const std::string text = R"({"train_batch_size": 4, "zero_optimization": {"stage": "auto"}})";
   CHECK(settings_of(text, {"--zero_stage", "2"}).zero.stage == 2);
   CHECK(error_of(text).ends_with(
@@ -408,7 +408,7 @@ TEST_CASE("Resolve: equal values in both places agree", "[config][resolve]") {
                   "0.95"}) == "no error");
 }
 
-TEST_CASE("Resolve: keys without meaning at a stage are told", "[config][resolve]") {
+TEST_CASE("Resolve: keys without effect at a stage get a warning", "[config][resolve]") {
   const auto warnings = [](int stage) {
     return settings_of(fmt::format(R"({{"train_batch_size": 4, "zero_optimization": {{"stage": {},
           "reduce_bucket_size": 5e8, "stage3_param_persistence_threshold": 1e5}}}})",

@@ -62,7 +62,8 @@ TEST_CASE("Schema: a value that turns a feature on is refused", "[config][schema
   }
 }
 
-TEST_CASE("Schema: parameters of types are all known and all owned", "[config][schema]") {
+TEST_CASE("Schema: every parameter of a type is a key and every such key has a type",
+          "[config][schema]") {
   const struct {
     std::string_view section;
     std::span<const NativeType> types;

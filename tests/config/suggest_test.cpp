@@ -116,14 +116,14 @@ TEST_CASE("Suggest: finds what a misspelt key means", "[config][suggest]") {
   CHECK(20 * right >= 19 * total);
 }
 
-TEST_CASE("Suggest: says nothing when nothing is near", "[config][suggest]") {
+TEST_CASE("Suggest: is silent if no name is near", "[config][suggest]") {
   const std::string_view known[] = {"stage", "aio", "lr", "offload_param"};
   const std::string word = GENERATE("", "xyz", "stgxx", "io_uring", "l", "off", "learning_rate");
   CAPTURE(word);
   CHECK(suggest(word, known).empty());
 }
 
-TEST_CASE("Suggest: finds what has a part more or less", "[config][suggest]") {
+TEST_CASE("Suggest: finds names with a part more or less", "[config][suggest]") {
   const std::string_view known[] = {"train_file",
                                     "preprocessing_num_workers",
                                     "lr",
@@ -138,7 +138,7 @@ TEST_CASE("Suggest: finds what has a part more or less", "[config][suggest]") {
   CHECK(suggest("profile_file", known).empty());
 }
 
-TEST_CASE("Suggest: never says the opposite nor the other file", "[config][suggest]") {
+TEST_CASE("Suggest: never suggests the opposite or the other file", "[config][suggest]") {
   const std::string_view known[] = {"data_path", "train_file", "no_shuffle", "packing_of_records",
                                     "eval_steps"};
   for (const std::string_view word :

@@ -76,12 +76,13 @@ TEST_CASE("TrainOptions: numbers may have Python's separators", "[config][option
   CHECK(options.max_steps.value == 1'000'000);
 }
 
-TEST_CASE("TrainOptions: a number behind an unknown option is its value", "[config][options]") {
+TEST_CASE("TrainOptions: a number after an unknown option counts as its value",
+          "[config][options]") {
   CHECK(options_error({"--reward_mixing", "-1", "--max_steps", "2"}) ==
         "--reward_mixing: unknown option; see dstrain train --help");
 }
 
-TEST_CASE("TrainOptions: a boolean before another option", "[config][options]") {
+TEST_CASE("TrainOptions: a boolean needs no value before another option", "[config][options]") {
   const TrainOptions options =
       read_train_flags(Arguments{"--no_shuffle", "--gradient_checkpointing", "--max_steps", "3"});
   CHECK(options.no_shuffle.value);
@@ -89,7 +90,7 @@ TEST_CASE("TrainOptions: a boolean before another option", "[config][options]") 
   CHECK(options.max_steps.value == 3);
 }
 
-TEST_CASE("TrainOptions: what is learned is said however TRL's option is set",
+TEST_CASE("TrainOptions: any setting of TRL's loss options says what is learned",
           "[config][options]") {
   for (const char* value : {"true", "false"}) {
     const TrainOptions options = read_train_flags(Arguments{"--assistant_only_loss", value});
@@ -128,7 +129,7 @@ TEST_CASE("TrainOptions: the configuration file", "[config][options]") {
   CHECK(file({"--deepspeed_config", "b.json", "--deepspeed"}) == "b.json");
 }
 
-TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
+TEST_CASE("TrainOptions: each problem gives one line", "[config][options]") {
   struct Row {
     Arguments arguments;
     std::string message;
@@ -265,7 +266,7 @@ TEST_CASE("TrainOptions: one problem and its line", "[config][options]") {
   CHECK(options_error(row.arguments) == row.message);
 }
 
-TEST_CASE("TrainOptions: what is no number is refused by all that take one", "[config][options]") {
+TEST_CASE("TrainOptions: every numeric option refuses other text", "[config][options]") {
   const std::string word =
       GENERATE(" 5", "5 ", "5x", "5_", "_5", "5__0", "0x5", "+5", "nan", "inf", "-inf", "1e999");
   int numbers = 0;
@@ -284,7 +285,7 @@ TEST_CASE("TrainOptions: what is no number is refused by all that take one", "[c
   CHECK(numbers > 20);
 }
 
-TEST_CASE("TrainOptions: an empty value is refused by what is implemented", "[config][options]") {
+TEST_CASE("TrainOptions: implemented options refuse an empty value", "[config][options]") {
   for (const FlagRow& row : implemented_flags()) {
     std::vector<std::string_view> names = split_choices(row.aliases);
     names.push_back(row.name);
@@ -353,7 +354,7 @@ TEST_CASE("TrainOptions: a third name that differs is refused", "[config][option
         "--block_size 64 and --max_len 32 are the same option; keep one");
 }
 
-TEST_CASE("TrainOptions: options of other programs are told one by one", "[config][options]") {
+TEST_CASE("TrainOptions: foreign options are reported separately", "[config][options]") {
   CHECK(options_error({"--load_in_8bit", "False", "--load_in_4bit", "False"}) == "no error");
   CHECK(options_error({"--load_in_8bit", "True", "--load_in_4bit", "False"}) ==
         "--load_in_8bit True: weights of fewer than 16 bits are not implemented; leave it out or "
@@ -363,7 +364,7 @@ TEST_CASE("TrainOptions: options of other programs are told one by one", "[confi
         "it to false");
 }
 
-TEST_CASE("TrainOptions: words that are no options of train", "[config][options]") {
+TEST_CASE("TrainOptions: stray words are refused with advice", "[config][options]") {
   struct Row {
     Arguments arguments;
     std::string message;
@@ -416,14 +417,14 @@ TEST_CASE("TrainOptions: JSON in place of the configuration file", "[config][opt
   CHECK(contains(message_of([&] { wrong.problems().throw_if_any(); }), "--deepspeed:1:2: zero: "));
 }
 
-TEST_CASE("TrainOptions: an option without its value", "[config][options]") {
+TEST_CASE("TrainOptions: an option without its value is refused", "[config][options]") {
   CHECK(contains(options_error({"--lr"}), "--lr"));
   CHECK(contains(options_error({"--train_file", "--lr", "1"}), "--train_file: needs a value"));
   CHECK(contains(options_error({"--train_file="}), "--train_file"));
   CHECK(contains(options_error({"--train_file", ""}), "--train_file: needs a value"));
 }
 
-TEST_CASE("TrainOptions: what a run needs is asked for at once", "[config][options]") {
+TEST_CASE("TrainOptions: all missing options are reported at once", "[config][options]") {
   CHECK(message_of([] {
           parse_train_options(Arguments{"--deepspeed", "--lr", "x"});
         }) ==
@@ -446,13 +447,13 @@ TEST_CASE("TrainOptions: what a run needs is asked for at once", "[config][optio
                  "--deepspeed a and --deepspeed_config b name two files"));
 }
 
-TEST_CASE("TrainOptions: what is no UTF-8 is refused", "[config][options]") {
+TEST_CASE("TrainOptions: invalid UTF-8 is refused", "[config][options]") {
   const std::string option = GENERATE("--train_file", "--output_dir");
   CHECK(options_error({option, "caf\xE9.bin"}) ==
         "\"caf\\xe9.bin\": is not UTF-8; rename the file");
 }
 
-TEST_CASE("TrainOptions: paths are looked at", "[config][options]") {
+TEST_CASE("TrainOptions: paths are checked", "[config][options]") {
   const TempDir folder;
   const auto in = [&](const std::string& name) {
     return (folder.path() / name).string();

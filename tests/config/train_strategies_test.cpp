@@ -12,7 +12,7 @@ using dstrain::test::message_of;
 using dstrain::test::options_error;
 using dstrain::test::TempDir;
 
-TEST_CASE("TrainOptions: steps of logging without their strategy are told", "[config][options]") {
+TEST_CASE("TrainOptions: logging_steps without its strategy gets a warning", "[config][options]") {
   const auto warnings = [](const std::vector<std::string>& arguments) {
     return read_train_flags(arguments).warnings;
   };
@@ -80,7 +80,7 @@ TEST_CASE("TrainOptions: the best model needs checkpoints that are evaluated",
   CHECK((row.problem.empty() ? error == "no error" : contains(error, row.problem)));
 }
 
-TEST_CASE("TrainOptions: held-out data is asked for by name", "[config][options]") {
+TEST_CASE("TrainOptions: the option that needs held-out data is named", "[config][options]") {
   const Arguments run = {"--output_dir", "o", "--config_name", "gpt2"};
   const auto told = [&](const Arguments& more) {
     Arguments all = run;
@@ -106,7 +106,7 @@ TEST_CASE("TrainOptions: held-out data is asked for by name", "[config][options]
         Arguments{"--max_eval_samples: has no effect: there is no --validation_file"});
 }
 
-TEST_CASE("TrainOptions: --load is a checkpoint if there is one", "[config][options]") {
+TEST_CASE("TrainOptions: --load resumes if it holds a checkpoint", "[config][options]") {
   const TempDir folder;
   std::filesystem::create_directories(folder.path() / "run/checkpoint-12");
   std::filesystem::create_directories(folder.path() / "other/checkpoint-x");

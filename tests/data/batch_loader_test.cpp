@@ -66,7 +66,7 @@ std::map<std::int64_t, std::int32_t> global_batch(const data::SampleSource& samp
 
 }  // namespace
 
-TEST_CASE("BatchLoader: labels are the tokens one further on", "[data][loader]") {
+TEST_CASE("BatchLoader: labels are the tokens shifted by one", "[data][loader]") {
   const Counting counting(3 * 10 + 1);
   const data::BatchLoader loader(*counting.samples, {.micro_batch = 2},
                                  {.global_batch = 4, .shuffle = false});
@@ -117,7 +117,7 @@ TEST_CASE("BatchLoader: too little data is refused", "[data][loader]") {
                  "the training data holds 1 samples, fewer than the 2 of one step"));
 }
 
-TEST_CASE("BatchLoader: behind the last sample of an epoch no label counts", "[data][loader]") {
+TEST_CASE("BatchLoader: no label counts after the last sample of an epoch", "[data][loader]") {
   const Counting counting(3 * 7 + 1);  // the second step of an epoch has the sample 6 alone
   for (const std::int64_t rank : {0, 1}) {
     const data::BatchLoader loader(*counting.samples, {.micro_batch = 1, .rank = rank, .world = 2},
@@ -136,7 +136,7 @@ TEST_CASE("BatchLoader: behind the last sample of an epoch no label counts", "[d
   }
 }
 
-TEST_CASE("EvaluationLoader: every sample comes once and the rest is padding", "[data][loader]") {
+TEST_CASE("EvaluationLoader: every sample appears once and the rest is padding", "[data][loader]") {
   const Counting counting(3 * 7 + 3);  // seven samples and two tokens over
   const std::int64_t world = GENERATE(1, 2, 3, 8);
   const std::int64_t sequences = GENERATE(1, 2, 5);

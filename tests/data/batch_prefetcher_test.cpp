@@ -24,7 +24,7 @@ void load_number(std::int64_t step, StepBatches& batches) {
 
 }  // namespace
 
-TEST_CASE("BatchPrefetcher: gives every step what belongs to it", "[data][prefetch]") {
+TEST_CASE("BatchPrefetcher: gives each step its batch", "[data][prefetch]") {
   constexpr std::int64_t steps = 50;
   BatchPrefetcher prefetcher(load_number, steps, one_token());
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -57,7 +57,7 @@ TEST_CASE("BatchPrefetcher: the next step is loaded while this one is in use", "
   CHECK(prefetcher.take(1).samples.tokens[0] == 1);
 }
 
-TEST_CASE("BatchPrefetcher: an error comes with the step it belongs to", "[data][prefetch]") {
+TEST_CASE("BatchPrefetcher: an error is thrown at its own step", "[data][prefetch]") {
   BatchPrefetcher prefetcher(
       [](std::int64_t step, StepBatches& batches) {
         if (step == 2) fail(ErrorCode::input, "tokens.bin: position 12: id 99 is too large");
@@ -100,7 +100,7 @@ TEST_CASE("BatchPrefetcher: does not load beyond the last step", "[data][prefetc
   CHECK(highest == 2);
 }
 
-TEST_CASE("BatchPrefetcher: may go while it loads", "[data][prefetch]") {
+TEST_CASE("BatchPrefetcher: may be destroyed while it loads", "[data][prefetch]") {
   std::promise<void> started;
   std::promise<void> open;
   std::thread opener;

@@ -123,7 +123,7 @@ TEST_CASE("ChatTemplate: published templates are recognised where they are given
   }
 }
 
-TEST_CASE("ChatTemplate: answers are what the model writes", "[data][chat]") {
+TEST_CASE("ChatTemplate: the model's own text counts as answers", "[data][chat]") {
   const std::vector<Message> chat{
       {"user", "Hi"}, {"assistant", " A "}, {"user", "?"}, {"assistant", "B"}};
   struct Row {
@@ -163,7 +163,7 @@ TEST_CASE("ChatTemplate: roles without a meaning are refused", "[data][chat]") {
   }
 }
 
-TEST_CASE("ChatTemplate: spelling does not matter and content does", "[data][chat]") {
+TEST_CASE("ChatTemplate: formatting does not matter but content does", "[data][chat]") {
   const auto name_of = [](const std::string& jinja) {
     const auto found = ChatTemplate::recognise(jinja, {});
     return found.ok() ? std::string(found.value().name()) : "";
@@ -192,7 +192,7 @@ TEST_CASE("ChatTemplate: spelling does not matter and content does", "[data][cha
              Catch::Matchers::ContainsSubstring("Llama 2, Llama 3, Llama 3.1, Mistral"));
 }
 
-TEST_CASE("ChatTemplate: it is found in a model's directory", "[data][chat]") {
+TEST_CASE("ChatTemplate: is found in a model's directory", "[data][chat]") {
   const TempDir directory;
   const auto load = [&] {
     const auto found = ChatTemplate::load(directory.path());
@@ -233,7 +233,7 @@ TEST_CASE("ChatTemplate: a template needs the tokens that it names", "[data][cha
         "the chat template names eos_token, and the tokenizer has none");
 }
 
-TEST_CASE("JinjaText: what changes nothing is taken out", "[data][chat]") {
+TEST_CASE("JinjaText: text without effect is removed", "[data][chat]") {
   struct Row {
     std::string jinja;
     std::string plain;

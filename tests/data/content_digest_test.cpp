@@ -36,7 +36,7 @@ TEST_CASE("ContentDigest: small contents count to the last byte", "[data]") {
   CHECK(data::sampled_checksum(bytes, blocks) != before);
 }
 
-TEST_CASE("ContentDigest: of large contents the ends and the size count", "[data]") {
+TEST_CASE("ContentDigest: in large contents the ends and the size count", "[data]") {
   std::vector<std::byte> bytes(10 * data::sampled_block_bytes, std::byte{7});
   const Checksum before = data::sampled_checksum(bytes, blocks);
   for (const std::size_t at : {std::size_t{0}, bytes.size() - 1}) {

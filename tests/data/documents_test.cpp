@@ -50,7 +50,7 @@ TEST_CASE("Documents: texts of a stream may lie in several samples", "[data][doc
         std::vector<Ids>{{0, 0, 0, 0, 0, 0}, {0, 0, 2, 2, 4, 4}});
 }
 
-TEST_CASE("Documents: a file that does not know them is refused", "[data][documents]") {
+TEST_CASE("Documents: a file without document boundaries is refused", "[data][documents]") {
   const std::string gpt2 = DSTRAIN_SOURCE_DIR "/tests/golden/tokenizers/gpt2";
   for (const std::string& tokenizer : {std::string("byte"), gpt2}) {
     CAPTURE(tokenizer);

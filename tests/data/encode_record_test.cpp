@@ -33,7 +33,7 @@ Record completion(std::string prompt, std::string answer) {
 
 }  // namespace
 
-TEST_CASE("EncodeRecord: a text counts and ends", "[data][records]") {
+TEST_CASE("EncodeRecord: all tokens of a text count and an end token follows", "[data][records]") {
   const WordEncoder words;
   const EncodedRecord one = encode({.text = "ab cd"}, words);
   CHECK(one.ids == words.encode("ab cd</s>"));
@@ -46,7 +46,7 @@ TEST_CASE("EncodeRecord: a text counts and ends", "[data][records]") {
   CHECK(encode({.text = "ab"}, begins).ids == words.encode("<s>ab</s>"));
 }
 
-TEST_CASE("EncodeRecord: of prompt and completion the latter counts", "[data][records]") {
+TEST_CASE("EncodeRecord: only the completion counts and not the prompt", "[data][records]") {
   const WordEncoder words;
   const EncodedRecord two = encode(completion("ab cd", " ef gh"), words);
   CHECK(two.ids == words.encode("ab cd ef gh</s>"));
@@ -63,7 +63,7 @@ TEST_CASE("EncodeRecord: of prompt and completion the latter counts", "[data][re
   CHECK(begun.counted == Ranges{{2, 4}});
 }
 
-TEST_CASE("EncodeRecord: of messages the answers count with their ends", "[data][records]") {
+TEST_CASE("EncodeRecord: only answers in messages count with their end tokens", "[data][records]") {
   const WordEncoder words({.chat = chatml_chat()});
   const Record chat{
       .kind = RecordKind::messages,
@@ -81,7 +81,7 @@ TEST_CASE("EncodeRecord: of messages the answers count with their ends", "[data]
   CHECK(encoded.counted.size() == 2);
 }
 
-TEST_CASE("EncodeRecord: roles under other names are told with those known", "[data][records]") {
+TEST_CASE("EncodeRecord: unknown roles are reported with the known ones", "[data][records]") {
   const WordEncoder words({.chat = chatml_chat()});
   const auto error = [&](std::vector<data::Message> messages) {
     const Record chat{.kind = RecordKind::messages, .messages = std::move(messages)};
@@ -107,8 +107,7 @@ TEST_CASE("EncodeRecord: roles under other names are told with those known", "[d
   CHECK(error({{"system", "ab"}, {"tool", "cd"}, {"developer", "ab"}, {"assistant", "c"}}) == "");
 }
 
-TEST_CASE("EncodeRecord: roles of nobody's custom are told with how to name them",
-          "[data][records]") {
+TEST_CASE("EncodeRecord: unusual roles are reported with how to rename them", "[data][records]") {
   const WordEncoder words({.chat = chatml_chat()});
   const auto error = [&](std::vector<data::Message> messages) {
     const Record chat{.kind = RecordKind::messages, .messages = std::move(messages)};

@@ -36,7 +36,7 @@ TEST_CASE("HuggingFaceEncoder: a text ends as its tokenizer says", "[data]") {
   CHECK(ending_of("gpt2").empty());
 }
 
-TEST_CASE("HuggingFaceEncoder: text goes there and back without special tokens", "[data]") {
+TEST_CASE("HuggingFaceEncoder: text survives a round trip without special tokens", "[data]") {
   const data::HuggingFaceEncoder encoder(tokenizers / "gpt2");
   const std::vector<std::int32_t> ids = encoder.encode("a text<|endoftext|> and more");
   CHECK(std::ranges::count(ids, encoder.end_of_text().value()) == 1);
@@ -45,7 +45,7 @@ TEST_CASE("HuggingFaceEncoder: text goes there and back without special tokens",
   CHECK_FALSE(encoder.no_chat_template().empty());
 }
 
-TEST_CASE("HuggingFaceEncoder: another byte of its files is another identity", "[data]") {
+TEST_CASE("HuggingFaceEncoder: any changed byte of its files changes the identity", "[data]") {
   const test::TempDir folder;
   const fs::path copy = folder.path() / "copy";
   fs::copy(tokenizers / "gpt2", copy);

@@ -455,7 +455,7 @@ TEST_CASE("JqCommands: questions with answers become prompt and completion", "[d
   CHECK(ForeignFile("d.jsonl", row.file).converted() == row.result);
 }
 
-TEST_CASE("JqCommands: of records of two kinds one is left", "[data][json]") {
+TEST_CASE("JqCommands: only one kind is kept of records with both", "[data][json]") {
   const Row row = GENERATE(values<Row>({
       {"prompt and messages",
        R"({"prompt": "a", "messages": [{"role": "user", "content": "a"}], "tools": []})",
@@ -538,7 +538,8 @@ TEST_CASE("JqCommands: whole documents become a record a line", "[data][json]") 
   CHECK(ForeignFile("d.json", row.file).converted() == row.result);
 }
 
-TEST_CASE("JqCommands: what no command keeps is named in place of one", "[data][json]") {
+TEST_CASE("JqCommands: values that no command can keep are named instead of a command",
+          "[data][json]") {
   const Row row = GENERATE(values<Row>({
       {"weight",
        R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b", )"
@@ -654,7 +655,7 @@ TEST_CASE("JqCommands: records without a text can be left out", "[data][json]") 
   CHECK(file.left_by_command() == "d-converted.jsonl:\n" + row.result);
 }
 
-TEST_CASE("JqCommands: lines of no JSON get the command that mends them", "[data][json]") {
+TEST_CASE("JqCommands: lines that are not JSON get a command that repairs them", "[data][json]") {
   const Row row = GENERATE(values<Row>({
       {"commas at the ends", "{\"text\": \"a,\"},\n{\"text\": \"b\"}, \r\n{\"text\": \"c\"}\n",
        "{\"text\": \"a,\"}\n{\"text\": \"b\"}\n{\"text\": \"c\"}\n"},
@@ -673,7 +674,7 @@ TEST_CASE("JqCommands: lines of no JSON get the command that mends them", "[data
   CHECK(ForeignFile("d.jsonl", row.file).left_by_command() == "d-converted.jsonl:\n" + row.result);
 }
 
-TEST_CASE("JqCommands: of an unknown form the keys are asked for", "[data][json]") {
+TEST_CASE("JqCommands: for an unknown form the user is asked for the keys", "[data][json]") {
   const ForeignFile file("d.jsonl", R"({"ctx": "a", "endings": ["b"]})");
   CHECK_THAT(
       file.trained_error(),
@@ -697,7 +698,7 @@ TEST_CASE("JqCommands: the first record of another form is named", "[data][json]
                  "output), and a command converts one form; split the file: jq -nrR "));
 }
 
-TEST_CASE("JqCommands: a line at which the command would stop is named before", "[data][json]") {
+TEST_CASE("JqCommands: a line at which the command would stop is named first", "[data][json]") {
   const ForeignFile file("d.jsonl", "{\"question\": \"a\", \"answer\": \"b\"}\n{\"question\": \"c");
   CHECK_THAT(file.trained_error(), Catch::Matchers::StartsWith("FILE:2:16: not JSON: "));
 }
@@ -708,7 +709,7 @@ TEST_CASE("JqCommands: an array of several forms becomes lines that are split", 
   CHECK_THAT(file.error(), Catch::Matchers::ContainsSubstring("jq -cn 'inputs | .[]' "));
 }
 
-TEST_CASE("JqCommands: a command puts in what only later records have", "[data][json]") {
+TEST_CASE("JqCommands: a command covers keys that only later records have", "[data][json]") {
   const ForeignFile file("d.jsonl", R"({"instruction": "a", "output": "b"}
 {"instruction": "c", "output": "d", "system": "S", "passage": "P"})");
   CHECK(file.left_by_command() ==
@@ -773,7 +774,7 @@ TEST_CASE("JqCommands: no command overwrites a file", "[data][json]") {
                                        file.substr(0, file.size() - 6) + "-converted-3.jsonl"));
 }
 
-TEST_CASE("JqCommands: the file and what is made of it are named as typed", "[data][json]") {
+TEST_CASE("JqCommands: input and output files are named as typed", "[data][json]") {
   CHECK(data::jq_command(".", "d/a.json") ==
         "jq -cn 'inputs' d/a.json > d/a-converted.jsonl.tmp && mv d/a-converted.jsonl.tmp "
         "d/a-converted.jsonl");

@@ -39,7 +39,7 @@ TEST_CASE("JsonRecord: each kind is read", "[data][json]") {
   CHECK(chat.messages[1].content == "x");
 }
 
-TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
+TEST_CASE("JsonRecord: errors are named with their place", "[data][json]") {
   struct Row {
     std::string line;
     std::string message;
@@ -103,8 +103,7 @@ TEST_CASE("JsonRecord: what is wrong is named with its place", "[data][json]") {
   CHECK(error(row.line) == row.message);
 }
 
-TEST_CASE("JsonRecord: numbers that Python writes do no harm where nobody reads them",
-          "[data][json]") {
+TEST_CASE("JsonRecord: Python's NaN and Infinity are accepted in unused values", "[data][json]") {
   const data::Record record = data::parse_record(
       R"({"score": NaN, "text": "NaN \"Infinity\" ", "range": [-Infinity, Infinity]})", "p");
   CHECK(record.text == "NaN \"Infinity\" ");
@@ -131,7 +130,7 @@ TEST_CASE("JsonRecord: records of other programs are named with their conversion
       Catch::Matchers::StartsWith("d.jsonl:7: completion is missing: jq -cn 'inputs | def "));
 }
 
-TEST_CASE("JsonRecord: what belongs to a prompt is not ignored beside it", "[data][json]") {
+TEST_CASE("JsonRecord: prompt keys beside prompt and completion are refused", "[data][json]") {
   for (const std::string key : {"instruction", "context", "input"}) {
     CAPTURE(key);
     CHECK_THAT(error(fmt::format(R"({{"prompt": "a", "completion": "b", "{}": "c"}})", key)),

@@ -256,7 +256,7 @@ TEST_CASE("MegatronSet: a bad id is named with its position", "[data][megatron]"
         "m.bin: token 2 is 1e+300, but the model's vocabulary ends at 99");
 }
 
-TEST_CASE("MegatronSet: an index alone is no set", "[data][megatron]") {
+TEST_CASE("MegatronSet: an index without its data is refused", "[data][megatron]") {
   const TempDir directory;
   const std::string prefix = (directory.path() / "m").string();
   write_file(prefix + ".idx", index_bytes(small_index()));
@@ -264,7 +264,8 @@ TEST_CASE("MegatronSet: an index alone is no set", "[data][megatron]") {
   CHECK(data::find_megatron_prefix(prefix + ".txt") == std::nullopt);
 }
 
-TEST_CASE("MegatronSet: a prefix without an index is told that it is missing", "[data][megatron]") {
+TEST_CASE("MegatronSet: the error for a prefix without an index names the index",
+          "[data][megatron]") {
   const TempDir directory;
   const std::string prefix = (directory.path() / "m_text_document").string();
   write_file(prefix + ".bin", "ab");

@@ -143,7 +143,7 @@ using Tokens = std::vector<std::int32_t>;
 
 }  // namespace
 
-TEST_CASE("MixtureCounts: an epoch is the shortest that has each sample", "[data][mixture]") {
+TEST_CASE("MixtureCounts: an epoch is the shortest that contains each sample", "[data][mixture]") {
   Random random(1);
   for (int i = 0; i < 2000; ++i) {
     const std::vector<MixtureShare> shares = random_shares(random);
@@ -173,7 +173,7 @@ TEST_CASE("MixtureCounts: an epoch is the shortest that has each sample", "[data
           Catch::Matchers::ContainsSubstring("1e+18 samples"));
 }
 
-TEST_CASE("MixtureOrder: it is all samples sorted by their times", "[data][mixture]") {
+TEST_CASE("MixtureOrder: is all samples sorted by their times", "[data][mixture]") {
   Random random(2);
   for (int i = 0; i < 300; ++i) {
     const Counts counts = data::mixture_counts(random_shares(random));
@@ -190,7 +190,7 @@ TEST_CASE("MixtureOrder: it is all samples sorted by their times", "[data][mixtu
   }
 }
 
-TEST_CASE("MixtureOrder: it is as even as it says and as Megatron's", "[data][mixture]") {
+TEST_CASE("MixtureOrder: is as even as documented and as Megatron's", "[data][mixture]") {
   Random random(3);
   double ours = 0;
   double greedy = 0;
@@ -271,7 +271,7 @@ TEST_CASE("MixtureSamples: without weights each sample comes once", "[data][mixt
         "a mixture of 2 files: an epoch has each of their 4 samples once");
 }
 
-TEST_CASE("MixtureSamples: files of any kind go together and one alone is itself",
+TEST_CASE("MixtureSamples: files of any kind can be mixed and a single one is unchanged",
           "[data][mixture]") {
   const TempDir folder;
   const auto open = [&](const std::string& name, const std::string& bytes) {

@@ -21,7 +21,7 @@ std::string message(std::string_view text) {
   return error_of([&] { open(text); });
 }
 
-TEST_CASE("PairSamples: a decoder reads its labels one further on", "[data][pairs]") {
+TEST_CASE("PairSamples: the decoder's input is its labels shifted by one", "[data][pairs]") {
   const auto samples = open(
       "{\"input_ids\": [1, 2], \"labels\": [5, -100, 6]}\n\n"
       "{\"labels\": [7], \"input_ids\": [3, 4, 9], \"id\": \"more\"}\n");
@@ -36,7 +36,7 @@ TEST_CASE("PairSamples: a decoder reads its labels one further on", "[data][pair
   CHECK(samples.notes().empty());
 }
 
-TEST_CASE("PairSamples: what is too long loses its end and what has no label is left out",
+TEST_CASE("PairSamples: long records are truncated and records without labels are dropped",
           "[data][pairs]") {
   const auto samples = open(
       "{\"input_ids\": [1, 2, 3, 4], \"labels\": [5, 6, 7, 8, 9]}\n"
@@ -89,7 +89,7 @@ TEST_CASE("PairSamples: bad lines are named", "[data][pairs]") {
   CHECK_THAT(message(R"({"input_ids": [1], "labels": [1)"), ContainsSubstring("d.jsonl:1:"));
 }
 
-TEST_CASE("PairSamples: an encoder-decoder takes nothing else", "[data][pairs]") {
+TEST_CASE("PairSamples: an encoder-decoder accepts only pairs", "[data][pairs]") {
   const TempDir folder;
   const std::string path = (folder.path() / "text.txt").string();
   const auto open_text = [&] {

@@ -40,7 +40,7 @@ TEST_CASE("Permutation: every number comes once", "[data][permutation]") {
   }
 }
 
-TEST_CASE("Permutation: small orders are all reached and equally often", "[data][permutation]") {
+TEST_CASE("Permutation: all orders of few numbers are equally frequent", "[data][permutation]") {
   constexpr int epochs = 24'000;
   std::map<std::vector<std::int64_t>, int> counts;
   for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) ++counts[all_of(4, 1, epoch)];

@@ -126,7 +126,7 @@ TEST_CASE("JsonLines: completions are packed whole", "[data][records]") {
   CHECK(shown(rows_of(*files.open(lines, 8))) == "abcdefgh|-c-e--hi jklmno..|klmno--- ");
 }
 
-TEST_CASE("JsonLines: a prompt that fills its row is left out", "[data][records]") {
+TEST_CASE("JsonLines: a record whose prompt fills its row is dropped", "[data][records]") {
   const JsonFiles files;
   const auto source = files.open(pair("abcde", "f") + pair("a", "b"), 4);
   CHECK(shown(rows_of(*source)) == "ab..|b--- ");
@@ -169,7 +169,7 @@ TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]
       Catch::Matchers::StartsWith("d.jsonl:1: messages: the byte tokenizer has no chat template"));
 }
 
-TEST_CASE("JsonLines: the first bad line is told whatever comes after", "[data][records]") {
+TEST_CASE("JsonLines: the first bad line is reported whatever comes after", "[data][records]") {
   const JsonFiles files;
   std::string lines;
   for (int i = 1; i <= 5000; ++i)
@@ -177,14 +177,13 @@ TEST_CASE("JsonLines: the first bad line is told whatever comes after", "[data][
   CHECK_THAT(files.error(lines), Catch::Matchers::StartsWith("d.jsonl:997:2: not JSON"));
 }
 
-TEST_CASE("JsonLines: a byte-order mark and line ends of Windows are no matter",
-          "[data][records]") {
+TEST_CASE("JsonLines: a byte-order mark and Windows line ends do not matter", "[data][records]") {
   const JsonFiles files;
   const auto source = files.open("\xEF\xBB\xBF{\"text\": \"ab\"}\r\n{\"text\": \"c\"}\r\n", 2);
   CHECK(shown(rows_of(*source)) == "ab|bc ");
 }
 
-TEST_CASE("JsonLines: the name tells them", "[data][records]") {
+TEST_CASE("JsonLines: are recognized by file name", "[data][records]") {
   const JsonFiles files;
   for (const std::string name :
        {"d.ndjson", "d.json", "d.jsonlines", "d.jl", "D.JSONL", "d.Json"}) {
@@ -193,7 +192,7 @@ TEST_CASE("JsonLines: the name tells them", "[data][records]") {
   }
 }
 
-TEST_CASE("OpenSamples: records under the name of a text are not learned as text",
+TEST_CASE("OpenSamples: records in a file with a text extension are not learned as text",
           "[data][records]") {
   const JsonFiles files;
   const std::string folder = files.directory().path().string() + "/";
@@ -226,7 +225,7 @@ TEST_CASE("OpenSamples: records under the name of a text are not learned as text
   CHECK(shown(rows_of(*files.open("[a] b\n", 3, true, "d.txt"))).starts_with("[a]|"));
 }
 
-TEST_CASE("OpenSamples: files that hold no text are named as what they are", "[data][records]") {
+TEST_CASE("OpenSamples: the error for a binary file names its format", "[data][records]") {
   using std::string_literals::operator""s;
   const JsonFiles files;
   struct Row {
@@ -266,7 +265,7 @@ TEST_CASE("OpenSamples: files that hold no text are named as what they are", "[d
              Catch::Matchers::StartsWith(row.name + ": " + row.message));
 }
 
-TEST_CASE("OpenSamples: a directory of data is told with what to give", "[data][records]") {
+TEST_CASE("OpenSamples: the error for a directory says what to give instead", "[data][records]") {
   const JsonFiles files;
   const std::filesystem::path folder = files.directory().path() / "dd";
   std::filesystem::create_directories(folder);
@@ -286,7 +285,7 @@ TEST_CASE("OpenSamples: a directory of data is told with what to give", "[data][
                                                 "-converted.jsonl"));
 }
 
-TEST_CASE("OpenSamples: other formats are refused with the way out", "[data][records]") {
+TEST_CASE("OpenSamples: other formats are refused with the remedy", "[data][records]") {
   const JsonFiles files;
   CHECK_THAT(files.error("PAR1...", "d.parquet"),
              Catch::Matchers::ContainsSubstring(".parquet " + files.directory().path().string() +
@@ -462,7 +461,8 @@ TEST_CASE("OpenSamples: text under a tokenizer is one stream", "[data][records]"
                  "b.txt: not UTF-8 text: byte 2 (0xff) starts no valid character; "));
 }
 
-TEST_CASE("OpenSamples: a text in another encoding gets the command for it", "[data][records]") {
+TEST_CASE("OpenSamples: the error for another encoding gives the command that converts it",
+          "[data][records]") {
   struct Row {
     std::string encoding;
     std::string text;  ///< in UTF-8
@@ -509,7 +509,7 @@ TEST_CASE("OpenSamples: a text in another encoding gets the command for it", "[d
   CHECK(whole(files.directory().path() / ("d-utf8" + row.suffix)) == row.text);
 }
 
-TEST_CASE("OpenSamples: a damaged UTF-8 text is not taken for another encoding",
+TEST_CASE("OpenSamples: a damaged UTF-8 text is not mistaken for another encoding",
           "[data][records]") {
   const JsonFiles files;
   const std::string error = files.error("caf\u00e9 \u00e0 c\u00f4t\u00e9 \xff!\n", "d.txt");

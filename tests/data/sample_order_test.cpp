@@ -9,7 +9,7 @@ namespace dstrain::test {
 
 using data::SampleOrder;
 
-TEST_CASE("SampleOrder: an epoch's last step takes the samples that are left", "[data][order]") {
+TEST_CASE("SampleOrder: an epoch's last step uses the samples that are left", "[data][order]") {
   const SampleOrder order({.samples = 10, .global_batch = 4, .shuffle = false});
   CHECK(order.steps_per_epoch() == 3);
   CHECK(order.epoch_of(2) == 0);
@@ -26,7 +26,7 @@ TEST_CASE("SampleOrder: an epoch's last step takes the samples that are left", "
   CHECK(order.samples_of(7) == 24);
 }
 
-TEST_CASE("SampleOrder: or drops them", "[data][order]") {
+TEST_CASE("SampleOrder: an epoch's last step may drop the samples that are left", "[data][order]") {
   const SampleOrder order({.samples = 10, .global_batch = 4, .shuffle = false, .drop_last = true});
   CHECK(order.steps_per_epoch() == 2);
   CHECK(order.epoch_of(1) == 0);

@@ -127,7 +127,7 @@ TEST_CASE("TokenCache: a damaged set is made again", "[data][cache]") {
   CHECK(made == 2);
 }
 
-TEST_CASE("TokenCache: who fails leaves nothing", "[data][cache]") {
+TEST_CASE("TokenCache: a failed process leaves nothing", "[data][cache]") {
   const TempDir directory;
   CHECK(error_of([&] {
           data::cached_tokens(directory.path(), "key", [](const fs::path& path) {
@@ -179,7 +179,7 @@ TEST_CASE("TokenCache: a place that cannot be used is named", "[data][cache]") {
                  Catch::Matchers::ContainsSubstring("set DSTRAIN_CACHE to a directory for tokens"));
 }
 
-TEST_CASE("TokenCache: the key tells content and method apart", "[data][cache]") {
+TEST_CASE("TokenCache: the key depends on content and method", "[data][cache]") {
   const std::string key = key_of("abc", "text byte");
   CHECK(key.size() == 64);
   CHECK(key == key_of("abc", "text byte"));

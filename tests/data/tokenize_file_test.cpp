@@ -91,7 +91,7 @@ TEST_CASE("TokenizeText: small texts and one of a single word", "[data]") {
   CHECK(tokenized(text, encoder) == encoder.encode(text));
 }
 
-TEST_CASE("TokenizeText: what a piece throws comes out", "[data]") {
+TEST_CASE("TokenizeText: an exception from a piece is rethrown", "[data]") {
   const std::string text = lines(std::size_t{2} << 20);
   const TempDir folder;
   CHECK(error_of([&] {
@@ -100,7 +100,7 @@ TEST_CASE("TokenizeText: what a piece throws comes out", "[data]") {
         }) == "cannot encode 9 bytes");
 }
 
-TEST_CASE("TokenizeText: a gigabyte without a place to cut it is refused", "[data]") {
+TEST_CASE("TokenizeText: a gigabyte without a possible cut is refused", "[data]") {
   constexpr std::size_t bytes = (std::size_t{1} << 30) + 1;
   void* const zeros =
       ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -72,7 +72,7 @@ class Side {
 
 }  // namespace
 
-TEST_CASE("Streams: two of them overlap and one does not", "[device][stream]") {
+TEST_CASE("Streams: work overlaps on two streams but not on one", "[device][stream]") {
   CpuStream one(Mode::inline_on_caller);
   CpuStream other(Mode::inline_on_caller);
   CHECK_FALSE(Streams(one).overlap());
@@ -100,7 +100,7 @@ TEST_CASE("Event: work after it sees the work before it", "[device][event]") {
   CHECK(seen == 42);
 }
 
-TEST_CASE("Event: two sides can hand a value to and fro", "[device][event]") {
+TEST_CASE("Event: two sides can pass a value back and forth", "[device][event]") {
   test::DeferredDevice device(2);
   const auto [from, to] = GENERATE(from_range(crossings()));
   Side ping(from, device);
@@ -117,7 +117,7 @@ TEST_CASE("Event: two sides can hand a value to and fro", "[device][event]") {
   CHECK(turns == zero_to(400));
 }
 
-TEST_CASE("Event: a failure comes out of the waits for it", "[device][event]") {
+TEST_CASE("Event: waiting for failed work throws its failure", "[device][event]") {
   test::DeferredDevice device(3);
   const auto [from, to] = GENERATE(from_range(crossings()));
   Side broken(from, device);
@@ -145,8 +145,7 @@ TEST_CASE("Event: an inline stream waits on the caller", "[device][event]") {
   CHECK(value == 7);
 }
 
-TEST_CASE("Event: one that has passed costs no wait and can be waited for again",
-          "[device][event]") {
+TEST_CASE("Event: waiting for a past event is free and can be repeated", "[device][event]") {
   CpuStream first(Mode::inline_on_caller);
   CpuStream second(Mode::worker_thread);
   const Event passed = Event::record(first);

@@ -107,13 +107,13 @@ TEST_CASE("HostQueue: the destructor finishes the work", "[device][queue]") {
   CHECK(done == 100);
 }
 
-TEST_CASE("HostQueue: a destructor with an exception nobody asked for is quiet",
+TEST_CASE("HostQueue: the destructor ignores an exception that was not fetched",
           "[device][queue]") {
   HostQueue queue(Mode::worker_thread);
   queue.run([] { throw std::runtime_error("lost"); });
 }
 
-TEST_CASE("HostQueue: what a task holds may use the queue as it goes", "[device][queue]") {
+TEST_CASE("HostQueue: destroying a task's captures may use the queue", "[device][queue]") {
   HostQueue queue(Mode::worker_thread);
   bool released = false;
   struct Holder {
@@ -134,7 +134,7 @@ TEST_CASE("HostQueue: what a task holds may use the queue as it goes", "[device]
   CHECK(released);
 }
 
-TEST_CASE("HostQueue: a look at a failure leaves it for synchronize", "[device][queue]") {
+TEST_CASE("HostQueue: checking for a failure leaves it for synchronize", "[device][queue]") {
   HostQueue queue(Mode::worker_thread);
   CHECK(queue.failure() == nullptr);
   int later = 0;

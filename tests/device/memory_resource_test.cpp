@@ -44,7 +44,7 @@ TEST_CASE("HostMemory: more than the machine has is an error", "[device][memory]
   CHECK_THROWS_WITH(memory.allocate(huge, stream), "the machine has no 1048576 TiB of memory left");
 }
 
-TEST_CASE("HostMemory: a size that makes no sense is a bug", "[device][memory]") {
+TEST_CASE("HostMemory: an invalid size is a bug", "[device][memory]") {
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   HostMemory memory;
   const Bytes bytes = GENERATE(Bytes{-1}, std::numeric_limits<Bytes>::max());
@@ -67,7 +67,7 @@ TEST_CASE("HostMemory: is freed after the work launched before", "[device][memor
   CHECK(seen == std::vector<std::byte>(size, std::byte{99}));
 }
 
-TEST_CASE("MemoryLedger: counts what is in use and the most there was", "[device][memory]") {
+TEST_CASE("MemoryLedger: counts current and peak usage", "[device][memory]") {
   MemoryLedger ledger;
   ledger.add(MemoryCategory::parameters, 100);
   ledger.add(MemoryCategory::gradients, 50);
@@ -114,7 +114,7 @@ TEST_CASE("TrackedMemory: a budget can be filled but not passed", "[device][memo
   CHECK(ledger.current() == 0);
 }
 
-TEST_CASE("TrackedMemory: what the upstream refuses is not counted", "[device][memory]") {
+TEST_CASE("TrackedMemory: a failed allocation is not counted", "[device][memory]") {
   CpuStream stream(CpuStream::Mode::inline_on_caller);
   EmptyMemory empty;
   MemoryLedger ledger;

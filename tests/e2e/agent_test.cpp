@@ -271,7 +271,7 @@ TEST_CASE("Agent: what ranks leave running is asked before it is killed", "[e2e]
              Catch::Matchers::ContainsSubstring("ending processes they left running"));
 }
 
-TEST_CASE("Agent: what does not listen is killed in the end", "[e2e][agent]") {
+TEST_CASE("Agent: processes that ignore the request are killed in the end", "[e2e][agent]") {
   TestAgent agent;
   agent.start(1,
               "trap '' TERM; setsid sh -c 'echo left $$.; exec sleep 1000' & "
@@ -283,7 +283,7 @@ TEST_CASE("Agent: what does not listen is killed in the end", "[e2e][agent]") {
   CHECK(is_gone(number_after(agent.output[0], "left")));
 }
 
-TEST_CASE("Agent: its guard ends what a killed agent leaves", "[e2e][agent]") {
+TEST_CASE("Agent: the guard ends processes that a killed agent leaves", "[e2e][agent]") {
   TestAgent agent;
   agent.start(2,
               "trap '' TERM; sleep 1001 & setsid sleep 1002 & (setsid sleep 1003 &) & "
@@ -296,7 +296,7 @@ TEST_CASE("Agent: its guard ends what a killed agent leaves", "[e2e][agent]") {
   CHECK_THAT(agent.end_reason(), Catch::Matchers::ContainsSubstring("ended with status 137"));
 }
 
-TEST_CASE("Agent: a stop signal asks its ranks and is told", "[e2e][agent]") {
+TEST_CASE("Agent: a stop signal asks the ranks to stop and is reported", "[e2e][agent]") {
   const int number = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGUSR1);
   const bool guard = GENERATE(false, true);
   CAPTURE(number, guard);
@@ -326,7 +326,7 @@ TEST_CASE("Agent: a stop signal asks its ranks and is told", "[e2e][agent]") {
   for (const int rank : {0, 1}) CHECK(times_in(agent.output[rank], "asked") == 2);
 }
 
-TEST_CASE("Agent: a stop signal before the job is told with it", "[e2e][agent]") {
+TEST_CASE("Agent: a stop signal before the job starts is reported with the job", "[e2e][agent]") {
   TestAgent agent;
   REQUIRE(agent.wait_until([&] { return agent.greeted; }));
   const std::vector<pid_t> both = agent.processes();
@@ -338,7 +338,7 @@ TEST_CASE("Agent: a stop signal before the job is told with it", "[e2e][agent]")
   CHECK(agent.status[0] == 143);
 }
 
-TEST_CASE("Agent: nothing stays where the agent and its guard were stopped", "[e2e][agent]") {
+TEST_CASE("Agent: nothing survives even if agent and guard were suspended", "[e2e][agent]") {
   TestAgent agent;
   agent.start(1, "trap '' TERM; echo agent $PPID.; setsid sleep 1000 & wait");
   REQUIRE(agent.wait_for_output(0, "."));
@@ -357,7 +357,7 @@ TEST_CASE("Agent: nothing stays where the agent and its guard were stopped", "[e
   CHECK(test::wait_until_none([&] { return agent.processes(); }));
 }
 
-TEST_CASE("Agent: what a rank wrote is told before its end", "[e2e][agent]") {
+TEST_CASE("Agent: a rank's output is sent before its end is reported", "[e2e][agent]") {
   TestAgent agent;
   launcher::JobSpec job = agent.job(1, "echo last words");
   job.output_window_bytes = 0;  // nothing goes ahead
@@ -366,7 +366,8 @@ TEST_CASE("Agent: what a rank wrote is told before its end", "[e2e][agent]") {
   CHECK(agent.output_at_exit == "last words\n");
 }
 
-TEST_CASE("Agent: the first rank that cannot be started is the last", "[e2e][agent]") {
+TEST_CASE("Agent: after the first rank that cannot be started no other is started",
+          "[e2e][agent]") {
   TestAgent agent;
   launcher::JobSpec job = agent.job(3, "");
   job.command.program = "/nonexistent/program";
@@ -398,7 +399,7 @@ TEST_CASE("Agent: a rank begins with the signals of a shell's child", "[e2e][age
   CHECK((signals_in(agent.output[0], "SigIgn") & bit_of(SIGPIPE)) == 0);
 }
 
-TEST_CASE("Agent: a launcher that falls silent is gone", "[e2e][agent]") {
+TEST_CASE("Agent: a silent launcher counts as gone", "[e2e][agent]") {
   TestAgent agent;
   agent.start(1, "trap '' TERM; setsid sleep 1000 & wait");
   REQUIRE(agent.wait_until([&] { return agent.pids.contains(0); }));

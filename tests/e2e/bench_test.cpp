@@ -73,7 +73,7 @@ TEST_CASE("Bench: gemm gives the rate of every product of a step", "[e2e][bench]
   CHECK(json["step"]["flop"].get<double>() == Catch::Approx(flop));
 }
 
-TEST_CASE("Bench: adam stands beside a loop that moves the same bytes", "[e2e][bench]") {
+TEST_CASE("Bench: adam is compared with a loop that moves the same bytes", "[e2e][bench]") {
   const nlohmann::json json = run_json(tiny_adam);
   CHECK(json["numel"] == 1001);
   REQUIRE(json["results"].size() == 2);
@@ -111,7 +111,7 @@ TEST_CASE("Bench: comm measures every collective in both kinds of memory", "[e2e
   }
 }
 
-TEST_CASE("Bench: time on the processor is another clock", "[e2e][bench]") {
+TEST_CASE("Bench: processor time is measured by another clock", "[e2e][bench]") {
   Words words = tiny_comm;
   words.push_back("--cpu_time");
   const nlohmann::json json = run_json(words);
@@ -134,7 +134,7 @@ TEST_CASE("Bench: tables carry the ceiling", "[e2e][bench]") {
   CHECK_THAT(launch.out(), !ContainsSubstring("[rank 0]"));
 }
 
-TEST_CASE("Bench: mistakes cost no rank", "[e2e][bench]") {
+TEST_CASE("Bench: usage errors are found before a rank starts", "[e2e][bench]") {
   struct Row {
     Words words;
     std::string message;
@@ -186,7 +186,7 @@ TEST_CASE("Bench: help tells the options of all", "[e2e][bench]") {
   }
 }
 
-TEST_CASE("Bench: checkpoint sets saving and loading beside plain files", "[e2e][bench]") {
+TEST_CASE("Bench: checkpoint compares saving and loading with plain files", "[e2e][bench]") {
   const nlohmann::json json = run_json({"bench", "checkpoint", "--runs", "2", "--bytes", "3MB"});
   CHECK(json["bytes"] == 3'000'000);
   REQUIRE(json["results"].size() == 2);
@@ -238,7 +238,8 @@ TEST_CASE("Bench: io prints a section that a configuration can have", "[e2e][ben
   CHECK(section["aio"]["intra_op_parallelism"] == 1);
 }
 
-TEST_CASE("Bench: launch sets the time until ranks have met beside plain starts", "[e2e][bench]") {
+TEST_CASE("Bench: launch compares the time of the rendezvous with plain process starts",
+          "[e2e][bench]") {
   const nlohmann::json json = run_json({"bench", "launch", "--runs", "2", "--hosts", "1,5"});
   REQUIRE(json["results"].size() == 2);
   for (const nlohmann::json& row : json["results"]) {

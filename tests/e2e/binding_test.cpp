@@ -66,14 +66,14 @@ TEST_CASE("Binding: one rank has all cores and more ranks than cores share", "[e
   CHECK(ranks.at(0) == ranks.at(cores));
 }
 
-TEST_CASE("Binding: listed cores and no others", "[e2e][binding]") {
+TEST_CASE("Binding: ranks use only the listed cores", "[e2e][binding]") {
   const auto all = all_cores().cpus;
   const std::string last = std::to_string(all.back());
   const auto ranks = bound({"--bind_core_list", last}, 1);
   CHECK(ranks.at(0) == std::pair<std::string, int>(last, 1));
 }
 
-TEST_CASE("Binding: what cannot be had is refused", "[e2e][binding]") {
+TEST_CASE("Binding: impossible bindings are refused", "[e2e][binding]") {
   all_cores();
   Launch absent({"--bind_core_list", "9999", "sh", "-c", "true"});
   CHECK(absent.wait() == 3);

@@ -49,7 +49,7 @@ fs::path shard_of(const fs::path& checkpoint, int rank, const std::string& kind)
 
 }  // namespace
 
-TEST_CASE("Checkpoint: a run does not go into one", "[e2e]") {
+TEST_CASE("Checkpoint: a run does not write into a checkpoint", "[e2e]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
   REQUIRE(ResumableRun().train(output, 2).status == 0);
@@ -61,7 +61,7 @@ TEST_CASE("Checkpoint: a run does not go into one", "[e2e]") {
   CHECK_FALSE(fs::exists(inside.parent_path()));
 }
 
-TEST_CASE("Checkpoint: looking at a run makes nothing", "[e2e]") {
+TEST_CASE("Checkpoint: inspecting a run creates no files", "[e2e]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "deep" / "out";
   std::vector<std::string> command = test::train_command(output);
@@ -140,7 +140,7 @@ TEST_CASE("Checkpoint: the model as one file is in it when asked for", "[e2e][ch
   CHECK(test::run_train(2, config, output, arguments).status == 0);
 }
 
-TEST_CASE("Checkpoint: no more are kept than asked for", "[e2e][checkpoint]") {
+TEST_CASE("Checkpoint: no more are kept than requested", "[e2e][checkpoint]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
   const ResumableRun run{.stage = 1};
@@ -150,7 +150,8 @@ TEST_CASE("Checkpoint: no more are kept than asked for", "[e2e][checkpoint]") {
   CHECK(steps_in(output) == std::vector<std::int64_t>{7});
 }
 
-TEST_CASE("Checkpoint: damage is told and the one before is used", "[e2e][checkpoint]") {
+TEST_CASE("Checkpoint: damage is reported and the previous checkpoint is used",
+          "[e2e][checkpoint]") {
   struct Row {
     std::string file;
     std::string told;
@@ -185,7 +186,8 @@ TEST_CASE("Checkpoint: damage is told and the one before is used", "[e2e][checkp
   CHECK(test::results_of(rest) == test::results_of(whole));
 }
 
-TEST_CASE("Checkpoint: one of another optimizer is no damaged one", "[e2e][checkpoint]") {
+TEST_CASE("Checkpoint: a checkpoint of another optimizer is not called damaged",
+          "[e2e][checkpoint]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
   const ResumableRun adamw{.ranks = 1};
@@ -207,7 +209,8 @@ TEST_CASE("Checkpoint: one of another optimizer is no damaged one", "[e2e][check
   CHECK(lion.resume(output, 6).status == 0);
 }
 
-TEST_CASE("Checkpoint: foreign files in the newest are told and it is kept", "[e2e][checkpoint]") {
+TEST_CASE("Checkpoint: foreign files in the newest one are reported and it is kept",
+          "[e2e][checkpoint]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
   const ResumableRun run{.stage = 1};
@@ -226,7 +229,8 @@ TEST_CASE("Checkpoint: foreign files in the newest are told and it is kept", "[e
   CHECK_FALSE(fs::exists(output / "checkpoint-2"));
 }
 
-TEST_CASE("Checkpoint: when all are damaged nothing is begun anew", "[e2e][checkpoint]") {
+TEST_CASE("Checkpoint: if all are damaged the run does not restart from the beginning",
+          "[e2e][checkpoint]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
   const ResumableRun run{.stage = 2};
@@ -277,7 +281,7 @@ TEST_CASE("Checkpoint: a state that is not finite is never saved", "[e2e][checkp
   CHECK_FALSE(has_leftovers(output));
 }
 
-TEST_CASE("Checkpoint: a full disk is told and training goes on", "[e2e][checkpoint]") {
+TEST_CASE("Checkpoint: a full disk is reported and training continues", "[e2e][checkpoint]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "disk";
   fs::create_directories(output);

@@ -142,7 +142,7 @@ TEST_CASE("ConfigCheck: configurations of tutorials as printed", "[e2e][config]"
   CHECK(there == tabled);
 }
 
-TEST_CASE("ConfigCheck: a directory to offload to is asked for and looked at", "[e2e][config]") {
+TEST_CASE("ConfigCheck: an offload directory is required and checked", "[e2e][config]") {
   const dstrain::test::TempDir folder;
   const auto check_with = [&](const std::string& more) {
     const fs::path file = folder.path() / "ds.json";
@@ -185,7 +185,7 @@ TEST_CASE("ConfigCheck: mistakes of all kinds at once", "[e2e][config]") {
                               "offload_optimizer.device: needs stage 1, 2 or 3"));
 }
 
-TEST_CASE("ConfigCheck: the memory of a rank on a device that is not here", "[e2e][config]") {
+TEST_CASE("ConfigCheck: estimates the memory of a rank on an absent device", "[e2e][config]") {
   const dstrain::test::TempDir folder;
   const dstrain::test::Launch::Options nothing_here{
       .env = {{"DSTRAIN_GPU_DIRECTORY", folder.path().string()},
@@ -230,7 +230,7 @@ TEST_CASE("ConfigCheck: the memory of a rank on a device that is not here", "[e2
   }
 }
 
-TEST_CASE("ConfigShow: auto sizes are those of the model", "[e2e][config]") {
+TEST_CASE("ConfigShow: auto sizes follow from the model", "[e2e][config]") {
   const std::string file = (published / "zero3_auto.json").string();
   const auto reduce_bucket_size = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"config", "show", file});

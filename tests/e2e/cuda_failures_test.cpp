@@ -48,7 +48,8 @@ TEST_CASE("CUDA failures: a call that fails ends the run and is named", "[cuda][
   CHECK_THAT(run.err, ContainsSubstring(function) && ContainsSubstring("rank 1 on localhost"));
 }
 
-TEST_CASE("CUDA failures: memory that is gone is told with what needs less", "[cuda][e2e]") {
+TEST_CASE("CUDA failures: exhausted memory is reported with settings that need less",
+          "[cuda][e2e]") {
   const test::TempDir folder;
   const test::TrainRun run = run_refused("cudaMalloc 2", folder.path() / "out");
   CHECK(run.status == 1);
@@ -58,7 +59,7 @@ TEST_CASE("CUDA failures: memory that is gone is told with what needs less", "[c
                           ContainsSubstring("--gradient_checkpointing ("));
 }
 
-TEST_CASE("CUDA failures: times that cannot be had end the run", "[cuda][e2e][profile]") {
+TEST_CASE("CUDA failures: a failed time measurement ends the run", "[cuda][e2e][profile]") {
   if (!test::stands_in_for_gpu()) test::skip("a GPU does not fail on request");
   test::use_test_gpu();
   const std::string call = GENERATE("cudaEventElapsedTime 9", "cudaEventQuery 9",
@@ -85,7 +86,7 @@ TEST_CASE("CUDA failures: a GPU that the build has no kernels for is refused", "
                  ContainsSubstring("-DCMAKE_CUDA_ARCHITECTURES=90"));
 }
 
-TEST_CASE("CUDA failures: a GPU that breaks in the midst of a run ends it", "[cuda][e2e]") {
+TEST_CASE("CUDA failures: a GPU that breaks during a run ends it", "[cuda][e2e]") {
   const int kernel = GENERATE(1, 40, 150);
   const test::TempDir folder;
   const test::Variable reported("DSTRAIN_STAND_IN_XID", "31 79");

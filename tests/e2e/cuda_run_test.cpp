@@ -102,7 +102,7 @@ TEST_CASE("CUDA runs: every stage follows PyTorch in fp16", "[cuda][e2e]") {
   check_stages("everything", GENERATE(1, 2), "fp16", {1.1e-4, 1.8e-3});
 }
 
-TEST_CASE("CUDA runs: TF32 is near fp32 and another computation", "[cuda][e2e]") {
+TEST_CASE("CUDA runs: TF32 is close to fp32 but not equal", "[cuda][e2e]") {
   const test::TempDir folder;
   const test::ResumableRun run{.ranks = 1};
   const auto train = [&](const char* name, const char* tf32) {
@@ -180,7 +180,7 @@ TEST_CASE("CUDA runs: a run has the same bits in whatever order its work is done
   }
 }
 
-TEST_CASE("CUDA runs: a run goes on from its checkpoint with the same bits", "[cuda][e2e]") {
+TEST_CASE("CUDA runs: a resumed run has the same bits", "[cuda][e2e]") {
   const test::TempDir folder;
   const test::ResumableRun run{.ranks = 2, .stage = 3, .bf16 = true};
   const auto train = [&](const char* name, int steps, const Words& more) {
@@ -349,7 +349,7 @@ TEST_CASE("CUDA runs: a profiler sees steps and units and ops as ranges", "[cuda
   CHECK(ranks == 2);
 }
 
-TEST_CASE("CUDA runs: buffers stay pinned whatever this user may lock", "[cuda][e2e]") {
+TEST_CASE("CUDA runs: buffers are pinned whatever the user's lock limit", "[cuda][e2e]") {
   const test::TempDir folder;
   const json pinned{{"device", "cpu"}, {"pin_memory", true}};
   const test::ResumableRun run{.ranks = 1, .stage = 1, .zero = {{"offload_optimizer", pinned}}};
@@ -379,7 +379,7 @@ TEST_CASE("CUDA runs: a plan beyond what the GPU has free is refused first", "[c
                                             "libraries may take 768 MiB"));
 }
 
-TEST_CASE("CUDA runs: what does not fit is told with what would", "[cuda][e2e]") {
+TEST_CASE("CUDA runs: a run that does not fit is refused with one that does", "[cuda][e2e]") {
   const test::TempDir folder;
   Words options = launch_options(1);
   options.insert(options.end(), {"--device_memory", "1MiB"});

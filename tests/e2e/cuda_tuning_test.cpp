@@ -70,7 +70,8 @@ const Words resumed{"--tune_matmuls", "--save_steps", "2", "--resume_from_checkp
 
 }  // namespace
 
-TEST_CASE("CUDA tuning: the second step is the first by the fastest algorithms", "[cuda][e2e]") {
+TEST_CASE("CUDA tuning: the second step is the first one with the fastest algorithms",
+          "[cuda][e2e]") {
   const Jobs jobs;
   const test::TrainRun plain = jobs.whole("plain", {});
   const test::TrainRun tuned = jobs.whole("tuned", {.more = tune});
@@ -83,7 +84,7 @@ TEST_CASE("CUDA tuning: the second step is the first by the fastest algorithms",
   CHECK(test::results_of(jobs.whole("same", {.fastest = "0", .more = tune})) == first);
 }
 
-TEST_CASE("CUDA tuning: all ranks take what is the fastest on rank 0", "[cuda][e2e]") {
+TEST_CASE("CUDA tuning: all ranks use the algorithms that are fastest on rank 0", "[cuda][e2e]") {
   const Jobs jobs;
   const auto results = [&](const std::string& fastest) {
     return test::results_of(
@@ -94,7 +95,7 @@ TEST_CASE("CUDA tuning: all ranks take what is the fastest on rank 0", "[cuda][e
   CHECK(results("21") != expected);
 }
 
-TEST_CASE("CUDA tuning: a run that goes on takes what its checkpoint keeps", "[cuda][e2e]") {
+TEST_CASE("CUDA tuning: a resumed run uses the algorithms in its checkpoint", "[cuda][e2e]") {
   const Jobs jobs;
   const test::TrainRun whole = jobs.whole("whole", {.ranks = 2, .steps = 4, .more = tune});
   jobs.whole("cut", {.ranks = 2, .steps = 2, .more = saved});
@@ -119,7 +120,7 @@ TEST_CASE("CUDA tuning: a run that goes on takes what its checkpoint keeps", "[c
   CHECK(kept("alone", 4) == kept("cut", 2));
 }
 
-TEST_CASE("CUDA tuning: what a checkpoint keeps and cannot be used is told", "[cuda][e2e]") {
+TEST_CASE("CUDA tuning: unusable algorithms in a checkpoint are reported", "[cuda][e2e]") {
   const Jobs jobs;
   jobs.whole("cut", {.steps = 2, .more = saved});
   const auto copy = [&](const char* name) {
@@ -173,7 +174,7 @@ TEST_CASE("CUDA tuning: a call that fails ends the run and is named", "[cuda][e2
              ContainsSubstring("cudaEventElapsedTime") && ContainsSubstring("rank 0 on localhost"));
 }
 
-TEST_CASE("CUDA tuning: an algorithm that fails is left out", "[cuda][e2e]") {
+TEST_CASE("CUDA tuning: a failing algorithm is skipped", "[cuda][e2e]") {
   const Jobs jobs;
   const std::string call =
       GENERATE("cublasLtMatmulAlgoCheck 1", "cublasLtMatmul 1 after cublasLtMatmulAlgoCheck");

@@ -71,7 +71,7 @@ void check_problem(const json& report,
 
 }  // namespace
 
-TEST_CASE("Doctor: this machine is looked at in every group", "[e2e]") {
+TEST_CASE("Doctor: every group of checks runs on this machine", "[e2e]") {
   const json report = checked_report(run_command({"doctor", "--json"}));
   REQUIRE(report.at("hosts").size() == 1);
   const std::string host = host_names(report)[0];
@@ -84,7 +84,7 @@ TEST_CASE("Doctor: this machine is looked at in every group", "[e2e]") {
   CHECK(findings_of(report, host, "leftover_processes").size() == 1);
 }
 
-TEST_CASE("Doctor: the table says the same as the object", "[e2e]") {
+TEST_CASE("Doctor: the table and the JSON agree", "[e2e]") {
   const Outcome table = run_command({"doctor"});
   CHECK((table.status == 0 || table.status == 1));
   CHECK(table.err.empty());
@@ -95,7 +95,7 @@ TEST_CASE("Doctor: the table says the same as the object", "[e2e]") {
   CHECK(run_command({"doctor", "--help"}).status == 0);
 }
 
-TEST_CASE("Doctor: what is wrong in a shell is found from outside", "[e2e]") {
+TEST_CASE("Doctor: problems of a remote shell are found from outside", "[e2e]") {
   const test::TempDir folder;
   const std::string runtime = (folder.path() / "run").string();
   std::filesystem::create_directory(runtime);
@@ -140,7 +140,7 @@ TEST_CASE("Doctor: hosts that cannot be reached stand beside those that can", "[
   }
 }
 
-TEST_CASE("Doctor: which hosts are meant may stand before the command", "[e2e]") {
+TEST_CASE("Doctor: host options may precede the command", "[e2e]") {
   const FakeHosts hosts("n0 slots=1\nn1 slots=1\nn2 slots=1\n");
   const json report = checked_report(
       run_command({"-H", hosts.folder() / "hosts", "--ssh_command", hosts.folder() / "client",
@@ -151,7 +151,7 @@ TEST_CASE("Doctor: which hosts are meant may stand before the command", "[e2e]")
   CHECK(names[2] == "n2");
 }
 
-TEST_CASE("Doctor: a host that never answers costs no more than its time", "[e2e]") {
+TEST_CASE("Doctor: a host that never answers costs only its timeout", "[e2e]") {
   const FakeHosts hosts("stall slots=1\n");
   const Outcome outcome = look_at(hosts, {"--json", "--timeout", "2"});
   const json report = checked_report(outcome);
@@ -224,7 +224,7 @@ TEST_CASE("Doctor: words that it does not know are refused", "[e2e]") {
   }
 }
 
-TEST_CASE("Doctor: an interrupted look leaves nothing running", "[e2e]") {
+TEST_CASE("Doctor: an interrupted check leaves nothing running", "[e2e]") {
   const FakeHosts hosts("stall slots=1\n");
   test::Launch launch({"doctor", "--hostfile", hosts.folder() / "hosts", "--ssh_command",
                        hosts.folder() / "client"});

@@ -88,7 +88,7 @@ double largest_difference(const std::vector<json>& a, const std::vector<json>& b
 
 }  // namespace
 
-TEST_CASE("Elastic: a lost host costs nothing and is taken back", "[e2e][elastic]") {
+TEST_CASE("Elastic: a lost host changes no result and can come back", "[e2e][elastic]") {
   const int steps = 160;
   const test::TempDir folder;
   const test::ResumableRun whole{.ranks = 2, .stage = 2, .environment = {{"OMP_NUM_THREADS", "1"}}};
@@ -141,7 +141,7 @@ TEST_CASE("Elastic: one of two hosts that cannot reach each other is left out", 
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Elastic: who cannot share the batch idles and is named", "[e2e][elastic]") {
+TEST_CASE("Elastic: ranks that cannot share the batch idle and are named", "[e2e][elastic]") {
   const json batch{{"train_batch_size", 12}};
   const json computed{{"elasticity",
                        {{"enabled", true},
@@ -192,7 +192,7 @@ TEST_CASE("Elastic: a spare host is named while it is one", "[e2e][elastic]") {
   CHECK(launch.err().find("spare, because", first + told.size()) == std::string::npos);
 }
 
-TEST_CASE("Elastic: starts with those who come and ends with too few", "[e2e][elastic]") {
+TEST_CASE("Elastic: starts with the hosts that come and ends with too few", "[e2e][elastic]") {
   const Job job(two);
   job.hosts().set("addressed1", "down", true);
   const Words too_few = job.words({"--min_elastic_nodes", "2"}, 10);

@@ -75,7 +75,7 @@ using StepSet = std::set<std::int64_t>;
 
 }  // namespace
 
-TEST_CASE("Evaluation: strategies say when", "[e2e][evaluation]") {
+TEST_CASE("Evaluation: strategies decide when to evaluate", "[e2e][evaluation]") {
   struct Row {
     std::vector<std::string> arguments;
     int steps;
@@ -115,8 +115,7 @@ TEST_CASE("Evaluation: a held-out loss that is not finite ends the run", "[e2e][
   CHECK_FALSE(fs::exists(output / "model.safetensors"));
 }
 
-TEST_CASE("Evaluation: the batch changes nothing but memory which is planned",
-          "[e2e][evaluation]") {
+TEST_CASE("Evaluation: the batch size changes only the planned memory", "[e2e][evaluation]") {
   const int stage = GENERATE(0, 3);
   const test::TempDir folder;
   const auto evaluate = [&](const std::string& batch) {
@@ -142,7 +141,7 @@ TEST_CASE("Evaluation: the batch changes nothing but memory which is planned",
   }
 }
 
-TEST_CASE("Evaluation: the best checkpoint is kept and comes out", "[e2e][evaluation]") {
+TEST_CASE("Evaluation: the best checkpoint is kept and exported", "[e2e][evaluation]") {
   const int stage = GENERATE(0, 3);
   const bool bf16 = GENERATE(false, true);
   CAPTURE(stage, bf16);
@@ -236,7 +235,7 @@ TEST_CASE("Evaluation: the best checkpoint is what a run's export holds", "[e2e]
                               asks ? "pass --tag global_stepN to export another" : "passed over"));
 }
 
-TEST_CASE("Evaluation: the best of a run that did not ask for it counts on the same data",
+TEST_CASE("Evaluation: the best of an earlier run counts only on the same data",
           "[e2e][evaluation]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
@@ -264,7 +263,7 @@ TEST_CASE("Evaluation: the best of a run that did not ask for it counts on the s
   }
 }
 
-TEST_CASE("Evaluation: a best checkpoint elsewhere comes out and a damaged one is named",
+TEST_CASE("Evaluation: a best checkpoint elsewhere is exported and a damaged one is named",
           "[e2e][evaluation]") {
   const test::TempDir folder;
   const std::vector<std::string> options{
@@ -456,7 +455,7 @@ TEST_CASE("Evaluation: a file is split in two", "[e2e][evaluation]") {
   CHECK(none.err.find("--split leaves none of its ") != std::string::npos);
 }
 
-TEST_CASE("Evaluation: --load goes on or starts anew", "[e2e][evaluation]") {
+TEST_CASE("Evaluation: --load resumes or starts a new run", "[e2e][evaluation]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
   const std::string there = output.string();

@@ -69,7 +69,7 @@ TEST_CASE("export: the newest checkpoint that verifies is taken", "[e2e]") {
   CHECK(holds_weights_of(output, 1));
 }
 
-TEST_CASE("export: into a checkpoint becomes beside it", "[e2e]") {
+TEST_CASE("export: a target inside a checkpoint is moved beside it", "[e2e]") {
   const test::TempDir folder;
   const fs::path runs = fs::canonical(folder.path());
   save(runs / "o", 3);

@@ -83,7 +83,7 @@ TEST_CASE("Families: every stage and rank count follows transformers", "[e2e][go
   }
 }
 
-TEST_CASE("Families: halves stay within twice what PyTorch is apart", "[e2e][golden]") {
+TEST_CASE("Families: 16-bit runs differ at most twice as much as PyTorch's", "[e2e][golden]") {
   const std::string family = any_family();
   struct Half {
     std::string name;
@@ -103,7 +103,7 @@ TEST_CASE("Families: halves stay within twice what PyTorch is apart", "[e2e][gol
         std::max(half.norm, 2 * apart.at("grad_norm").get<double>()));
 }
 
-TEST_CASE("Families: what saves memory changes nothing", "[e2e][golden]") {
+TEST_CASE("Families: memory-saving settings do not change results", "[e2e][golden]") {
   const std::string family = any_family();
   const json golden = golden_of(family);
   CAPTURE(family);
@@ -119,7 +119,7 @@ TEST_CASE("Families: what saves memory changes nothing", "[e2e][golden]") {
   }
 }
 
-TEST_CASE("Families: a model that was trained is a model to go on from", "[e2e][golden]") {
+TEST_CASE("Families: a trained model can be trained further", "[e2e][golden]") {
   const std::string family =
       GENERATE("families/llama2", "families/llama3", "families/qwen3", "families/phi3",
                "families/gpt2_options", "pairs/t5", "pairs/t5_gated", "pairs/t5_unscaled");

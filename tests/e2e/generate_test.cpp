@@ -132,7 +132,7 @@ TEST_CASE("Generate: an end token outside the vocabulary is told", "[e2e][genera
              !ContainsSubstring("ends no text"));
 }
 
-TEST_CASE("Generate: what the memory does not hold is refused", "[e2e][generate]") {
+TEST_CASE("Generate: a text that exceeds the memory is refused", "[e2e][generate]") {
   const GivenModel model;
   Words words = model.command({"--prompt", prompt});
   words.insert(words.begin(), {"--host_memory", "64KiB"});
@@ -180,7 +180,7 @@ TEST_CASE("Generate: the mode is named and typed options override the model's", 
   CHECK(draws.completion(few) == draws.completion(few));
 }
 
-TEST_CASE("Generate: what would have no effect is told", "[e2e][generate]") {
+TEST_CASE("Generate: options without effect are reported", "[e2e][generate]") {
   struct Row {
     json config;
     Words typed;
@@ -215,7 +215,7 @@ TEST_CASE("Generate: what would have no effect is told", "[e2e][generate]") {
                                            "num_beams 4, repetition_penalty 1.1"));
 }
 
-TEST_CASE("Generate: a prompt of - is what stdin holds", "[e2e][generate]") {
+TEST_CASE("Generate: the prompt - is read from stdin", "[e2e][generate]") {
   const GivenModel model;
   const Words length{"--max_new_tokens", "3"};
   const std::string expected = prompt + model.completion(length);

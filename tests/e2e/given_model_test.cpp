@@ -101,7 +101,7 @@ void spoil(const fs::path& file,
 
 }  // namespace
 
-TEST_CASE("Model: what lies beside it and in its configuration travels with it", "[e2e][model]") {
+TEST_CASE("Model: companion files and configuration keys are kept", "[e2e][model]") {
   const bool bf16 = GENERATE(false, true);
   const char* const dtype = bf16 ? "bfloat16" : "float32";
   const test::TempDir folder;
@@ -180,7 +180,7 @@ TEST_CASE("Model: text under a vocabulary of other tokens is refused", "[e2e][mo
   CHECK_THAT(run_command(joined(generate, {of_bytes})).err, !ContainsSubstring("read as bytes"));
 }
 
-TEST_CASE("Model: random weights over text say once that tokens are bytes", "[e2e][model]") {
+TEST_CASE("Model: with random weights a message says that tokens are bytes", "[e2e][model]") {
   const test::TempDir folder;
   const std::string text = folder.path() / "text.txt";
   for (int i = 0; i < 100; ++i) std::ofstream(text, std::ios::app) << "the cat sat on my mat. ";
@@ -225,7 +225,7 @@ TEST_CASE("Model: weights that are not finite are named before the first step", 
   CHECK(said.status == 2);
 }
 
-TEST_CASE("Model: logits that are not finite are an error and no token", "[e2e][model]") {
+TEST_CASE("Model: logits that are not finite are an error instead of a token", "[e2e][model]") {
   const test::TempDir folder;
   const fs::path model = write_given_model(folder.path());
   for (std::size_t i = 0; i < 48; ++i) {  // finite, and too large to compute with
@@ -239,7 +239,7 @@ TEST_CASE("Model: logits that are not finite are an error and no token", "[e2e][
                            ContainsSubstring("not finite"));
 }
 
-TEST_CASE("Model: what other programs write is named with what to do", "[e2e][model]") {
+TEST_CASE("Model: files of other programs are named with the remedy", "[e2e][model]") {
   const test::TempDir folder;
   const fs::path deepspeed = folder.path() / "deepspeed";
   fs::create_directories(deepspeed / "global_step4");
@@ -303,7 +303,7 @@ TEST_CASE("Model: what other programs write is named with what to do", "[e2e][mo
   CHECK_THAT(inside.err(), ContainsSubstring("deepspeed-safetensors; its optimizer states"));
 }
 
-TEST_CASE("Model: a directory with the name of a preset is that directory's", "[e2e][model]") {
+TEST_CASE("Model: a directory takes precedence over a preset of its name", "[e2e][model]") {
   const test::TempDir folder;
   fs::copy(test::golden_folder / "model", folder.path() / "gpt2");
   test::Launch generate({"generate", "--model_name_or_path", "gpt2", "--tokenizer", "byte",

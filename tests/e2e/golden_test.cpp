@@ -83,8 +83,7 @@ TEST_CASE("train: completions of JSON lines follow transformers", "[e2e][golden]
              Catch::Matchers::ContainsSubstring("1 of 150 records have no label that counts"));
 }
 
-TEST_CASE("train: records that do not see each other are as records of rows of their own",
-          "[e2e][documents]") {
+TEST_CASE("train: isolated records give the loss of records in separate rows", "[e2e][documents]") {
   const test::TempDir folder;
   const auto held_out_loss = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"--model_name_or_path", "byte_model",
@@ -107,7 +106,7 @@ TEST_CASE("train: records that do not see each other are as records of rows of t
   CHECK(held_out_loss({}) != Catch::Approx(alone).epsilon(1e-4));
 }
 
-TEST_CASE("train: a run goes on only with documents apart as they were", "[e2e][documents]") {
+TEST_CASE("train: a run resumes only with the same document isolation", "[e2e][documents]") {
   const test::TempDir folder;
   const auto train = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"--model_name_or_path", "byte_model",   "--train_file",
@@ -122,7 +121,7 @@ TEST_CASE("train: a run goes on only with documents apart as they were", "[e2e][
   CHECK_THAT(other.err, Catch::Matchers::ContainsSubstring("set --reset_attention_mask"));
 }
 
-TEST_CASE("train: bad JSON lines are told before a rank starts", "[e2e][golden]") {
+TEST_CASE("train: bad JSON lines are reported before a rank starts", "[e2e][golden]") {
   const test::TempDir folder;
   const std::filesystem::path path = folder.path() / "d.jsonl";
   const auto train = [&](const std::string& lines) {
@@ -145,7 +144,7 @@ TEST_CASE("train: bad JSON lines are told before a rank starts", "[e2e][golden]"
                              !Catch::Matchers::ContainsSubstring("rank "));
 }
 
-TEST_CASE("train: halves stay within their tolerance of PyTorch in float64", "[e2e][golden]") {
+TEST_CASE("train: 16-bit runs stay within tolerance of PyTorch in float64", "[e2e][golden]") {
   const Half half = GENERATE(Half{"bf16", 5e-4, 8e-3, 1e-5}, Half{"fp16", 1.1e-4, 1.8e-3, 1e-6});
   const std::string name = GENERATE("plain", "everything", "lamb");
   const int ranks = GENERATE(1, 2, 3);
@@ -166,7 +165,7 @@ TEST_CASE("train: halves stay within their tolerance of PyTorch in float64", "[e
   }
 }
 
-TEST_CASE("train: what is kept in 16 bits costs what it costs PyTorch", "[e2e][golden]") {
+TEST_CASE("train: states in 16 bits lose as much accuracy as PyTorch's", "[e2e][golden]") {
   struct Kept {
     Half half;
     json keys;
@@ -197,7 +196,7 @@ TEST_CASE("train: what is kept in 16 bits costs what it costs PyTorch", "[e2e][g
   }
 }
 
-TEST_CASE("train: steps that overflow are left out", "[e2e][golden]") {
+TEST_CASE("train: overflowing steps are skipped", "[e2e][golden]") {
   const json golden = test::read_json(golden_folder / "overflow.json");
   const int ranks = GENERATE(1, 2, 3);
   const test::TempDir folder;
@@ -234,7 +233,7 @@ TEST_CASE("train: steps that overflow are left out", "[e2e][golden]") {
   }
 }
 
-TEST_CASE("train: a loss scale far too large ends in a run", "[e2e][fp16]") {
+TEST_CASE("train: a loss scale that is far too large shrinks until steps succeed", "[e2e][fp16]") {
   json golden = test::read_json(golden_folder / "overflow.json");
   golden["ds_config"]["fp16"]["initial_scale_power"] = 40;
   golden["arguments"].back() = "30";
@@ -259,7 +258,7 @@ TEST_CASE("train: a loss scale that cannot shrink ends the run", "[e2e][fp16]") 
                  Catch::Matchers::ContainsSubstring("The loss scale is at its minimum, 4194304"));
 }
 
-TEST_CASE("train: so many steps in a row may overflow", "[e2e][fp16]") {
+TEST_CASE("train: the number of consecutive overflows is limited", "[e2e][fp16]") {
   json golden = test::read_json(golden_folder / "plain.json");
   golden["ds_config"]["optimizer"]["params"]["lr"] = 1e30;
   golden["arguments"].insert(golden["arguments"].end(), {"--max_skipped_steps", "3"});

@@ -68,7 +68,7 @@ TEST_CASE("GPUs: slots that the ranks cannot use are refused", "[e2e][gpus]") {
   }
 }
 
-TEST_CASE("GPUs: without typed slots one rank runs and says that they idle", "[e2e][gpus]") {
+TEST_CASE("GPUs: without given slots one CPU rank runs and reports idle GPUs", "[e2e][gpus]") {
   const test::TempDir folder;
   Launch launch(train_command(folder.path() / "out"), two_gpus(folder.path()));
   CHECK(launch.wait() == 0);
@@ -79,7 +79,7 @@ TEST_CASE("GPUs: without typed slots one rank runs and says that they idle", "[e
                  ContainsSubstring("1 rank on localhost"));
 }
 
-TEST_CASE("GPUs: slots that are said to be CPU ranks are", "[e2e][gpus]") {
+TEST_CASE("GPUs: with --device cpu the slots are CPU ranks", "[e2e][gpus]") {
   const test::TempDir folder;
   Launch launch(Words{"--device", "cpu", "--num_gpus", "2"} + train_command(folder.path() / "out"),
                 two_gpus(folder.path()));
@@ -87,7 +87,7 @@ TEST_CASE("GPUs: slots that are said to be CPU ranks are", "[e2e][gpus]") {
   CHECK_THAT(launch.err(), !ContainsSubstring("GPU"));
 }
 
-TEST_CASE("GPUs: other programs have them", "[e2e][gpus]") {
+TEST_CASE("GPUs: programs other than train get them", "[e2e][gpus]") {
   const test::TempDir folder;
   Launch launch({"--num_gpus", "2", "sh", "-c", "echo uses $CUDA_VISIBLE_DEVICES"},
                 two_gpus(folder.path()));
@@ -96,7 +96,7 @@ TEST_CASE("GPUs: other programs have them", "[e2e][gpus]") {
                                ContainsSubstring("[rank 1]: uses 0,1\n"));
 }
 
-TEST_CASE("GPUs: those that are shown must be there", "[e2e][gpus]") {
+TEST_CASE("GPUs: visible GPUs must exist", "[e2e][gpus]") {
   const test::TempDir folder;
   struct Row {
     const char* list;
@@ -128,7 +128,7 @@ TEST_CASE("GPUs: those that are shown must be there", "[e2e][gpus]") {
   CHECK(cpu.wait() == 0);
 }
 
-TEST_CASE("GPUs: ranks see those that are shown in their order", "[e2e][gpus]") {
+TEST_CASE("GPUs: ranks get the visible ones in their order", "[e2e][gpus]") {
   const test::TempDir folder;
   std::ofstream(folder.path() / "nvidia2") << "";
   std::ofstream(folder.path() / "nvidia3") << "";
@@ -162,7 +162,7 @@ TEST_CASE("GPUs: ranks see those that are shown in their order", "[e2e][gpus]") 
              ContainsSubstring(std::string(row.ranks) + " ranks use " + row.uses + ".\n"));
 }
 
-TEST_CASE("GPUs: another host that shows others than its own is named", "[e2e][gpus]") {
+TEST_CASE("GPUs: another host with wrong visible GPUs is named", "[e2e][gpus]") {
   const test::FakeHosts hosts("plain slots=1\nblind1 slots=1\n");
   std::ofstream(hosts.folder() / "nvidia0") << "";
   const fs::path ran = hosts.folder() / "ran";
@@ -177,7 +177,7 @@ TEST_CASE("GPUs: another host that shows others than its own is named", "[e2e][g
   CHECK(cpu.wait() == 0);
 }
 
-TEST_CASE("GPUs: each host's own list says which are its slots", "[e2e][gpus]") {
+TEST_CASE("GPUs: each host's own visible list decides its slots", "[e2e][gpus]") {
   const test::FakeHosts hosts("some1 slots=2\nsome2 slots=1\n");
   for (const char* name : {"nvidia0", "nvidia1", "nvidia2", "nvidia3"}) {
     std::ofstream(hosts.folder() / name) << "";
@@ -198,7 +198,7 @@ TEST_CASE("GPUs: each host's own list says which are its slots", "[e2e][gpus]") 
   CHECK_THAT(refused.err(), ContainsSubstring("CUDA_VISIBLE_DEVICES=3,2 shows 2 GPUs"));
 }
 
-TEST_CASE("GPUs: another host with some is named and nothing runs", "[e2e][gpus]") {
+TEST_CASE("GPUs: another host whose GPUs would idle is refused by name", "[e2e][gpus]") {
   const test::FakeHosts hosts("plain slots=1\ngpus1 slots=1\n");
   for (const char* name : {"nvidia0", "nvidia1", "nvidia2"}) {
     std::ofstream(hosts.folder() / name) << "";

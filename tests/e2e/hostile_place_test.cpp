@@ -25,7 +25,7 @@ using test::run_command;
 using Words = std::vector<std::string>;
 namespace fs = std::filesystem;
 
-TEST_CASE("Hostile place: what is no file is no log", "[e2e]") {
+TEST_CASE("Hostile place: log files that are links or pipes are refused", "[e2e]") {
   const test::TempDir folder;
   const bool link = GENERATE(false, true);
   const fs::path victim = folder.path() / "victim";
@@ -48,7 +48,7 @@ TEST_CASE("Hostile place: what is no file is no log", "[e2e]") {
   CHECK_FALSE(fs::exists(victim));
 }
 
-TEST_CASE("Hostile place: the pid file follows no link and takes nobody's place", "[e2e]") {
+TEST_CASE("Hostile place: the pid file follows no link and replaces no file", "[e2e]") {
   const test::TempDir folder;
   std::ofstream(folder.path() / "victim") << "precious";
   Launch::Options options;
@@ -76,7 +76,7 @@ TEST_CASE("Hostile place: the pid file follows no link and takes nobody's place"
   }
 }
 
-TEST_CASE("Hostile place: variables of others are not obeyed", "[e2e]") {
+TEST_CASE("Hostile place: environment files of other users are refused", "[e2e]") {
   const test::TempDir folder;
   const char* const name = GENERATE(".deepspeed_env", ".dstrain_env");
   const fs::path file = folder.path() / name;
@@ -101,7 +101,7 @@ TEST_CASE("Hostile place: variables of others are not obeyed", "[e2e]") {
   }
 }
 
-TEST_CASE("Hostile place: what stdout has no room for is told", "[e2e]") {
+TEST_CASE("Hostile place: a full stdout is reported", "[e2e]") {
   const Words words = GENERATE(
       Words{"--", "echo", "of a rank"}, Words{"--dry_run", "true"},
       Words{"plan", "--device_memory", "9GiB", "--host_memory", "9GiB", "--config_name", "gpt2"});
@@ -113,7 +113,7 @@ TEST_CASE("Hostile place: what stdout has no room for is told", "[e2e]") {
   CHECK_THAT(outcome.err, ContainsSubstring("No space left on device"));
 }
 
-TEST_CASE("Hostile place: no directory is entered by a link of somebody else", "[e2e]") {
+TEST_CASE("Hostile place: another user's link to a directory is not followed", "[e2e]") {
   const test::TempDir folder;
   const fs::path link = folder.path() / "link";
   fs::create_directory(folder.path() / "victim");
@@ -140,7 +140,7 @@ TEST_CASE("Hostile place: no directory is entered by a link of somebody else", "
   }
 }
 
-TEST_CASE("Hostile place: a directory that is gone is named", "[e2e]") {
+TEST_CASE("Hostile place: a removed directory is named", "[e2e]") {
   const test::TempDir folder;
   const Outcome left = run_command(
       {"--", "true"},

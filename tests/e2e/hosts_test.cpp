@@ -41,7 +41,7 @@ int lines_in(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("Hosts: each rank is told who it is", "[e2e]") {
+TEST_CASE("Hosts: each rank gets its identity", "[e2e]") {
   const FakeHosts hosts("n0 slots=1\nlocalhost slots=2\n# none\nn1 slots=3 max_slots=4\n");
   Launch launch(hosts.words({"-i", "n0@localhost@n1:0,2", "sh", "-c",
                              "echo $RANK/$LOCAL_RANK/$WORLD_SIZE/$LOCAL_WORLD_SIZE/$CROSS_RANK/"
@@ -123,7 +123,7 @@ TEST_CASE("Hosts: the first failure is named with its host", "[e2e]") {
   CHECK(killed.nothing_left());
 }
 
-TEST_CASE("Hosts: what one does not have is told with its name", "[e2e]") {
+TEST_CASE("Hosts: something missing on a host is reported with the host", "[e2e]") {
   const FakeHosts hosts("n0 slots=1\nn1 slots=1\n");
   const test::TempDir directory;
   Launch::Options options;
@@ -159,7 +159,7 @@ TEST_CASE("Hosts: log files are kept on the node", "[e2e]") {
   CHECK(test::read_bytes(path) == "from 1\n");
 }
 
-TEST_CASE("Hosts: noise before the agent is not taken for its words", "[e2e]") {
+TEST_CASE("Hosts: output before the agent starts is not mistaken for messages", "[e2e]") {
   const FakeHosts hosts("noisy0 slots=1\nnoisy1 slots=1\n");
   Launch quiet(hosts.shell("echo from $RANK"));
   CHECK(quiet.wait() == 0);
@@ -214,7 +214,7 @@ TEST_CASE("Hosts: Ctrl-C while hosts are coming up leaves nothing", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Hosts: asked once the ranks of all hosts may save", "[e2e]") {
+TEST_CASE("Hosts: after one Ctrl-C the ranks of all hosts may save", "[e2e]") {
   const FakeHosts hosts("n0 slots=2\nlocalhost slots=1\nn1 slots=1\n");
   Launch launch(hosts.shell(obedient));
   REQUIRE(launch.wait_for_output("ready", 4));
@@ -251,8 +251,7 @@ TEST_CASE("Hosts: nothing survives the death of the launcher", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Hosts: nothing stays of a launcher that is killed while all others are stopped",
-          "[e2e]") {
+TEST_CASE("Hosts: nothing survives a killed launcher even if all others are suspended", "[e2e]") {
   const FakeHosts hosts("n0 slots=2\nlocalhost slots=1\n");
   Launch launch(hosts.shell(deaf));
   REQUIRE(launch.wait_for_output("ready", 3));
@@ -269,7 +268,7 @@ TEST_CASE("Hosts: nothing stays of a launcher that is killed while all others ar
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Hosts: a job that was suspended for longer than a silence goes on", "[e2e]") {
+TEST_CASE("Hosts: a job suspended for longer than the silence limit continues", "[e2e]") {
   const FakeHosts hosts("n0 slots=1\nlocalhost slots=1\nn1 slots=1\n");
   Launch::Options options;
   options.env = {{"DSTRAIN_SILENCE", silence}};
@@ -333,7 +332,7 @@ TEST_CASE("Hosts: a connection that is cut ends the job on both sides", "[e2e]")
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Hosts: silence is the end of a host on both sides", "[e2e]") {
+TEST_CASE("Hosts: a silent host counts as lost on both sides", "[e2e]") {
   const FakeHosts hosts("n0 slots=1\ncut0 slots=1\n");
   Launch::Options options;
   options.env = {{"DSTRAIN_SILENCE", silence}};
@@ -351,7 +350,7 @@ TEST_CASE("Hosts: silence is the end of a host on both sides", "[e2e]") {
   }));
 }
 
-TEST_CASE("Hosts: a span of silence that is no number is refused", "[e2e]") {
+TEST_CASE("Hosts: an invalid DSTRAIN_SILENCE is refused", "[e2e]") {
   const char* const typed = GENERATE("30abc", "abc", "", " 30", "0x10", "nan", "0", "86401");
   CAPTURE(typed);
   const test::Outcome outcome = test::run_command(
@@ -363,7 +362,7 @@ TEST_CASE("Hosts: a span of silence that is no number is refused", "[e2e]") {
                         std::string(typed) + "\""));
 }
 
-TEST_CASE("Hosts: a stopped agent goes on", "[e2e]") {
+TEST_CASE("Hosts: a suspended agent continues", "[e2e]") {
   const FakeHosts hosts("n0 slots=1\n");
   Launch::Options options;
   options.env = {{"DSTRAIN_SILENCE", silence}};
@@ -372,7 +371,7 @@ TEST_CASE("Hosts: a stopped agent goes on", "[e2e]") {
   CHECK(launch.out() == "done\n");
 }
 
-TEST_CASE("Hosts: a stopped launcher stops no rank", "[e2e]") {
+TEST_CASE("Hosts: a suspended launcher stops no rank", "[e2e]") {
   const FakeHosts hosts("n0 slots=1\nlocalhost slots=1\n");
   Launch::Options options;
   options.env = {{"DSTRAIN_SILENCE", silence}};
@@ -415,7 +414,7 @@ TEST_CASE("Hosts: nodes that are started without ssh make one job", "[e2e]") {
   CHECK_THAT(second.out(), ContainsSubstring("[rank 2]: 2/0/4/1/2/29871/shared\n"));
 }
 
-TEST_CASE("Hosts: a dry run reaches nobody", "[e2e]") {
+TEST_CASE("Hosts: a dry run contacts no host", "[e2e]") {
   const FakeHosts hosts("w0 slots=4\nw1 slots=2\n");
   const Words words{"-H",
                     (hosts.folder() / "hosts").string(),

@@ -113,7 +113,7 @@ void check_told(const Launches& launches, const std::string& told) {
 
 }  // namespace
 
-TEST_CASE("Job: a training is looked at and saved and stopped", "[e2e][job]") {
+TEST_CASE("Job: a training answers status and save and stop", "[e2e][job]") {
   const Session session;
   const auto launch = session.train();
   const std::string output = session.output().string();
@@ -192,7 +192,7 @@ TEST_CASE("Job: a launcher without rank 0 shows steps and saves", "[e2e][job]") 
   for (const auto& launch : launches) CHECK(launch->wait() == 75);
 }
 
-TEST_CASE("Job: a save that is asked for before the ranks start is done", "[e2e][job]") {
+TEST_CASE("Job: a save requested before the ranks start is done", "[e2e][job]") {
   const Session session;
   const test::TempDir folder;
   const std::string client = (folder.path() / "client").string();
@@ -232,7 +232,7 @@ TEST_CASE("Job: a save that is asked for before the ranks start is done", "[e2e]
   CHECK(checkpoint::list_checkpoints(session.output()).size() == 2);
 }
 
-TEST_CASE("Job: launchers with different options are told the first one", "[e2e][job]") {
+TEST_CASE("Job: launchers with different options get the first difference", "[e2e][job]") {
   const auto [option, value, told] = GENERATE(table<std::string, std::string, std::string>(
       {{"--seed", "7", "rank 0 has --seed 42, rank 1 has --seed 7: "},
        {"--logging_steps", "3", "rank 1 has --logging_steps 3: "},
@@ -245,7 +245,7 @@ TEST_CASE("Job: launchers with different options are told the first one", "[e2e]
   check_told(start_by_hand(folder, {test::ResumableRun().arguments(5), changed}), told);
 }
 
-TEST_CASE("Job: launchers whose data are as large but others are told", "[e2e][job]") {
+TEST_CASE("Job: launchers with different data of the same size are reported", "[e2e][job]") {
   const test::TempDir folder;
   std::string tokens = test::read_bytes(test::golden_folder / "tokens.bin");
   tokens.back() ^= 1;
@@ -305,7 +305,7 @@ TEST_CASE("Job: a port in use is told as one that all launchers must agree on", 
                                ": the port is in use; pass another to all launchers\n"));
 }
 
-TEST_CASE("Job: many who ask for checkpoints all get one", "[e2e][job]") {
+TEST_CASE("Job: many concurrent save requests are all answered", "[e2e][job]") {
   const Session session;
   const auto launch = session.train({"--save_steps", "7", "--save_total_limit", "3"});
   std::vector<std::unique_ptr<Launch>> clients;
@@ -338,7 +338,7 @@ TEST_CASE("Job: a checkpoint that cannot be written is told", "[e2e][job]") {
   launch->signal(SIGKILL);
 }
 
-TEST_CASE("Job: any program is looked at and stopped but not saved", "[e2e][job]") {
+TEST_CASE("Job: any program answers status and stop but not save", "[e2e][job]") {
   const Session session;
   Launch launch({"--num_gpus", "2", "sh", "-c", "echo ready; exec sleep 1000"}, session.options());
   REQUIRE(launch.wait_for_output("ready", 2));
@@ -391,7 +391,7 @@ TEST_CASE("Job: what a killed launcher leaves is swept", "[e2e][job]") {
   CHECK(fs::is_empty(session.sockets()));
 }
 
-TEST_CASE("Job: a launcher that is stopped is named and not denied", "[e2e][job]") {
+TEST_CASE("Job: a suspended launcher is reported as suspended and not as missing", "[e2e][job]") {
   const Session session;
   Launch launch({"--", "sh", "-c", "echo ready; exec sleep 1000"}, session.options());
   REQUIRE(launch.wait_for_output("ready"));
@@ -437,7 +437,7 @@ TEST_CASE("Job: an output directory is one job's at a time", "[e2e][job]") {
   CHECK_FALSE(fs::exists(session.output() / "job.lock"));
 }
 
-TEST_CASE("Job: between two starts it is found and keeps its directory", "[e2e][job]") {
+TEST_CASE("Job: between two starts a job is found and keeps its directory", "[e2e][job]") {
   const Session session;
   const test::TempDir folder;
   const fs::path script = folder.path() / "script";
@@ -477,7 +477,7 @@ TEST_CASE("Job: a lock that a killed job has left is no output", "[e2e][job]") {
   CHECK_FALSE(fs::exists(session.output() / "job.lock"));
 }
 
-TEST_CASE("Job: a directory that others may enter is not used", "[e2e][job]") {
+TEST_CASE("Job: a directory that other users can enter is not used", "[e2e][job]") {
   const Session session;
   fs::create_directory(session.sockets());
   ::chmod(session.sockets().c_str(), 0755);

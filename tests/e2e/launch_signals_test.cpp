@@ -76,8 +76,7 @@ TEST_CASE("Signals: nothing survives the death of the agent", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Signals: nothing stays of a launcher that is killed while its agent is stopped",
-          "[e2e]") {
+TEST_CASE("Signals: nothing survives a killed launcher even if its agent is suspended", "[e2e]") {
   Launch launch(shell_command(2, GENERATE(obedient, deaf)));
   REQUIRE(launch.wait_for_output("ready", 2));
   kill(launch.agent_pid(), SIGSTOP);
@@ -114,7 +113,7 @@ TEST_CASE("Signals: a failed rank takes the others with it", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Signals: asked once the ranks may save", "[e2e]") {
+TEST_CASE("Signals: after one Ctrl-C the ranks may save", "[e2e]") {
   const int number = GENERATE(SIGINT, SIGTERM, SIGHUP);
   CAPTURE(number);
   Launch saves(shell_command(2, obedient));
@@ -148,7 +147,7 @@ TEST_CASE("Signals: all processes of a job may be asked to stop at once", "[e2e]
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Signals: who asks the agent to stop asks the job", "[e2e]") {
+TEST_CASE("Signals: a stop signal to the agent stops the job", "[e2e]") {
   const int number = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGUSR1);
   CAPTURE(number);
   Launch saves(shell_command(2, obedient));
@@ -168,7 +167,7 @@ TEST_CASE("Signals: who asks the agent to stop asks the job", "[e2e]") {
   CHECK(does_not.nothing_left());
 }
 
-TEST_CASE("Signals: a job that is to outlive its terminal does", "[e2e]") {
+TEST_CASE("Signals: a job that ignores SIGHUP outlives its terminal", "[e2e]") {
   const test::TempDir directory;
   Launch::Options options;
   options.directory = directory.path().string();
@@ -205,7 +204,7 @@ TEST_CASE("Signals: ranks stop though their starter ignored the request", "[e2e]
   CHECK(launch.wait() == 75);
 }
 
-TEST_CASE("Signals: after the grace the deaf are killed", "[e2e]") {
+TEST_CASE("Signals: ranks that ignore the signal are killed after the grace", "[e2e]") {
   Words words = shell_command(2, deaf);
   words.insert(words.begin(), {"--grace", "0.2"});
   Launch launch(words);
@@ -215,14 +214,14 @@ TEST_CASE("Signals: after the grace the deaf are killed", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Signals: asked twice the deaf are killed soon", "[e2e]") {
+TEST_CASE("Signals: after a second Ctrl-C ranks that ignore it are killed soon", "[e2e]") {
   Launch launch(shell_command(2, deaf));
   REQUIRE(launch.wait_for_output("ready", 2));
   REQUIRE(launch.interrupt_until_gone());
   CHECK(launch.wait() == 130);
 }
 
-TEST_CASE("Signals: none that comes when all has ended changes the status", "[e2e]") {
+TEST_CASE("Signals: a signal after the end does not change the status", "[e2e]") {
   const int rounds = test::count_from("DSTRAIN_STORM", 3);
   for (int round = 0; round < rounds; ++round) {
     CAPTURE(round);
@@ -236,7 +235,7 @@ TEST_CASE("Signals: none that comes when all has ended changes the status", "[e2
   }
 }
 
-TEST_CASE("Signals: stopped ranks end too", "[e2e]") {
+TEST_CASE("Signals: suspended ranks end too", "[e2e]") {
   Launch launch(shell_command(2, "echo ready; kill -STOP $$; sleep 1000"));
   REQUIRE(launch.wait_for_output("ready", 2));
   launch.signal(SIGINT);
@@ -244,7 +243,7 @@ TEST_CASE("Signals: stopped ranks end too", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Signals: a stopped agent is given up", "[e2e]") {
+TEST_CASE("Signals: a suspended agent is abandoned", "[e2e]") {
   Launch launch(shell_command(2, deaf));
   REQUIRE(launch.wait_for_output("ready", 2));
   kill(launch.agent_pid(), SIGSTOP);
@@ -252,14 +251,14 @@ TEST_CASE("Signals: a stopped agent is given up", "[e2e]") {
   CHECK(launch.wait() == 130);
 }
 
-TEST_CASE("Signals: output that nobody reads holds up no stop", "[e2e]") {
+TEST_CASE("Signals: unread output does not delay a stop", "[e2e]") {
   Launch launch(shell_command(2, "echo ready; exec yes"));
   REQUIRE(launch.wait_for_output("ready", 1));
   REQUIRE(launch.interrupt_until_gone());
   CHECK(launch.wait_without_reading() == 130);
 }
 
-TEST_CASE("Signals: output that nobody reads is left with the ranks", "[e2e]") {
+TEST_CASE("Signals: unread output blocks the ranks that write it", "[e2e]") {
   const test::TempDir directory;
   Launch::Options options;
   options.directory = directory.path().string();
@@ -282,7 +281,7 @@ TEST_CASE("Signals: output that nobody reads is left with the ranks", "[e2e]") {
   CHECK(launch.wait_without_reading() == 130);
 }
 
-TEST_CASE("Signals: last words that nobody reads can be given up", "[e2e]") {
+TEST_CASE("Signals: unread final output can be abandoned", "[e2e]") {
   const test::TempDir directory;
   Launch::Options options;
   options.directory = directory.path().string();
@@ -309,14 +308,14 @@ TEST_CASE("Signals: a crash is seen while nobody reads", "[e2e]") {
   CHECK(launch.wait() == 7);
 }
 
-TEST_CASE("Signals: what ranks leave behind is ended and told", "[e2e]") {
+TEST_CASE("Signals: processes that ranks leave behind are ended and reported", "[e2e]") {
   Launch launch({"--num_gpus", "2", "sh", "-c", "trap '' TERM; setsid sleep 1000 & exit 0"});
   CHECK(launch.wait() == 0);
   CHECK(launch.err().find("ending processes they left running") != std::string::npos);
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Signals: children of before are not touched", "[e2e]") {
+TEST_CASE("Signals: children from before the launch are not touched", "[e2e]") {
   // A shell that becomes the launcher hands it a child, and an orphan of another child later on.
   // The ranks end the agent once the launcher knows that they run.
   const test::TempDir directory;

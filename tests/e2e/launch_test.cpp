@@ -29,7 +29,7 @@ Words lines_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("Launch: each rank is told who it is", "[e2e]") {
+TEST_CASE("Launch: each rank gets its identity", "[e2e]") {
   Launch launch({"-q", "--num_gpus", "3", "--device_memory", "1MiB", "--timeout", "9", "sh", "-c",
                  "echo $RANK/$LOCAL_RANK/$WORLD_SIZE/$LOCAL_WORLD_SIZE/$LOCAL_SIZE/$CROSS_RANK/"
                  "$CROSS_SIZE/$MASTER_ADDR/$DSTRAIN_TIMEOUT/$DSTRAIN_DEVICE_MEMORY/"
@@ -122,7 +122,7 @@ TEST_CASE("Launch: another launcher is not started once for each rank", "[e2e]")
   CHECK_THAT(launch.err(), ContainsSubstring("each of 2 ranks would start it; dstrain takes its"));
 }
 
-TEST_CASE("Launch: what the user set stays", "[e2e]") {
+TEST_CASE("Launch: variables set by the user are kept", "[e2e]") {
   const test::TempDir directory;
   write_text_file(directory.path() / ".deepspeed_env", "\n# c\nFROM_FILE='a b'\nB=$HOME\n");
   Launch::Options options;
@@ -186,7 +186,7 @@ TEST_CASE("Launch: Python programs get their local rank first", "[e2e]") {
   CHECK(without.out() == "<-u><" + script + "><a b>\n");
 }
 
-TEST_CASE("Launch: prefixes and streams", "[e2e]") {
+TEST_CASE("Launch: several ranks get prefixes and a single one does not", "[e2e]") {
   Launch two(shell_command(2, "printf 'out\\npartial'; printf 'bar 1\\rbar 2\\r' >&2"));
   CHECK(two.wait() == 0);
   for (const char* line : {"[rank 0]: out\n", "[rank 1]: partial\n"}) {
@@ -220,7 +220,7 @@ TEST_CASE("Launch: the first failing rank gives the status", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Launch: what cannot be started is told in few lines", "[e2e]") {
+TEST_CASE("Launch: a program that cannot be started is reported in few lines", "[e2e]") {
   struct Row {
     const char* option;  ///< empty: none
     const char* program;
@@ -260,7 +260,7 @@ TEST_CASE("Launch: a program that cannot be executed is status 3", "[e2e]") {
   CHECK(launch.err().find("not a program") != std::string::npos);
 }
 
-TEST_CASE("Launch: a crash is told in one block", "[e2e]") {
+TEST_CASE("Launch: a crash is reported in one block", "[e2e]") {
   const test::TempDir directory;
   const std::string logs = (directory.path() / "logs").string();
   Launch launch({"--num_gpus", "2", "--enable_each_rank_log", logs, "sh", "-c",
@@ -284,7 +284,7 @@ TEST_CASE("Launch: a crash is told in one block", "[e2e]") {
   CHECK(text.find("last words\n") != text.npos);
 }
 
-TEST_CASE("Launch: dry run starts nothing and tells all", "[e2e]") {
+TEST_CASE("Launch: dry run starts nothing and shows everything", "[e2e]") {
   const test::TempDir directory;
   Launch launch({"--num_gpus", "2", "--dry_run", "--env", "MY_SECRET=canary", "touch",
                  (directory.path() / "file").string()});
@@ -315,7 +315,7 @@ TEST_CASE("Launch: the port of another program is left to it", "[e2e]") {
                                Catch::Matchers::ContainsSubstring("refused"));
 }
 
-TEST_CASE("Launch: nothing of a flood is lost or torn", "[e2e]") {
+TEST_CASE("Launch: no line of a flood of output is lost or torn", "[e2e]") {
   constexpr int ranks = 8;
   constexpr int lines = 20'000;
   Launch launch(shell_command(ranks, fmt::format("seq 1 {}", lines)));

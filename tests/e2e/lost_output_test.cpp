@@ -48,7 +48,7 @@ TEST_CASE("Lost output: a path that is too long for its checkpoints is refused a
   CHECK(fs::is_empty(folder.path()));
 }
 
-TEST_CASE("Lost output: a limit of threads is named and not OpenMP's word of it alone", "[e2e]") {
+TEST_CASE("Lost output: a thread limit is named instead of OpenMP's message", "[e2e]") {
   if (::geteuid() != 0) test::skip("only root can run a program as another user");
   for (fs::path at = DSTRAIN_PROGRAM; at.has_relative_path(); at = at.parent_path()) {
     if ((fs::status(at).permissions() & fs::perms::others_exec) == fs::perms::none) {

@@ -31,7 +31,8 @@ std::string write_records(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("Mixture: neither ranks nor a stop change what is learnt", "[e2e][mixture]") {
+TEST_CASE("Mixture: neither the number of ranks nor a restart changes the result",
+          "[e2e][mixture]") {
   const test::TempDir folder;
   const std::string records = write_records(folder.path() / "records.jsonl");
   ResumableRun run;

@@ -84,7 +84,7 @@ TEST_CASE("OffloadRun: results are those of a run without", "[e2e][offload]") {
   CHECK(fs::is_empty(disk));
 }
 
-TEST_CASE("OffloadRun: nothing shows of updates before the norm is known", "[e2e][offload]") {
+TEST_CASE("OffloadRun: early updates do not change the result", "[e2e][offload]") {
   const bool bf16 = GENERATE(false, true);
   const int ranks = GENERATE(1, 2);
   const double clipping = GENERATE(0.0, 100.0);  // none is clipped; with a limit that may happen
@@ -112,7 +112,7 @@ TEST_CASE("OffloadRun: nothing shows of updates before the norm is known", "[e2e
   CHECK(fs::is_empty(disk));
 }
 
-TEST_CASE("OffloadRun: a step that is not finite ends a run that had begun to take it",
+TEST_CASE("OffloadRun: a step that is not finite ends a run even after early updates began",
           "[e2e][offload]") {
   const test::TempDir folder;
   const fs::path disk = folder.path() / "disk";
@@ -135,7 +135,7 @@ TEST_CASE("OffloadRun: a step that is not finite ends a run that had begun to ta
   CHECK(fs::is_empty(disk));
 }
 
-TEST_CASE("OffloadRun: a run goes on with another offload", "[e2e][offload]") {
+TEST_CASE("OffloadRun: a run resumes with another offload", "[e2e][offload]") {
   const bool bf16 = GENERATE(false, true);
   const test::TempDir folder;
   const fs::path disk = folder.path() / "disk";
@@ -155,7 +155,7 @@ TEST_CASE("OffloadRun: a run goes on with another offload", "[e2e][offload]") {
   CHECK(model_of(output) == model_of(folder.path() / "whole"));
 }
 
-TEST_CASE("OffloadRun: nothing is left of a run that is killed", "[e2e][offload]") {
+TEST_CASE("OffloadRun: a killed run leaves nothing", "[e2e][offload]") {
   const test::TempDir folder;
   const fs::path disk = folder.path() / "disk";
   fs::create_directory(disk);
@@ -169,8 +169,7 @@ TEST_CASE("OffloadRun: nothing is left of a run that is killed", "[e2e][offload]
   CHECK(fs::is_empty(disk));
 }
 
-TEST_CASE("OffloadRun: buffers that are raised are told of where there are some",
-          "[e2e][offload]") {
+TEST_CASE("OffloadRun: a raised number of buffers is reported if there are any", "[e2e][offload]") {
   const test::TempDir folder;
   const bool swaps = GENERATE(false, true);
   ResumableRun run{.ranks = 1, .stage = 3};

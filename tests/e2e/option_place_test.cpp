@@ -42,7 +42,7 @@ std::set<std::string> train_option_names() {
 
 }  // namespace
 
-TEST_CASE("Option place: each launch option after a command is told where it stands", "[e2e]") {
+TEST_CASE("Option place: a launch option after a command is reported with its place", "[e2e]") {
   const std::set<std::string> own = train_option_names();
   const std::set<std::string> names = launch_option_names();
   CHECK(names.size() > 30);
@@ -65,7 +65,7 @@ TEST_CASE("Option place: each launch option after a command is told where it sta
   }
 }
 
-TEST_CASE("Option place: the remedy is the command that was meant", "[e2e]") {
+TEST_CASE("Option place: the remedy is the intended command", "[e2e]") {
   Launch epochs({"train", "--config_name", "gpt2", "-e", "3"});
   CHECK(epochs.wait() == 2);
   CHECK_THAT(epochs.err(),
@@ -80,7 +80,7 @@ TEST_CASE("Option place: the remedy is the command that was meant", "[e2e]") {
              !ContainsSubstring("launch option") && ContainsSubstring("/nonexistent"));
 }
 
-TEST_CASE("Option place: a word for training is told the command", "[e2e]") {
+TEST_CASE("Option place: words such as sft suggest the command train", "[e2e]") {
   const std::string word = GENERATE("sft", "finetune", "train_sft", "pretrain", "Training");
   Launch launch({word, "--config_name", "gpt2"});
   CHECK(launch.wait() == 2);
@@ -96,7 +96,7 @@ TEST_CASE("Option place: the whole help is printed for --help-all too", "[e2e]")
   CHECK_THAT(all.out(), ContainsSubstring("--num_gpus"));
 }
 
-TEST_CASE("Option place: labels that the records do not have are refused", "[e2e]") {
+TEST_CASE("Option place: loss options that the records contradict are refused", "[e2e]") {
   const test::TempDir folder;
   const std::string pairs = (folder.path() / "pairs.JL").string();
   const std::string texts = (folder.path() / "texts.jsonl").string();

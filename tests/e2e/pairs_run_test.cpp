@@ -43,7 +43,7 @@ std::vector<double> step_losses(const std::vector<json>& lines) {
 
 }  // namespace
 
-TEST_CASE("Pairs: a run goes on bit for bit and only with its lengths", "[e2e][pairs]") {
+TEST_CASE("Pairs: a run resumes bit for bit and only with its lengths", "[e2e][pairs]") {
   const test::TempDir folder;
   const auto run = [&](const std::string& out, const std::vector<std::string>& more) {
     return test::run_train(2, {}, folder.path() / out,
@@ -68,7 +68,7 @@ TEST_CASE("Pairs: a run goes on bit for bit and only with its lengths", "[e2e][p
                        "--max_source_length 20") != std::string::npos);
 }
 
-TEST_CASE("Pairs: what does not fit the model is refused", "[e2e][pairs]") {
+TEST_CASE("Pairs: data that does not fit the model is refused", "[e2e][pairs]") {
   const test::TempDir folder;
   const auto refused = [&](const std::vector<std::string>& arguments, const std::string& reason) {
     const test::TrainRun run = test::run_train(1, {}, folder.path() / "out", arguments);
@@ -92,7 +92,7 @@ TEST_CASE("Pairs: what is generated is the target alone", "[e2e][pairs]") {
   CHECK(generate.out().size() == 3 + 1);
 }
 
-TEST_CASE("Pairs: a source is what its tokenizer makes of it and a target ends by itself",
+TEST_CASE("Pairs: a source is encoded by its tokenizer and a target gets an end token",
           "[e2e][pairs]") {
   // Of the tokenizer t5: Hello world - Bye, the cat sat - on the mat, yes - no.
   const test::TempDir folder;

@@ -115,7 +115,7 @@ TEST_CASE("plan: when nothing fits it says by how much", "[e2e][plan]") {
   CHECK(planned.err.find("\"stage\"") != std::string::npos);
 }
 
-TEST_CASE("plan: checkpointing that was typed is kept to", "[e2e][plan]") {
+TEST_CASE("plan: a typed --gradient_checkpointing is respected", "[e2e][plan]") {
   const std::string typed = GENERATE("true", "false");
   const Outcome planned =
       plan("1GiB", "1GiB", joined(model, {"--json", "--gradient_checkpointing", typed}));
@@ -125,7 +125,7 @@ TEST_CASE("plan: checkpointing that was typed is kept to", "[e2e][plan]") {
   }
 }
 
-TEST_CASE("plan: a device is planned for that is not here", "[e2e][plan]") {
+TEST_CASE("plan: plans for an absent device", "[e2e][plan]") {
   const test::TempDir folder;
   const test::Launch::Options nothing_here{
       .env = {{"DSTRAIN_GPU_DIRECTORY", folder.path().string()},
@@ -170,7 +170,7 @@ TEST_CASE("plan: a device is planned for that is not here", "[e2e][plan]") {
   CHECK(cuda.front().at("gradient_checkpointing") == false);
 }
 
-TEST_CASE("plan: auto plans for what is used here and opens nothing", "[e2e][plan]") {
+TEST_CASE("plan: auto plans for this machine's device without opening it", "[e2e][plan]") {
   const test::TempDir folder;
   std::ofstream(folder.path() / "nvidia0") << "";
   std::ofstream(folder.path() / "libdstrain_cuda.so") << "no library";
@@ -192,7 +192,7 @@ TEST_CASE("plan: auto plans for what is used here and opens nothing", "[e2e][pla
                  Catch::Matchers::ContainsSubstring("Libraries take more: oneDNN"));
 }
 
-TEST_CASE("plan: mistakes end with status 2", "[e2e][plan]") {
+TEST_CASE("plan: usage errors end with status 2", "[e2e][plan]") {
   struct Row {
     Words arguments;
     std::string named;

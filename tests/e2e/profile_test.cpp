@@ -77,7 +77,7 @@ TEST_CASE("profile: the timeline of all ranks", "[e2e][profile]") {
   }
 }
 
-TEST_CASE("profile: what a disk does is beside what it does it for", "[e2e][profile]") {
+TEST_CASE("profile: disk activity is shown beside the work that needs it", "[e2e][profile]") {
   const test::TempDir folder;
   const auto path = folder.path() / "profile.json";
   const bool overlap = GENERATE(false, true);
@@ -109,7 +109,7 @@ TEST_CASE("profile: what a disk does is beside what it does it for", "[e2e][prof
   }
 }
 
-TEST_CASE("profile: it changes no result", "[e2e][profile]") {
+TEST_CASE("profile: profiling changes no result", "[e2e][profile]") {
   const test::TempDir folder;
   std::vector<std::string> arguments = golden_run(folder.path() / "profile.json");
   const test::TrainRun with =

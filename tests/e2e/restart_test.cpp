@@ -47,7 +47,7 @@ void kill_a_rank_once(Launch& launch, const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("Restarts: a program begins again and knows it", "[e2e]") {
+TEST_CASE("Restarts: a restarted program knows that it was restarted", "[e2e]") {
   Launch launch(restarting(
       3, "echo time ${DSTRAIN_RESTART_COUNT-0}; test \"$DSTRAIN_RESTART_COUNT\" = 2 || exit 7"));
   CHECK(launch.wait() == 0);
@@ -58,7 +58,7 @@ TEST_CASE("Restarts: a program begins again and knows it", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Restarts: end after so many", "[e2e]") {
+TEST_CASE("Restarts: end after --max_restarts", "[e2e]") {
   Launch launch(restarting(2, "echo again; exit 9"));
   CHECK(launch.wait() == 9);
   CHECK(count(launch.out(), "[rank 0]: again\n") <= 3);
@@ -66,7 +66,7 @@ TEST_CASE("Restarts: end after so many", "[e2e]") {
   CHECK_THAT(launch.err(), ContainsSubstring("giving up"));
 }
 
-TEST_CASE("Restarts: not of what would end in the same way", "[e2e]") {
+TEST_CASE("Restarts: a run that would end the same way is not restarted", "[e2e]") {
   const int status = GENERATE(2, 75, 0);
   Launch launch(restarting(2, fmt::format("echo once; exit {}", status)));
   CHECK(launch.wait() == status);
@@ -75,7 +75,7 @@ TEST_CASE("Restarts: not of what would end in the same way", "[e2e]") {
   CHECK(absent.wait() == 3);
 }
 
-TEST_CASE("Restarts: not after the user stopped it", "[e2e]") {
+TEST_CASE("Restarts: a run that the user stopped is not restarted", "[e2e]") {
   Launch launch(restarting(5, "echo ready; exec sleep 1000"));
   REQUIRE(launch.wait_for_output("ready", 2));
   launch.signal(SIGINT);
@@ -83,7 +83,7 @@ TEST_CASE("Restarts: not after the user stopped it", "[e2e]") {
   CHECK(count(launch.out(), "ready") == 2);
 }
 
-TEST_CASE("Restarts: those that bring nothing have growing pauses which end at a stop", "[e2e]") {
+TEST_CASE("Restarts: without progress the pauses grow and a stop ends them", "[e2e]") {
   Launch launch({"--num_gpus", "2", "--max_restarts", "100", "sh", "-c", "exit 9"});
   REQUIRE(launch.wait_for_error("restart 4 in 4 s, from the start (4 of 100"));
   CHECK_THAT(launch.err(), ContainsSubstring("restart 1, from the start") &&
@@ -94,7 +94,7 @@ TEST_CASE("Restarts: those that bring nothing have growing pauses which end at a
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Restarts: training goes on from its newest checkpoint", "[e2e]") {
+TEST_CASE("Restarts: training resumes from its newest checkpoint", "[e2e]") {
   const test::ResumableRun run{.ranks = 2, .stage = 2, .more = {"--save_steps", "20"}};
   const test::TempDir folder;
   const test::TrainRun whole = run.train(folder.path() / "whole", 300);
@@ -120,7 +120,8 @@ TEST_CASE("Restarts: training goes on from its newest checkpoint", "[e2e]") {
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Restarts: without any the newest checkpoint and the way on are named", "[e2e]") {
+TEST_CASE("Restarts: without restarts the newest checkpoint and the resume command are named",
+          "[e2e]") {
   const test::TempDir folder;
   const std::filesystem::path output = folder.path() / "out";
   Launch launch(test::ResumableRun().endless(output, {"--save_steps", "20"}),
@@ -166,7 +167,7 @@ TEST_CASE("Restarts: --ignore_data_skip is for the checkpoint that was there bef
   CHECK(test::results_of(cut) == test::results_of(whole));
 }
 
-TEST_CASE("Restarts: a new checkpoint gives back those without one", "[e2e]") {
+TEST_CASE("Restarts: a new checkpoint resets the number of restarts", "[e2e]") {
   const test::TempDir folder;
   const std::filesystem::path output = folder.path() / "out";
   // The ranks of the first and the third time end before they train.
@@ -197,7 +198,7 @@ TEST_CASE("Restarts: a new checkpoint gives back those without one", "[e2e]") {
                  ContainsSubstring("restart 3, from checkpoint-"));
 }
 
-TEST_CASE("Restarts: from the start over what was written before the first checkpoint", "[e2e]") {
+TEST_CASE("Restarts: without a checkpoint a restart overwrites what was written", "[e2e]") {
   const test::ResumableRun run{.ranks = 2, .stage = 2};
   const test::TempDir folder;
   const test::TrainRun whole = run.train(folder.path() / "whole", 200);
@@ -220,7 +221,7 @@ TEST_CASE("Restarts: from the start over what was written before the first check
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Restarts: stopped before training goes on there is the checkpoint", "[e2e]") {
+TEST_CASE("Restarts: a stop before training resumes reports the checkpoint", "[e2e]") {
   const test::TempDir folder;
   const std::filesystem::path output = folder.path() / "out";
   const std::filesystem::path script = folder.path() / "script";

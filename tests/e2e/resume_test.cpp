@@ -122,7 +122,7 @@ TEST_CASE("Resume: a row is the mean of the steps since the row before", "[e2e][
   CHECK(results_of(again) == results_of(whole));
 }
 
-TEST_CASE("Resume: another number of ranks and another stage go on alike", "[e2e][resume]") {
+TEST_CASE("Resume: another number of ranks and another stage give the same run", "[e2e][resume]") {
   const auto [before, after, stage] =
       GENERATE(table<int, int, int>({{1, 3, 2}, {2, 4, 3}, {3, 1, 0}, {4, 2, 1}}));
   CAPTURE(before, after, stage);
@@ -174,7 +174,7 @@ TEST_CASE("Resume: metrics after the checkpoint are cut and a torn line too", "[
   CHECK(results_of(rest) == results_of(whole));
 }
 
-TEST_CASE("Resume: from a checkpoint of another run or from its directory", "[e2e][resume]") {
+TEST_CASE("Resume: accepts a checkpoint of another run or its directory", "[e2e][resume]") {
   const test::TempDir folder;
   const ResumableRun run{.stage = 3};
   const test::TrainRun whole = run.train(folder.path() / "first", 6, {"--save_steps", "2"});
@@ -194,7 +194,7 @@ TEST_CASE("Resume: from a checkpoint of another run or from its directory", "[e2
   CHECK(newest.metrics.size() == 1);
 }
 
-TEST_CASE("Resume: rows of another run in the output directory are not gone on with",
+TEST_CASE("Resume: metrics of another run in the output directory are not continued",
           "[e2e][resume]") {
   const test::TempDir folder;
   const ResumableRun run{};
@@ -225,7 +225,7 @@ TEST_CASE("Resume: a run whose steps are all taken ends well", "[e2e][resume]") 
   CHECK(results_of(again) == results_of(first));
 }
 
-TEST_CASE("Resume: a schedule of another length is followed and told", "[e2e][resume]") {
+TEST_CASE("Resume: a schedule of another length is used and reported", "[e2e][resume]") {
   const test::TempDir folder;
   const std::filesystem::path output = folder.path() / "out";
   const auto train = [&](const char* steps, std::vector<std::string> more,
@@ -254,7 +254,7 @@ TEST_CASE("Resume: a schedule of another length is followed and told", "[e2e][re
                              ContainsSubstring("the checkpoint's was rate 0.001, linear"));
 }
 
-TEST_CASE("Resume: what cannot go on is refused before a rank starts", "[e2e][resume]") {
+TEST_CASE("Resume: a run that cannot resume is refused before a rank starts", "[e2e][resume]") {
   const test::TempDir folder;
   const std::filesystem::path output = folder.path() / "out";
   const ResumableRun run{.stage = 1, .micro_batch = 3};
@@ -304,7 +304,7 @@ TEST_CASE("Resume: what cannot go on is refused before a rank starts", "[e2e][re
                                           "--global_batch_size 12\n"));
 }
 
-TEST_CASE("Resume: --ignore_data_skip goes on with another batch and context and data",
+TEST_CASE("Resume: --ignore_data_skip resumes with another batch and context and data",
           "[e2e][resume]") {
   const test::TempDir folder;
   const std::filesystem::path output = folder.path() / "out";
@@ -359,7 +359,7 @@ TEST_CASE("Resume: --ignore_data_skip goes on with another batch and context and
   CHECK(results_of(rest) == results_of(whole));
 }
 
-TEST_CASE("Resume: --ignore_data_skip takes no other model", "[e2e][resume]") {
+TEST_CASE("Resume: --ignore_data_skip refuses another model", "[e2e][resume]") {
   const test::TempDir folder;
   const std::filesystem::path output = folder.path() / "out";
   const ResumableRun run{.ranks = 1};
@@ -428,7 +428,7 @@ TEST_CASE("Resume: a checkpoint that contradicts itself is refused", "[e2e][resu
   CHECK_THAT(result.err, ContainsSubstring("trainer_state.json: ") && ContainsSubstring(step));
 }
 
-TEST_CASE("Resume: one that a newer dstrain wrote is named and no older one is taken",
+TEST_CASE("Resume: a checkpoint of a newer dstrain is named and no older one is used",
           "[e2e][resume]") {
   const test::TempDir folder;
   const std::filesystem::path output = folder.path() / "out";

@@ -124,7 +124,7 @@ TEST_CASE("Started ranks: those that never come are named with their nodes", "[e
   CHECK(rank.wait() == 4);
 }
 
-TEST_CASE("Started ranks: tasks on several nodes meet by a file of their user", "[e2e][starters]") {
+TEST_CASE("Started ranks: tasks on several nodes meet through a token file", "[e2e][starters]") {
   const test::TempDir folder;
   std::vector<RankProcess> ranks;
   for (const int task : {1, 0}) {
@@ -136,7 +136,8 @@ TEST_CASE("Started ranks: tasks on several nodes meet by a file of their user", 
   CHECK(fs::is_empty(folder.path() / "tokens"));
 }
 
-TEST_CASE("Started ranks: those of torchrun meet behind the port of its store", "[e2e][starters]") {
+TEST_CASE("Started ranks: ranks of torchrun meet at ports after that of its store",
+          "[e2e][starters]") {
   const test::TempDir folder;
   const Result<UniqueFd> store = listen_tcp({"127.0.0.1", 0});
   REQUIRE(store.ok());
@@ -178,7 +179,7 @@ TEST_CASE("Started ranks: a task that does not come is named", "[e2e][starters]"
   CHECK_FALSE(fs::exists(folder.path() / "out" / "metrics.jsonl"));
 }
 
-TEST_CASE("Started ranks: those that were told different things are refused", "[e2e][starters]") {
+TEST_CASE("Started ranks: ranks with different settings are refused", "[e2e][starters]") {
   const test::TempDir folder;
   const std::string output = (folder.path() / "out").string();
   const auto evaluate = [&](const std::string& block_size) {

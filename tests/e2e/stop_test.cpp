@@ -56,7 +56,7 @@ TEST_CASE("Stop: no signal is handled on a thread that computes", "[e2e][stop]")
   CHECK(launch.wait() == 75);
 }
 
-TEST_CASE("Stop: a run that is asked to saves and goes on alike", "[e2e][stop]") {
+TEST_CASE("Stop: a stopped run saves and resumes with the same bits", "[e2e][stop]") {
   const auto [signal, to_rank] = GENERATE(table<int, bool>(
       {{SIGTERM, false}, {SIGINT, false}, {SIGUSR1, false}, {SIGTERM, true}, {SIGUSR1, true}}));
   CAPTURE(signal, to_rank);
@@ -96,7 +96,7 @@ TEST_CASE("Stop: a run that is asked to saves and goes on alike", "[e2e][stop]")
          test::read_bytes(folder.path() / "whole/model.safetensors")));
 }
 
-TEST_CASE("Stop: a run all of whose processes are asked to saves", "[e2e][stop]") {
+TEST_CASE("Stop: a run saves if all of its processes get the signal", "[e2e][stop]") {
   const int signal = GENERATE(SIGTERM, SIGHUP);
   CAPTURE(signal);
   const test::TempDir folder;
@@ -113,7 +113,7 @@ TEST_CASE("Stop: a run all of whose processes are asked to saves", "[e2e][stop]"
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Stop: a run that went on and is stopped at once has what it began with", "[e2e][stop]") {
+TEST_CASE("Stop: a resumed run that is stopped at once keeps its old checkpoint", "[e2e][stop]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
   const ResumableRun run{.ranks = 2, .stage = 3};

@@ -97,7 +97,7 @@ TEST_CASE("Tasks: a single copy under mpirun is a job", "[e2e][tasks]") {
   CHECK(status == 0);
 }
 
-TEST_CASE("Tasks: copies that get a rank each are one job", "[e2e][tasks]") {
+TEST_CASE("Tasks: copies with a rank each are one job", "[e2e][tasks]") {
   const test::TempDir folder;
   const std::string identify =
       "shift; export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 "

@@ -35,7 +35,7 @@ TEST_CASE("TiledRun: every stage has the same results", "[e2e][tiles]") {
   }
 }
 
-TEST_CASE("TiledRun: a run goes on with other tiles and other ranks", "[e2e][tiles]") {
+TEST_CASE("TiledRun: a run resumes with other tiles and other ranks", "[e2e][tiles]") {
   const TempDir folder;
   const ResumableRun tiled{.ranks = 3, .stage = 3, .more = {splits_flag, "5"}};
   const TrainRun whole = tiled.train(folder.path() / "whole", 6);

@@ -111,7 +111,7 @@ TEST_CASE("tokenize: training on its shards is training on the text", "[e2e]") {
   CHECK(again.out.starts_with(shards.string()));
 }
 
-TEST_CASE("tokenize: two tokenizers neither share a directory nor a run", "[e2e]") {
+TEST_CASE("tokenize: two tokenizers cannot share a directory or a run", "[e2e]") {
   const test::TempDir folder;
   const fs::path shards = folder.path() / "shards";
   const fs::path text = folder.path() / "a.jsonl";

@@ -70,7 +70,7 @@ std::vector<double> losses_of(const TrainRun& run) {
 
 }  // namespace
 
-TEST_CASE("Tokenizer: text trains as its tokens do and the model keeps the tokenizer", "[e2e]") {
+TEST_CASE("Tokenizer: text trains like its tokens and the model keeps the tokenizer", "[e2e]") {
   const test::TempDir folder;
   const fs::path text = folder.path() / "text.txt";
   std::ofstream(text, std::ios::binary) << some_text();
@@ -167,7 +167,7 @@ TEST_CASE("Tokenizer: tokens around texts that run_clm sets otherwise are told",
   }
 }
 
-TEST_CASE("Tokenizer: what is no tokenizer is refused before ranks start", "[e2e]") {
+TEST_CASE("Tokenizer: invalid tokenizers are refused before ranks start", "[e2e]") {
   const test::TempDir folder;
   const fs::path text = folder.path() / "text.txt";
   std::ofstream(text) << some_text();

@@ -51,7 +51,7 @@ TEST_CASE("Tools: every command prints the version", "[e2e]") {
   }
 }
 
-TEST_CASE("Tools: an empty truth and a typographic dash are refused", "[e2e]") {
+TEST_CASE("Tools: an empty boolean and a typographic dash are refused", "[e2e]") {
   const auto told = [](const Words& words) {
     const Outcome outcome = run_command(words);
     CHECK(outcome.status == 2);
@@ -78,7 +78,7 @@ TEST_CASE("Tools: a program's --version is the program's", "[e2e]") {
   CHECK_THAT(outcome.out, ContainsSubstring("--version"));
 }
 
-TEST_CASE("Tools: mistakes in options are told alike", "[e2e]") {
+TEST_CASE("Tools: option errors have the same form everywhere", "[e2e]") {
   struct Row {
     Words words;
     const char* message;

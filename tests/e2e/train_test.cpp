@@ -76,7 +76,7 @@ TEST_CASE("train: a tiny model learns and generates what it learnt", "[e2e][trai
   CHECK(generate.out() == "the cat sat on my mat. the cat sat on my\n");
 }
 
-TEST_CASE("train: the model that comes out goes back in", "[e2e][train]") {
+TEST_CASE("train: the exported model can be trained again", "[e2e][train]") {
   const bool bf16 = GENERATE(false, true);
   const test::TempDir folder;
   const std::string text = write_text(folder.path()).string();
@@ -100,7 +100,7 @@ TEST_CASE("train: the model that comes out goes back in", "[e2e][train]") {
          test::read_bytes(folder.path() / "second/model.safetensors")));
 }
 
-TEST_CASE("train: schedules count the steps of the data", "[e2e][train]") {
+TEST_CASE("train: schedules use the number of steps of the data", "[e2e][train]") {
   // 130 samples in batches of 13, of which 4 are the warmup.
   const std::vector<std::string> arguments{"--model_name_or_path",
                                            "model",
@@ -172,7 +172,7 @@ TEST_CASE("train: a typed logging interval prints whatever the configuration has
   CHECK_THAT(run.err, ContainsSubstring("unlike Hugging Face's Trainer: records share rows"));
 }
 
-TEST_CASE("train: the dropout that is typed is that of the model", "[e2e][train]") {
+TEST_CASE("train: a typed dropout becomes the model's", "[e2e][train]") {
   const test::TempDir folder;
   const std::string text = write_text(folder.path()).string();
   const fs::path first = folder.path() / "first";
@@ -193,7 +193,7 @@ TEST_CASE("train: the dropout that is typed is that of the model", "[e2e][train]
   CHECK(after.at("embd_pdrop") == 0.0);
 }
 
-TEST_CASE("train: samples under the name of records are told", "[e2e][train]") {
+TEST_CASE("train: a note says that --max_samples counts packed samples", "[e2e][train]") {
   const test::TempDir folder;
   const fs::path records = folder.path() / "records.jsonl";
   std::ofstream file(records);
@@ -217,7 +217,7 @@ TEST_CASE("train: samples under the name of records are told", "[e2e][train]") {
   CHECK_THAT(told({"--max_train_samples", "8"}), !ContainsSubstring("counts samples"));
 }
 
-TEST_CASE("train: mistakes end with status 2 before a rank starts", "[e2e][train]") {
+TEST_CASE("train: usage errors end with status 2 before a rank starts", "[e2e][train]") {
   struct Row {
     std::vector<std::string> arguments;
     std::string named;  ///< what the message must contain
@@ -328,7 +328,7 @@ TEST_CASE("train: tracked model states follow the ZeRO formula", "[e2e][train][m
   CHECK(states == Catch::Approx(formula.at(static_cast<std::size_t>(stage))).epsilon(0.05));
 }
 
-TEST_CASE("train: a device memory budget is kept or refused", "[e2e][train]") {
+TEST_CASE("train: a device memory budget is met or refused", "[e2e][train]") {
   const test::TempDir folder;
   const std::string text = write_text(folder.path()).string();
   const auto run = [&](const std::string& budget, std::vector<std::string> more = {}) {
@@ -428,7 +428,7 @@ TEST_CASE("train: a model that no machine holds is refused before step 0", "[e2e
   CHECK_THAT(allowed.out, !ContainsSubstring("would refuse this run here"));
 }
 
-TEST_CASE("train: a refused budget names changes that take what it says", "[e2e][train]") {
+TEST_CASE("train: a refused budget names changes and the memory that they need", "[e2e][train]") {
   const test::TempDir folder;
   const std::string text = write_text(folder.path()).string();
   struct Change {

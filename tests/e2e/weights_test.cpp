@@ -77,7 +77,7 @@ TEST_CASE("Weights: a checkpoint starts the run that its export does", "[e2e][ch
   CHECK(said.out == generate_from(exported).out);
 }
 
-TEST_CASE("Weights: damage of what is read is told with its place", "[e2e][checkpoint]") {
+TEST_CASE("Weights: damage is reported with its place", "[e2e][checkpoint]") {
   struct Row {
     std::string file;
     std::string told;
@@ -103,7 +103,8 @@ TEST_CASE("Weights: damage of what is read is told with its place", "[e2e][check
   }
 }
 
-TEST_CASE("Weights: what is no model is refused before a rank starts", "[e2e][checkpoint]") {
+TEST_CASE("Weights: a directory without a model is refused before a rank starts",
+          "[e2e][checkpoint]") {
   const test::TempDir folder;
   const ResumableRun like{.stage = 1};
   const fs::path output = trained(folder.path(), like);

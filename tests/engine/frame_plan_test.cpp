@@ -22,7 +22,7 @@ TEST_CASE("FramePlan: the schedule runs the loss unit once", "[engine][frame]") 
   }
 }
 
-TEST_CASE("FramePlan: what a call uses lives through it", "[engine][frame]") {
+TEST_CASE("FramePlan: buffers of a call live during the whole call", "[engine][frame]") {
   const model::Model model = test::toy_gpt2();
   const auto mode = GENERATE(FrameMode::training, FrameMode::checkpointing,
                              FrameMode::host_checkpointing, FrameMode::inference);
@@ -66,7 +66,7 @@ TEST_CASE("FramePlan: activations leave the device between their uses", "[engine
   CHECK(there.bytes.host == (blocks - 1) * 2 * 8 * 24 * size_of(model.dtype));
 }
 
-TEST_CASE("FramePlan: copies have the time of a call", "[engine][frame]") {
+TEST_CASE("FramePlan: a copy has the duration of a call", "[engine][frame]") {
   const model::Model model = test::toy_gpt2();
   const engine::FramePlan plan = engine::plan_frame(model, {{2, 8}, FrameMode::host_checkpointing});
   const int calls = static_cast<int>(plan.calls.size());

@@ -5,7 +5,7 @@
 
 using namespace dstrain;
 
-TEST_CASE("NameCollective: a rank that fails in a collective says its number", "[engine]") {
+TEST_CASE("NameCollective: a failure in a collective names its number", "[engine]") {
   ProgressPage page;
   const auto named = [&](ErrorCode code) -> std::string {
     const Error error = engine::name_collective(Error(code, "rank 1 is gone"), page);

@@ -22,7 +22,8 @@ OverflowPolicy::Options scaled(double initial) {
 
 }  // namespace
 
-TEST_CASE("OverflowPolicy: without leave to skip the first one ends the run", "[engine]") {
+TEST_CASE("OverflowPolicy: without permission to skip the first overflow ends the run",
+          "[engine]") {
   OverflowPolicy policy({}, {});
   policy.settle(1, taken);
   CHECK_FALSE(policy.skips());
@@ -32,7 +33,7 @@ TEST_CASE("OverflowPolicy: without leave to skip the first one ends the run", "[
                  "taken. Lower the learning rate"));
 }
 
-TEST_CASE("OverflowPolicy: so many in a row are left out", "[engine]") {
+TEST_CASE("OverflowPolicy: skips up to the limit of consecutive overflows", "[engine]") {
   OverflowPolicy policy({.most_in_row = 2}, {});
   for (const int round : {1, 2}) {
     CAPTURE(round);
@@ -51,7 +52,7 @@ TEST_CASE("OverflowPolicy: so many in a row are left out", "[engine]") {
              Catch::Matchers::ContainsSubstring("after 2 others in a row"));
 }
 
-TEST_CASE("OverflowPolicy: the loss is scaled less until it cannot be", "[engine]") {
+TEST_CASE("OverflowPolicy: the loss scale shrinks to its minimum", "[engine]") {
   OverflowPolicy policy(scaled(4), {});
   policy.settle(1, refused);
   CHECK(policy.describe_skip(1, refused, "") ==
@@ -70,7 +71,7 @@ TEST_CASE("OverflowPolicy: the loss is scaled less until it cannot be", "[engine
              Catch::Matchers::ContainsSubstring("The loss scale is at its minimum, 1"));
 }
 
-TEST_CASE("OverflowPolicy: a loss that is not finite is no matter of its scale", "[engine]") {
+TEST_CASE("OverflowPolicy: a loss that is not finite is not blamed on the scale", "[engine]") {
   constexpr ops::StepDecision lost{
       .loss = std::numeric_limits<double>::quiet_NaN(), .gradient_norm = 1, .taken = 0};
   OverflowPolicy::Options options{.scales = true};
@@ -93,7 +94,7 @@ TEST_CASE("OverflowPolicy: a loss that is not finite is no matter of its scale",
   check();
 }
 
-TEST_CASE("OverflowPolicy: goes on where it was", "[engine]") {
+TEST_CASE("OverflowPolicy: resumes where it was", "[engine]") {
   OverflowPolicy first(scaled(1024), {});
   for (int step = 1; step <= 3; ++step) first.settle(step, refused);
   const OverflowPolicy::State state = first.state();
@@ -105,7 +106,7 @@ TEST_CASE("OverflowPolicy: goes on where it was", "[engine]") {
   CHECK(second.state().loss_scaler == first.state().loss_scaler);
 }
 
-TEST_CASE("OverflowPolicy: steps in a row are counted over a cut", "[engine]") {
+TEST_CASE("OverflowPolicy: consecutive overflows are counted across a resume", "[engine]") {
   OverflowPolicy first({.most_in_row = 2}, {});
   first.settle(1, refused);
   first.settle(2, refused);

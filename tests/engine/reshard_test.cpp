@@ -109,7 +109,7 @@ void draw(zero::ShardedStore& store, const model::Model& model, StreamView strea
 
 }  // namespace
 
-TEST_CASE("Reshard: N ranks to M and stage and offload and tiles to others keep tensors",
+TEST_CASE("Reshard: changing ranks and stage and offload and tiles keeps the tensors",
           "[engine][checkpoint]") {
   const int before = GENERATE(1, 2, 3, 4);
   const int stage = GENERATE(0, 1, 2, 3);

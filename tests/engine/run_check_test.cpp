@@ -40,7 +40,7 @@ Lines differences(const TrainerState& saved, const TrainerState& run) {
 
 }  // namespace
 
-TEST_CASE("RunCheck: another tokenizer is refused with the way back", "[engine][resume]") {
+TEST_CASE("RunCheck: another tokenizer is refused with the remedy", "[engine][resume]") {
   CHECK(differences(text_run("byte"), text_run("byte")).empty());
   CHECK(differences(text_run("c0de"), text_run("c0de")).empty());
   CHECK(differences(text_run("c0de"), text_run("byte")) ==
@@ -152,7 +152,8 @@ TEST_CASE("RunCheck: other weights are refused", "[engine][resume]") {
   CHECK(differences(even, text_run("byte")).size() == 1);
 }
 
-TEST_CASE("RunCheck: what becomes of an epoch's end decides where a step is", "[engine][resume]") {
+TEST_CASE("RunCheck: another dataloader_drop_last is refused if it moves steps",
+          "[engine][resume]") {
   TrainerState keeps = text_run("byte");
   TrainerState drops = keeps;
   drops.drop_last = true;
@@ -168,7 +169,7 @@ TEST_CASE("RunCheck: what becomes of an epoch's end decides where a step is", "[
   CHECK(differences(parse_trainer_state(to_text(keeps), "s"), keeps).empty());
 }
 
-TEST_CASE("TrainerState: the losses that no row has told of yet are kept to the bit", "[engine]") {
+TEST_CASE("TrainerState: losses that were not logged yet are kept exactly", "[engine]") {
   TrainerState run = text_run("byte");
   run.unlogged_loss.add(0.1);
   run.unlogged_loss.add(std::numeric_limits<double>::quiet_NaN());
@@ -180,7 +181,8 @@ TEST_CASE("TrainerState: the losses that no row has told of yet are kept to the 
   CHECK(TrainerState{}.unlogged_loss.value_or(7) == 7);
 }
 
-TEST_CASE("RunCheck: what makes other samples of the same data is named", "[engine][resume]") {
+TEST_CASE("RunCheck: settings that change the samples of the same data are named",
+          "[engine][resume]") {
   TrainerState saved = text_run("byte");
   saved.data.packing = true;
   TrainerState run = saved;
@@ -245,7 +247,7 @@ TEST_CASE("RunCheck: an older state gets no remedy that would train on other dat
               "--split and --max_train_samples of the run"});
 }
 
-TEST_CASE("TrainerState: what the samples are made of is read as it was written", "[engine]") {
+TEST_CASE("TrainerState: the description of the data survives a round trip", "[engine]") {
   TrainerState run = text_run("byte");
   run.data.packing = false;
   run.data.split = {0.9, 0.1};
@@ -265,7 +267,7 @@ TEST_CASE("TrainerState: what the samples are made of is read as it was written"
   CHECK(dstrain::engine::same_held_out(run, other));
 }
 
-TEST_CASE("TrainerState: batches and updates and steps of the optimizer are three numbers",
+TEST_CASE("TrainerState: batches and updates and optimizer steps are counted separately",
           "[engine]") {
   TrainerState run = text_run("byte");
   run.global_step = 9;
@@ -279,7 +281,7 @@ TEST_CASE("TrainerState: batches and updates and steps of the optimizer are thre
   CHECK(again.loads_best);
 }
 
-TEST_CASE("TrainerState: what changes of the arithmetic is told and another rate is not",
+TEST_CASE("TrainerState: changes of the arithmetic are reported but not another rate",
           "[engine][resume]") {
   using dstrain::engine::rule_changes;
   TrainerState run = text_run("byte");
@@ -304,8 +306,7 @@ TEST_CASE("TrainerState: what changes of the arithmetic is told and another rate
   CHECK(rule_changes(saved, run).empty());
 }
 
-TEST_CASE("TrainerState: where the data began anew is kept and older versions refuse it",
-          "[engine][resume]") {
+TEST_CASE("TrainerState: a restart of the data is stored in a newer version", "[engine][resume]") {
   TrainerState run = text_run("byte");
   CHECK_THAT(dstrain::engine::to_text(run), Catch::Matchers::ContainsSubstring("\"version\": 2,"));
   run.consumed_samples = 80;
@@ -319,7 +320,7 @@ TEST_CASE("TrainerState: where the data began anew is kept and older versions re
   CHECK(again.data_start.tokens == 1600);
 }
 
-TEST_CASE("RunCheck: another batch and context and order are told", "[engine][resume]") {
+TEST_CASE("RunCheck: another batch and context and order are reported", "[engine][resume]") {
   const TrainerState saved = text_run("byte");
   TrainerState run = saved;
   run.train_batch_size = 8;
@@ -333,7 +334,7 @@ TEST_CASE("RunCheck: another batch and context and order are told", "[engine][re
   CHECK_THAT(found[2], Catch::Matchers::EndsWith("set --data_seed 0"));
 }
 
-TEST_CASE("TrainerState: a part that is no object is named", "[engine][resume]") {
+TEST_CASE("TrainerState: a part that is not an object is named", "[engine][resume]") {
   const char* const part = GENERATE("optimizer", "scheduler", "client_state");
   const char* const value = GENERATE("null", "[1]", "\"text\"");
   const std::string text = fmt::format(
@@ -346,7 +347,8 @@ TEST_CASE("TrainerState: a part that is no object is named", "[engine][resume]")
       Catch::Matchers::ContainsSubstring(fmt::format("trainer_state.json: {} is no object", part)));
 }
 
-TEST_CASE("TrainerState: a member of another type is told in plain words", "[engine][resume]") {
+TEST_CASE("TrainerState: a member of the wrong type is reported in plain words",
+          "[engine][resume]") {
   CHECK_THROWS_WITH(parse_trainer_state(R"({"version": "two"})", "trainer_state.json"),
                     "trainer_state.json: type must be number, but is string");
 }
@@ -357,7 +359,8 @@ TEST_CASE("TrainerState: a file whose name is no UTF-8 is saved all the same", "
   CHECK(parse_trainer_state(to_text(run), "trainer_state.json").data.file == "data\uFFFD.txt");
 }
 
-TEST_CASE("RunCheck: a state that says neither is gone on from", "[engine][resume]") {
+TEST_CASE("RunCheck: a state of version 1 without newer members can be resumed",
+          "[engine][resume]") {
   const TrainerState run = text_run("c0de");
   const TrainerState old = parse_trainer_state(R"({"version": 1, "global_step": 3, "max_steps": 9,
       "epoch": 0.1, "train_batch_size": 4, "block_size": 32, "rng": {"seed": 0},

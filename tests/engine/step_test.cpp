@@ -129,7 +129,7 @@ TEST_CASE("Engine: gradients are clipped to their largest norm", "[engine][step]
         (here.store.norm < 2 ? 1.0 : 2.0 / (here.store.norm + 1e-6)));
 }
 
-TEST_CASE("Engine: a step whose norm alone is not finite is not taken", "[engine][step]") {
+TEST_CASE("Engine: a step is skipped if only its norm is not finite", "[engine][step]") {
   Workplace here(0.01F);
   here.store.norm =
       GENERATE(std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN());
@@ -138,7 +138,7 @@ TEST_CASE("Engine: a step whose norm alone is not finite is not taken", "[engine
   CHECK_FALSE(here.store.steps[0].is_taken());
 }
 
-TEST_CASE("Engine: a step whose loss alone is not finite is not taken", "[engine][step]") {
+TEST_CASE("Engine: a step is skipped if only its loss is not finite", "[engine][step]") {
   Workplace here(std::numeric_limits<float>::quiet_NaN());
   CHECK(std::isnan(here.take_step().loss));
   REQUIRE(here.store.steps.size() == 1);
@@ -165,7 +165,7 @@ TEST_CASE("Engine: the optimizer counts its updates by itself", "[engine][step]"
   CHECK(here.store.begun[0].update.number == 3);
 }
 
-TEST_CASE("Engine: a sample that no mask is drawn for is refused", "[engine][step]") {
+TEST_CASE("Engine: a sample index beyond the range of dropout masks is refused", "[engine][step]") {
   Workplace here(0.01F);
   here.first_sample = (1 << 24) - 1;
   here.take_step();

@@ -32,14 +32,14 @@ test::Outcome after(const std::string& change) {
 
 }  // namespace
 
-TEST_CASE("Changed files: a file that is cut short ends the run by its name", "[fault][data]") {
+TEST_CASE("Changed files: a truncated file ends the run with its name", "[fault][data]") {
   const test::Outcome run = after("cut");
   CHECK(run.status != 0);
   CHECK(run.status < 128);
   CHECK_THAT(run.err, ContainsSubstring("tokens.bin: was cut"));
 }
 
-TEST_CASE("Changed files: a file that is written to is told", "[fault][data]") {
+TEST_CASE("Changed files: a modified file is reported", "[fault][data]") {
   const test::Outcome run = after("append");
   CHECK(run.status == 75);
   CHECK_THAT(run.err, ContainsSubstring("tokens.bin: was written to while it is read"));

@@ -121,7 +121,7 @@ TEST_CASE("Faults: each call of a save fails once and no checkpoint is lost",
   }
 }
 
-TEST_CASE("Faults: a run whose last checkpoint is not saved has a status of its own and its model",
+TEST_CASE("Faults: a run whose last checkpoint failed has its own status and still exports",
           "[fault][checkpoint]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
@@ -138,7 +138,7 @@ TEST_CASE("Faults: a run whose last checkpoint is not saved has a status of its 
   CHECK(result.metrics.size() == fault_steps);
 }
 
-TEST_CASE("Faults: a file system that flushes no directories is told once and used",
+TEST_CASE("Faults: a file system without directory flushes is reported once and used",
           "[fault][checkpoint]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
@@ -157,7 +157,7 @@ TEST_CASE("Faults: a file system that flushes no directories is told once and us
   CHECK(result.err.find(warning, first + 1) == std::string::npos);
 }
 
-TEST_CASE("Faults: what the file system refuses for good ends the run before its first step",
+TEST_CASE("Faults: a call that always fails ends the run before its first step",
           "[fault][checkpoint]") {
   struct Row {
     std::string call;

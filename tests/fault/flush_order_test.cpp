@@ -150,7 +150,8 @@ class FlushCheck {
 
 }  // namespace
 
-TEST_CASE("Flushes: all that is saved is on the disk before its name is", "[fault][checkpoint]") {
+TEST_CASE("Flushes: all data is on disk before the checkpoint gets its name",
+          "[fault][checkpoint]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "run";
   const std::vector<Call> calls = calls_of_run(folder.path(), output);

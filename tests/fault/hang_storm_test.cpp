@@ -68,13 +68,13 @@ void storm(std::span<const HangFault> faults) {
 
 }  // namespace
 
-TEST_CASE("Hang storm: a rank that stops or spins or sleeps or differs is named",
+TEST_CASE("Hang storm: a rank that is suspended or spins or sleeps or diverges is named",
           "[fault][storm]") {
   storm(std::array{HangFault::stop, HangFault::spin, HangFault::disk, HangFault::mismatch,
                    HangFault::skip});
 }
 
-TEST_CASE("Hang storm: a network that carries nothing is told from a rank", "[fault][storm]") {
+TEST_CASE("Hang storm: a dead network is distinguished from a hung rank", "[fault][storm]") {
   if (const auto reason = test::TwoNodes::refusal()) test::skip(*reason);
   storm(std::array{HangFault::cut, HangFault::deaf});
 }

@@ -79,8 +79,7 @@ std::ptrdiff_t steps_in(const fs::path& output) {
 
 }  // namespace
 
-TEST_CASE("Hang: a stopped rank is named with stacks and a line says that it moves again",
-          "[fault]") {
+TEST_CASE("Hang: a suspended rank is named with stacks and its return is reported", "[fault]") {
   const WatchedRun run("0.3");
   Launch launch = run.start();
   REQUIRE(launch.wait_for_output("step 100/"));
@@ -99,7 +98,7 @@ TEST_CASE("Hang: a stopped rank is named with stacks and a line says that it mov
   CHECK(launch.wait_for_error("the job makes progress again"));
 }
 
-TEST_CASE("Hang: a stopped agent is named where stacks are asked for", "[fault]") {
+TEST_CASE("Hang: a suspended agent is named if stacks are requested", "[fault]") {
   const WatchedRun run("30");
   Launch launch = run.start();
   REQUIRE(launch.wait_for_output("step 100/"));
@@ -120,7 +119,7 @@ TEST_CASE("Hang: a stopped agent is named where stacks are asked for", "[fault]"
   CHECK(launch.wait_until([&] { return run.status({"--stacks"}).at("stacks").size() == 2; }));
 }
 
-TEST_CASE("Hang: a checkpoint is not waited for while the agent is stopped", "[fault]") {
+TEST_CASE("Hang: the job does not wait for a checkpoint while the agent is suspended", "[fault]") {
   const WatchedRun run("30");
   Launch launch = run.start();
   REQUIRE(launch.wait_for_output("step 100/"));
@@ -141,7 +140,7 @@ TEST_CASE("Hang: a checkpoint is not waited for while the agent is stopped", "[f
 }
 
 /// The first flush of a rank but 0 is that of the trial save.
-TEST_CASE("Hang: a job that is stopped does not move again", "[fault]") {
+TEST_CASE("Hang: a job that is being stopped is not reported as moving again", "[fault]") {
   const test::TempDir gates;
   const fs::path gate = gates.path() / "gate";
   REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
@@ -231,7 +230,7 @@ TEST_CASE("Hang: a rank that computes without end is named", "[fault]") {
   CHECK_THAT(launch.err(), ContainsSubstring("spin_for_ever"));
 }
 
-TEST_CASE("Hang: a disk that does not take a checkpoint is told apart", "[fault]") {
+TEST_CASE("Hang: a disk that blocks a checkpoint is distinguished from a hung rank", "[fault]") {
   const WatchedRun run("0.1", {{"DSTRAIN_FAULT_RANK", "1"}, {"DSTRAIN_FAULT", "fsync:2:hang"}});
   Launch launch = run.start({"--save_steps", "20"});
   REQUIRE(launch.wait_for_error("rank 1 does not make progress with a checkpoint"));
@@ -240,7 +239,7 @@ TEST_CASE("Hang: a disk that does not take a checkpoint is told apart", "[fault]
   CHECK_THAT(launch.err(), ContainsSubstring("fsync"));
 }
 
-TEST_CASE("Hang: a slow save and a stopped launcher raise no alarm", "[fault]") {
+TEST_CASE("Hang: a slow save and a suspended launcher raise no alarm", "[fault]") {
   const test::TempDir gates;
   const fs::path gate = gates.path() / "gate";
   REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
@@ -276,8 +275,7 @@ TEST_CASE("Hang: a rendezvous that times out names the rank and the host that ar
   CHECK_THAT(outcome.err, ContainsSubstring("rank 1 (host "));
 }
 
-TEST_CASE("Hang: a collective has one number in the error of a rank and in what is said of it",
-          "[fault]") {
+TEST_CASE("Hang: the error and the hang report give a collective the same number", "[fault]") {
   const WatchedRun run("30");
   std::vector<std::string> words = test::ResumableRun{.ranks = 2, .stage = 3}.endless(run.output());
   words.insert(words.begin(), {"--timeout", "3"});

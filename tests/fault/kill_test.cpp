@@ -67,7 +67,7 @@ void kill_some(const test::Launch& launch, std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("Kills: no checkpoint that was acknowledged is lost", "[fault][checkpoint]") {
+TEST_CASE("Kills: no acknowledged checkpoint is lost", "[fault][checkpoint]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
   fs::create_directories(output);

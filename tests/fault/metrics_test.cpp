@@ -37,7 +37,7 @@ using Steps = std::vector<std::int64_t>;
 
 }  // namespace
 
-TEST_CASE("Metrics: a row that found no room is there at the end", "[fault][metrics]") {
+TEST_CASE("Metrics: a line that found no disk space is written in the end", "[fault][metrics]") {
   const test::TempDir folder;
   const std::string way = GENERATE("28", "short");
   const int number = GENERATE(2, 3, 4);  // 4: the last row, after which no other is written
@@ -48,7 +48,7 @@ TEST_CASE("Metrics: a row that found no room is there at the end", "[fault][metr
   CHECK(steps_of(run.metrics) == Steps{1, 4, 8, 12});
 }
 
-TEST_CASE("Metrics: a run that is stopped writes the rows that wait", "[fault][metrics]") {
+TEST_CASE("Metrics: a stopped run writes its waiting lines", "[fault][metrics]") {
   const test::TempDir folder;
   ResumableRun run = failing("write:2:28");
   // Row 1, and then one whose successor does not come before the stop.
@@ -63,7 +63,7 @@ TEST_CASE("Metrics: a run that is stopped writes the rows that wait", "[fault][m
   CHECK(steps_of(test::read_metrics(output)) == Steps{1, 300});
 }
 
-TEST_CASE("Metrics: rows that are lost are told when the run goes on", "[fault][metrics]") {
+TEST_CASE("Metrics: lost lines are reported when the run resumes", "[fault][metrics]") {
   const test::TempDir folder;
   ResumableRun run = failing("write:3+:28");
   const test::TrainRun cut = run.train(folder.path() / "out", 12);

@@ -40,7 +40,7 @@ Outcome train(const Meeting& meeting, const test::TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("Name server: ranks that cannot resolve where to meet could not be launched",
+TEST_CASE("Name server: an address that ranks cannot resolve counts as a failed launch",
           "[fault][rendezvous]") {
   const int code = GENERATE(EAI_NONAME, EAI_NODATA, EAI_AGAIN);
   const test::TempDir folder;
@@ -61,8 +61,7 @@ TEST_CASE("Name server: ranks that cannot resolve where to meet could not be lau
   CHECK_THAT(job.err, !ContainsSubstring("restart 1"));
 }
 
-TEST_CASE("Name server: what it does not know or say at first it is asked again",
-          "[fault][rendezvous]") {
+TEST_CASE("Name server: unknown and unanswered names are asked again", "[fault][rendezvous]") {
   const int code = GENERATE(EAI_NONAME, EAI_AGAIN);
   const test::TempDir folder;
   const Outcome job = train({.host = "127.0.0.1", .calls = "1", .code = code}, folder);

@@ -64,7 +64,7 @@ void strike(Launch& launch, Victim victim, int rank, const std::string& program)
 
 }  // namespace
 
-TEST_CASE("Storm: nothing is left and the culprit is named", "[fault][storm]") {
+TEST_CASE("Storm: no process is left and the culprit is named", "[fault][storm]") {
   const test::TempDir folder;
   const unsigned seed = 20'261'121;
   std::mt19937 random(seed);

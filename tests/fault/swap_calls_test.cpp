@@ -144,7 +144,7 @@ TEST_CASE("SwapFaults: a call that fails ends the job and a resume goes on", "[f
   CHECK(ended >= round - round / 6);
 }
 
-TEST_CASE("SwapFaults: a call that stops short changes nothing", "[fault][offload]") {
+TEST_CASE("SwapFaults: a short transfer changes no result", "[fault][offload]") {
   const bool early = GENERATE(false, true);
   const test::TempDir folder;
   const fs::path disk = folder.path() / "disk";

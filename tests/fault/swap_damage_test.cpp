@@ -71,7 +71,7 @@ int steps_in(const fs::path& output) {
 
 }  // namespace
 
-TEST_CASE("SwapDamage: what was changed on the disk ends the job", "[fault][offload]") {
+TEST_CASE("SwapDamage: changed data on the disk ends the job", "[fault][offload]") {
   const auto [file, io, rank, early] = GENERATE(table<std::size_t, const char*, int, bool>(
       {{0, "threads", 0, false}, {1, "auto", 1, false}, {0, "auto", 1, true}}));
   const test::TempDir folder;

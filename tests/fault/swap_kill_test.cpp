@@ -26,8 +26,7 @@ std::vector<std::string> saving(bool begun) {
 
 }  // namespace
 
-TEST_CASE("SwapKills: nothing is left of a rank that is killed and the run goes on",
-          "[fault][offload]") {
+TEST_CASE("SwapKills: a killed rank leaves nothing and the run resumes", "[fault][offload]") {
   const test::TempDir folder;
   const fs::path output = folder.path() / "out";
   const fs::path disk = folder.path() / "disk";

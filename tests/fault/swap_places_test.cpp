@@ -68,7 +68,7 @@ TEST_CASE("SwapPlaces: two jobs in one directory keep apart", "[fault][offload]"
   CHECK(fs::is_empty(disk));
 }
 
-TEST_CASE("SwapPlaces: memory that may not be locked is told once and only if asked for",
+TEST_CASE("SwapPlaces: a lock limit is reported once and only if pin_memory was given",
           "[fault][offload]") {
   const bool given = GENERATE(false, true);
   const rlim_t kibibytes = GENERATE(64U, 242U);  // the run wants 240

@@ -71,7 +71,7 @@ TEST_CASE("AgentHandshake: all say hello and the first finds a port", "[launcher
   CHECK(handshake.address() == "10.0.0.1");
 }
 
-TEST_CASE("AgentHandshake: who is late is named", "[launcher]") {
+TEST_CASE("AgentHandshake: late hosts are named", "[launcher]") {
   GreetedHosts hosts;
   AgentHandshake handshake = hosts.begin();
   handshake.take(hosts.first(), hello());
@@ -80,7 +80,7 @@ TEST_CASE("AgentHandshake: who is late is named", "[launcher]") {
   CHECK(handshake.failures() == std::vector<std::string>{"host h1: did not answer within 30 s"});
 }
 
-TEST_CASE("AgentHandshake: a host that shows GPUs it has not is refused", "[launcher]") {
+TEST_CASE("AgentHandshake: a host with visible GPUs that do not exist is refused", "[launcher]") {
   GreetedHosts hosts;
   AgentHandshake handshake = hosts.begin();
   handshake.take(hosts.first(), hello(2));
@@ -107,7 +107,7 @@ TEST_CASE("AgentHandshake: another version is refused", "[launcher]") {
              ContainsSubstring("version unknown"));
 }
 
-TEST_CASE("AgentHandshake: what nobody asked for is refused", "[launcher]") {
+TEST_CASE("AgentHandshake: unexpected messages are refused", "[launcher]") {
   GreetedHosts hosts;
   const auto refuses = [](AgentHandshake& handshake, HostAgent& agent, const Frame& frame) {
     return code_of([&] { handshake.take(agent, frame); }) == ErrorCode::remote;
@@ -126,7 +126,8 @@ TEST_CASE("AgentHandshake: what nobody asked for is refused", "[launcher]") {
   CHECK(handshake.port() == 29501);
 }
 
-TEST_CASE("AgentHandshake: no port is the mistake of who named it", "[launcher]") {
+TEST_CASE("AgentHandshake: a port in use is a usage error only if the user chose it",
+          "[launcher]") {
   GreetedHosts hosts;
   const bool exactly = GENERATE(true, false);
   hosts.job.master_port = {29500, exactly ? PortRule::typed : PortRule::first_free};
@@ -139,7 +140,7 @@ TEST_CASE("AgentHandshake: no port is the mistake of who named it", "[launcher]"
   CHECK_THAT(test::error_of(answer), ContainsSubstring("h0: it is taken"));
 }
 
-TEST_CASE("AgentHandshake: without rank 0 the port is the one that was typed", "[launcher]") {
+TEST_CASE("AgentHandshake: without rank 0 the typed port is used", "[launcher]") {
   GreetedHosts hosts(2);
   hosts.job.master_port = {29777, PortRule::typed};
   AgentHandshake handshake = hosts.greeted();

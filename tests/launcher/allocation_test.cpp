@@ -56,7 +56,7 @@ Resources resolve(const LaunchOptions& options,
 
 }  // namespace
 
-TEST_CASE("Allocation: its end is known where SLURM says it", "[launcher][slurm]") {
+TEST_CASE("Allocation: its end is known if SLURM reports it", "[launcher][slurm]") {
   CHECK_FALSE(allocation_end());
   const Variables end(std::map<std::string, std::string>{{"SLURM_JOB_END_TIME", "1764259200"}});
   CHECK_FALSE(allocation_end());
@@ -78,7 +78,7 @@ TEST_CASE("Allocation: its nodes and tasks are hosts and slots", "[launcher][slu
   CHECK(resolve(typed({}), {{{"n2", 4}}}).plan.hosts().front().slots.size() == 4);
 }
 
-TEST_CASE("Allocation: within a step of one node its tasks are not the allocation's",
+TEST_CASE("Allocation: in a step of one node the tasks are those of the step",
           "[launcher][slurm]") {
   const Variables inside(two_nodes("1"));
   const std::map<std::string, std::string> one_task{{"SLURM_STEP_ID", "0"}};
@@ -86,7 +86,7 @@ TEST_CASE("Allocation: within a step of one node its tasks are not the allocatio
   CHECK(resolve(typed({})).plan.hosts() == std::vector<HostSlots>{{"n1", {0}}, {"n2", {0}}});
 }
 
-TEST_CASE("Allocation: what it does not have is refused", "[launcher][slurm]") {
+TEST_CASE("Allocation: hosts and slots outside of it are refused", "[launcher][slurm]") {
   CHECK_THAT(test::error_of([] {
                resolve(typed({"--launcher", "slurm"}));
              }),
@@ -142,7 +142,8 @@ TEST_CASE("Step: several launchers on a node are refused", "[launcher][slurm]") 
              ContainsSubstring("SLURM_STEP_NUM_TASKS=4 on n[1-2]: srun has"));
 }
 
-TEST_CASE("Step: mpirun within it counts and srun does not", "[launcher][slurm]") {
+TEST_CASE("Step: tasks of mpirun within a step are ranks but those of srun are not",
+          "[launcher][slurm]") {
   const Variables inside(step("2"));
   const Variables by_mpirun({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}});
   LaunchOptions options = typed({});
@@ -150,7 +151,7 @@ TEST_CASE("Step: mpirun within it counts and srun does not", "[launcher][slurm]"
   CHECK_FALSE(options.no_ssh);
 }
 
-TEST_CASE("Step: a single task is no reason to do anything", "[launcher][slurm]") {
+TEST_CASE("Step: a single task changes nothing", "[launcher][slurm]") {
   const Variables inside(step("1"));
   LaunchOptions options = typed({});
   join_step(options);

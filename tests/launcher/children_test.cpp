@@ -67,7 +67,7 @@ TEST_CASE("Children: waiting ends with the first of them", "[launcher]") {
   CHECK(ends.has_ended());
 }
 
-TEST_CASE("Children: a job leaves those that are excluded or were there before", "[launcher]") {
+TEST_CASE("Children: a job leaves excluded and earlier children alone", "[launcher]") {
   Cat before;
   JobChildren children("some-job");
   Cat excluded;
@@ -81,7 +81,7 @@ TEST_CASE("Children: a job leaves those that are excluded or were there before",
   CHECK_FALSE(other.has_ended());
 }
 
-TEST_CASE("Children: a job kills and reaps all that is left to it", "[launcher]") {
+TEST_CASE("Children: a job kills and reaps all of its remaining children", "[launcher]") {
   JobChildren children("some-job");
   Cat excluded;
   children.exclude(excluded.pid());

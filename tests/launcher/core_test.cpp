@@ -26,7 +26,7 @@ TEST_CASE("Cores: a list is numbers and ranges that ascend", "[launcher][cores]"
   }
 }
 
-TEST_CASE("Cores: shares are equal and apart", "[launcher][cores]") {
+TEST_CASE("Cores: shares are equal and disjoint", "[launcher][cores]") {
   for (int count = 1; count <= 17; ++count) {
     for (int ranks = 1; ranks <= 40; ++ranks) {
       CAPTURE(count, ranks);

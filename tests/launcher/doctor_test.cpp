@@ -417,7 +417,7 @@ TEST_CASE("Doctor: the plug-in of GPUs matters where there are some", "[launcher
   }));
 }
 
-TEST_CASE("Doctor: plug-ins are those that a launch would open", "[launcher][doctor]") {
+TEST_CASE("Doctor: checks the plug-ins that a launch would open", "[launcher][doctor]") {
   FakeMachine machine;
   machine.put_file("/dev/nvidia0", "");
   machine.variables["DSTRAIN_PLUGIN_PATH"] = "/nowhere:/elsewhere";
@@ -434,7 +434,7 @@ TEST_CASE("Doctor: plug-ins are those that a launch would open", "[launcher][doc
                                  "cannot open"));
 }
 
-TEST_CASE("Doctor: what merely should be known is a note", "[launcher][doctor]") {
+TEST_CASE("Doctor: mere information is a note", "[launcher][doctor]") {
   const std::vector<Fault> notes{
       {"processor", "without AVX2",
        [](FakeMachine& m, Question&) {
@@ -546,7 +546,7 @@ TEST_CASE("Doctor: what merely should be known is a note", "[launcher][doctor]")
   }
 }
 
-TEST_CASE("Doctor: munged is looked for where slurm.conf says", "[launcher][doctor]") {
+TEST_CASE("Doctor: munged is searched at the place in slurm.conf", "[launcher][doctor]") {
   for (const char* text : {"AuthInfo=socket=/srv/munge.socket\n",
                            "AuthInfo=socket=/srv/munge.socket,cred_expire=5 # x\n",
                            "AuthType=auth/munge\nAUTHINFO=ttl=9, socket=/srv/munge.socket\n"}) {
@@ -563,7 +563,7 @@ TEST_CASE("Doctor: munged is looked for where slurm.conf says", "[launcher][doct
   }
 }
 
-TEST_CASE("Doctor: root hears what OpenMPI asks of root", "[launcher][doctor]") {
+TEST_CASE("Doctor: root is told which variables OpenMPI requires", "[launcher][doctor]") {
   FakeMachine machine;
   machine.user_id = 0;
   const auto notes = [&] {
@@ -586,13 +586,13 @@ TEST_CASE("Doctor: root hears what OpenMPI asks of root", "[launcher][doctor]") 
   for (const Finding& note : notes()) CHECK_THAT(note.what, !ContainsSubstring("root"));
 }
 
-TEST_CASE("Doctor: an empty XDG_RUNTIME_DIR is none", "[launcher][doctor]") {
+TEST_CASE("Doctor: an empty XDG_RUNTIME_DIR counts as unset", "[launcher][doctor]") {
   FakeMachine machine;
   machine.variables["XDG_RUNTIME_DIR"] = "";
   CHECK(problems_in(look_at(machine, {})).empty());
 }
 
-TEST_CASE("Doctor: a runtime directory is proposed where there is one", "[launcher][doctor]") {
+TEST_CASE("Doctor: an existing runtime directory is suggested", "[launcher][doctor]") {
   FakeMachine machine;
   machine.variables["XDG_RUNTIME_DIR"] = "/run/user/0";
   std::vector<Finding> problems = problems_in(look_at(machine, {}));
@@ -616,7 +616,7 @@ TEST_CASE("Doctor: a process that has a launcher is not left over", "[launcher][
   CHECK(problems_in(look_at(machine, {})).empty());
 }
 
-TEST_CASE("Doctor: the page has a row for each check and none more", "[launcher][doctor]") {
+TEST_CASE("Doctor: the page has exactly one row for each check", "[launcher][doctor]") {
   const std::string page = read_text_file(DSTRAIN_SOURCE_DIR "/docs/doctor.md", mebibyte);
   std::vector<std::string> rows;
   const std::regex row("\\n\\| `([a-z_]+)` \\|");
@@ -631,7 +631,7 @@ TEST_CASE("Doctor: the page has a row for each check and none more", "[launcher]
   CHECK(rows == checks);
 }
 
-TEST_CASE("Doctor: the real machine is read beneath a root of its own", "[launcher][doctor]") {
+TEST_CASE("Doctor: the real machine is read below a given root directory", "[launcher][doctor]") {
   const test::TempDir root;
   const auto put = [&](const std::string& name, const std::string& text) {
     std::filesystem::create_directories((root.path() / name).parent_path());
@@ -672,7 +672,7 @@ TEST_CASE("Doctor: programs and libraries that hang or crash are survived", "[la
   CHECK(probe.memory_file().ok());
 }
 
-TEST_CASE("Doctor: peers are reached by a port that answers for them", "[launcher][doctor]") {
+TEST_CASE("Doctor: a peer is reached only if its own listener answers", "[launcher][doctor]") {
   const Listener first("127.0.0.1", {});
   const Listener second("127.0.0.1", {});
   CHECK(Listener("192.0.2.1", {}).port() == 0);
@@ -712,7 +712,7 @@ TEST_CASE("Doctor: many peers go in messages that fit and come back", "[launcher
   CHECK_THROWS(decode_says("{\"kind\": \"unheard\"}"));
 }
 
-TEST_CASE("Doctor: clocks and machines that differ are told", "[launcher][doctor]") {
+TEST_CASE("Doctor: different clocks and machines are reported", "[launcher][doctor]") {
   std::vector<HostReport> reports{healthy_report("w0"), healthy_report("w1")};
   compare_hosts(reports);
   CHECK(reports[0].findings.empty());

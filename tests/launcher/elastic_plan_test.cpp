@@ -88,7 +88,7 @@ TEST_CASE("ElasticPlan: every slot works or idles or is absent", "[launcher][ela
   }
 }
 
-TEST_CASE("ElasticPlan: who does not work is told with the cause", "[launcher][elastic]") {
+TEST_CASE("ElasticPlan: idle and absent slots are reported with the cause", "[launcher][elastic]") {
   struct Case {
     std::vector<int> slots;
     ElasticNodes nodes;
@@ -113,7 +113,7 @@ TEST_CASE("ElasticPlan: who does not work is told with the cause", "[launcher][e
   CHECK(describe_idle(one.value(), {}) == Words{"idle, because 1 rank has the batch: w1"});
 }
 
-TEST_CASE("ElasticPlan: says why there is none", "[launcher][elastic]") {
+TEST_CASE("ElasticPlan: says why there is no plan", "[launcher][elastic]") {
   const Resources all = hosts_with({1, 1, 1});
   const auto few = plan_elastic(all, {2, 0}, {"w0", "w2"}, all_of);
   REQUIRE_FALSE(few.ok());
@@ -126,7 +126,7 @@ TEST_CASE("ElasticPlan: says why there is none", "[launcher][elastic]") {
   CHECK_THAT(odd.error(), Catch::Matchers::ContainsSubstring("no number of ranks up to 3"));
 }
 
-TEST_CASE("Elastic plan: of hosts that are apart the one with the most pairs goes",
+TEST_CASE("Elastic plan: the host in the most unreachable pairs is left out",
           "[launcher][elastic]") {
   CHECK(host_to_leave_out(std::vector<HostPair>{{"w0", "w1"}}) == "w1");
   CHECK(host_to_leave_out(std::vector<HostPair>{{"w0", "w2"}, {"w1", "w2"}}) == "w2");

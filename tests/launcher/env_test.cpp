@@ -47,7 +47,7 @@ bool forbid_file_locks() {
 
 }  // namespace
 
-TEST_CASE("EnvFile: a shell's export is left out", "[launcher][env]") {
+TEST_CASE("EnvFile: the word export is ignored", "[launcher][env]") {
   std::vector<std::string> warnings;
   const auto variables = parse_env_file("export A=1\nexport  B=2\n", "f", warnings);
   REQUIRE(variables.size() == 2);
@@ -114,8 +114,7 @@ TEST_CASE("EnvFile: the current directory wins over home", "[launcher]") {
   CHECK(read_env_files({}, home.path() / "absent", warnings).empty());
 }
 
-TEST_CASE("JobEnv: ranks are told the hosts of several nodes as far as they have names",
-          "[launcher]") {
+TEST_CASE("JobEnv: ranks get the names of the hosts if there are several", "[launcher]") {
   const auto nodes_of = [](std::vector<HostSlots> hosts) -> std::string {
     for (const EnvVar& variable : job_environment({}, HostPlan(std::move(hosts)), {"job", "t"})) {
       if (variable.name == env::nodes) return variable.value;
@@ -156,7 +155,7 @@ TEST_CASE("JobEnv: the job's own variables win", "[launcher]") {
   CHECK_THROWS_AS(job_environment(unset, plan, {}), Error);
 }
 
-TEST_CASE("JobEnv: what travels and what was said last", "[launcher]") {
+TEST_CASE("JobEnv: which variables are passed on and which value wins", "[launcher]") {
   const HostPlan plan({{"localhost", {0, 1}}});
   constexpr std::array names{
       "NCCL_T",         "UCX_T",     "MV2_T",    "MLFLOW_T",   "PYTHON_T",
@@ -237,7 +236,7 @@ TEST_CASE("Port: two jobs never get the same one", "[launcher]") {
   CHECK_THROWS_AS(reserve_port({first.port, PortRule::typed, address}), Error);
 }
 
-TEST_CASE("Port: one is found where files cannot be locked", "[launcher]") {
+TEST_CASE("Port: is found even if files cannot be locked", "[launcher]") {
   const pid_t child = ::fork();
   if (child == 0) {
     int status = 2;
@@ -252,7 +251,7 @@ TEST_CASE("Port: one is found where files cannot be locked", "[launcher]") {
   CHECK(status == 0);
 }
 
-TEST_CASE("Port: nobody shares one that an agent listens at", "[launcher]") {
+TEST_CASE("Port: a reserved port cannot be shared by other sockets", "[launcher]") {
   const ReservedPort reserved = reserve_port({29500, PortRule::first_free, "127.0.0.1"});
   const std::uint32_t address = GENERATE(INADDR_LOOPBACK, INADDR_ANY);
   const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -266,7 +265,7 @@ TEST_CASE("Port: nobody shares one that an agent listens at", "[launcher]") {
   CHECK(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0);
 }
 
-TEST_CASE("Port: an address that is not here is for rank 0 to find out", "[launcher]") {
+TEST_CASE("Port: an address of another machine is left to rank 0", "[launcher]") {
   // A port that no other job of this user has: the kernel gives it to nobody else meanwhile.
   const UniqueFd holder = std::move(listen_tcp({"127.0.0.1", 0}).value());
   const int port = bound_port(holder.get());
@@ -275,7 +274,7 @@ TEST_CASE("Port: an address that is not here is for rank 0 to find out", "[launc
   CHECK_FALSE(reserved.listener);
 }
 
-TEST_CASE("Port: a range is not left", "[launcher]") {
+TEST_CASE("Port: the search stays in the given range", "[launcher]") {
   const ReservedPort taken = reserve_port({29500, PortRule::first_free, ""});
   const int port = taken.port;
   const ReservedPort next = reserve_port({port, PortRule::first_free, "127.0.0.1", port + 100});
@@ -286,7 +285,7 @@ TEST_CASE("Port: a range is not left", "[launcher]") {
                     fmt::format("no port of {0}-{0} is free; widen --port_range", port));
 }
 
-TEST_CASE("Port: one in use is told by what the user did", "[launcher]") {
+TEST_CASE("Port: the error for a port in use depends on who chose it", "[launcher]") {
   const ReservedPort taken = reserve_port({29500, PortRule::first_free, ""});
   const int port = taken.port;
   const std::string typed = fmt::format("--master_port {}: the port is in use; ", port);
@@ -304,8 +303,7 @@ TEST_CASE("Port: one in use is told by what the user did", "[launcher]") {
   }
 }
 
-TEST_CASE("Port: one on which somebody listens is taken and one that is left is not",
-          "[launcher]") {
+TEST_CASE("Port: a listening port is in use and a closed one is not", "[launcher]") {
   const std::string address = GENERATE("", "127.0.0.1");
   Result<UniqueFd> made = listen_tcp({"127.0.0.1", 0});
   UniqueFd listener = std::move(made.value());

@@ -23,7 +23,7 @@ struct Ends {
 
 }  // namespace
 
-TEST_CASE("FramePipe: frames cross in both directions whatever fits at once", "[launcher]") {
+TEST_CASE("FramePipe: frames pass in both directions however they are split", "[launcher]") {
   Ends ends;
   FramePipe peer({ends.sockets.theirs.get(), ends.sockets.theirs.get()});
   constexpr int frames = 200;
@@ -47,7 +47,7 @@ TEST_CASE("FramePipe: frames cross in both directions whatever fits at once", "[
   CHECK(ends.pipe.next()->payload == "back");
 }
 
-TEST_CASE("FramePipe: what was sent is not kept", "[launcher]") {
+TEST_CASE("FramePipe: sent data is freed", "[launcher]") {
   Ends ends;
   FramePipe peer({ends.sockets.theirs.get(), ends.sockets.theirs.get()});
   const std::string payload(10'000, 'x');
@@ -62,7 +62,7 @@ TEST_CASE("FramePipe: what was sent is not kept", "[launcher]") {
   CHECK(test::take_largest_allocation() < 1'000'000);
 }
 
-TEST_CASE("FramePipe: a peer that has gone is seen by writing and by reading", "[launcher]") {
+TEST_CASE("FramePipe: a closed peer is noticed by writing and by reading", "[launcher]") {
   ignore_broken_pipes();
   SECTION("it closed") {
     Ends ends;
@@ -90,7 +90,7 @@ TEST_CASE("FramePipe: a peer that has gone is seen by writing and by reading", "
   }
 }
 
-TEST_CASE("Wire: a count of more than there is", "[launcher]") {
+TEST_CASE("Wire: a count beyond the data is refused", "[launcher]") {
   WireWriter out;
   out.count(5);
   out.u32(1);
@@ -100,7 +100,7 @@ TEST_CASE("Wire: a count of more than there is", "[launcher]") {
   CHECK(WireReader(bytes).count(1) == 5);
 }
 
-TEST_CASE("HeartBeat: several beats fit into a silence", "[launcher]") {
+TEST_CASE("HeartBeat: several beats are sent per silence limit", "[launcher]") {
   HeartBeat beats;
   CHECK_FALSE(beats.deadline());
   CHECK_FALSE(beats.take_turn(1000));
@@ -121,7 +121,7 @@ TEST_CASE("HeartBeat: several beats fit into a silence", "[launcher]") {
   CHECK_FALSE(beats.is_silent(107));
 }
 
-TEST_CASE("HeartBeat: while this process was stopped nobody was silent", "[launcher]") {
+TEST_CASE("HeartBeat: time in which this process was suspended is no silence", "[launcher]") {
   HeartBeat beats;
   beats.agree_on(6);
   beats.received(100);

@@ -43,7 +43,7 @@ struct Case {
 
 }  // namespace
 
-TEST_CASE("Hang diagnosis: who holds the job up", "[launcher]") {
+TEST_CASE("Hang diagnosis: finds the rank that blocks the job", "[launcher]") {
   const auto row = GENERATE(values<Case>({
       {"a rank computes without end", {waits, waits, {.state = 'R'}}, HangKind::missing, {2}},
       {"a rank is stopped", {waits, {.state = 'T'}, waits}, HangKind::missing, {1}},
@@ -124,7 +124,8 @@ TEST_CASE("Hang diagnosis: who holds the job up", "[launcher]") {
   CHECK_FALSE(text_of(watched(row.ranks)).empty());
 }
 
-TEST_CASE("Hang diagnosis: the report names rank and host and who waits", "[launcher]") {
+TEST_CASE("Hang diagnosis: the report names the rank and its host and the waiting ranks",
+          "[launcher]") {
   const std::string text = text_of(watched({waits, waits, {.state = 'T'}, waits}));
   CHECK_THAT(text, ContainsSubstring("rank 2 is missing in collective 11, all_gather of 100 f32"));
   CHECK_THAT(
@@ -133,7 +134,7 @@ TEST_CASE("Hang diagnosis: the report names rank and host and who waits", "[laun
   CHECK_THAT(text, ContainsSubstring("ranks 0 1 3, asleep: step 5"));
 }
 
-TEST_CASE("Hang diagnosis: who is stopped in a collective is not missing in it", "[launcher]") {
+TEST_CASE("Hang diagnosis: a rank suspended in a collective is not missing from it", "[launcher]") {
   CHECK_THAT(text_of(watched({waits, stopped_inside})),
              ContainsSubstring("rank 1 is stopped in collective 11, all_gather of 100 f32\n"
                                "rank 1 (host w1, pid 101), stopped: ") &&
@@ -151,7 +152,8 @@ TEST_CASE("Hang diagnosis: who is stopped in a collective is not missing in it",
                  ContainsSubstring("rank 1 (host w1, pid 101), stopped: "));
 }
 
-TEST_CASE("Hang diagnosis: ranks that meet are told with whom they wait for", "[launcher]") {
+TEST_CASE("Hang diagnosis: ranks in the rendezvous are reported with those they wait for",
+          "[launcher]") {
   constexpr SeenRank meets{.phase = RunPhase::meeting, .sequence = 0};
   const WatchedRanks ranks = watched({meets, meets});
   CHECK_THAT(text_of(ranks),
@@ -165,7 +167,7 @@ TEST_CASE("Hang diagnosis: ranks that meet are told with whom they wait for", "[
         "all ranks here wait in the rendezvous, for ranks 2 3 (host w1)");
 }
 
-TEST_CASE("Hang diagnosis: a mismatch is told with what most ranks do", "[launcher]") {
+TEST_CASE("Hang diagnosis: a mismatch is reported with what most ranks do", "[launcher]") {
   const std::string text =
       text_of(watched({{.sequence = 11, .inside = true, .numel = 99}, waits, waits}));
   CHECK_THAT(text, ContainsSubstring("rank 0 does something else than the others in collective 11, "

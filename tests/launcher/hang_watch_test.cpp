@@ -98,7 +98,7 @@ class Job {
 
 }  // namespace
 
-TEST_CASE("HangWatch: an agent that has fallen silent is named and not waited for", "[launcher]") {
+TEST_CASE("HangWatch: a silent agent is named and not waited for", "[launcher]") {
   Job job;
   job.look(job.first());
   job.look(job.second());
@@ -120,7 +120,7 @@ TEST_CASE("HangWatch: an agent that has fallen silent is named and not waited fo
   CHECK_THAT(answer.at("where").dump(), !ContainsSubstring("from host h0"));
 }
 
-TEST_CASE("HangWatch: an agent that looks at its ranks has time to take stacks", "[launcher]") {
+TEST_CASE("HangWatch: a responsive agent gets time to collect stacks", "[launcher]") {
   Job job;
   job.look(job.first());
   job.ask_for_stacks();
@@ -160,8 +160,7 @@ TEST_CASE("HangWatch: a checkpoint is not waited for when the first agent is sil
   CHECK_FALSE(job.watch().deadline().has_value());
 }
 
-TEST_CASE("HangWatch: a checkpoint is waited for while the first agent looks at its ranks",
-          "[launcher]") {
+TEST_CASE("HangWatch: a checkpoint is waited for while the first agent responds", "[launcher]") {
   Job job;
   job.watch().ranks_started();
   job.ask_for_save();

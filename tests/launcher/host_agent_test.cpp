@@ -69,7 +69,7 @@ TEST_CASE("HostAgent: every byte of output is acknowledged once", "[launcher]") 
   CHECK(WireReader(frames[1].payload).u32() == 7);
 }
 
-TEST_CASE("AgentSender: output goes ahead by a window", "[launcher]") {
+TEST_CASE("AgentSender: unacknowledged output is limited by a window", "[launcher]") {
   Played played;
   AgentSender sender(played.agent);
   CHECK_FALSE(sender.may_output());

@@ -37,7 +37,7 @@ TEST_CASE("Hostfile: hosts keep their order", "[launcher]") {
   CHECK(hosts == expected);
 }
 
-TEST_CASE("Hostfile: a byte order mark is no part of the first name", "[launcher]") {
+TEST_CASE("Hostfile: a byte order mark is not part of the first name", "[launcher]") {
   const std::vector<HostEntry> expected{{"worker-1", 2}};
   CHECK(parse_hostfile("\xEF\xBB\xBFworker-1 slots=2\r\n", "hosts") == expected);
   CHECK(error_of("\xEF\xBB\xBF"
@@ -132,7 +132,7 @@ TEST_CASE("Hostfile: every mistake names its place", "[launcher]") {
   CHECK(error_of(row.text) == row.message);
 }
 
-TEST_CASE("Hostfile: there is a limit to its hosts and bytes", "[launcher]") {
+TEST_CASE("Hostfile: the number of hosts and bytes is limited", "[launcher]") {
   std::string text;
   for (int i = 0; i < 10'000; ++i) text += fmt::format("h{} slots=1\n", i);
   CHECK(parse_hostfile(text, "hosts").size() == 10'000);
@@ -145,7 +145,7 @@ TEST_CASE("Hostfile: there is a limit to its hosts and bytes", "[launcher]") {
   CHECK_THROWS_AS(launcher::read_hostfile(directory.path() / "absent"), Error);
 }
 
-TEST_CASE("Hostfile: the example is one", "[launcher]") {
+TEST_CASE("Hostfile: the example file is valid", "[launcher]") {
   const std::vector<HostEntry> expected{{"localhost", 2}};
   CHECK(launcher::read_hostfile(DSTRAIN_SOURCE_DIR "/hostfiles/local") == expected);
 }

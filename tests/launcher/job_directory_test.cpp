@@ -30,7 +30,7 @@ class OwnDirectory {
 
 }  // namespace
 
-TEST_CASE("Job directory: a connection waits for room and not without end", "[launcher][job]") {
+TEST_CASE("Job directory: a connection waits for a free slot and times out", "[launcher][job]") {
   const OwnDirectory own;
   const JobDirectory directory = JobDirectory::make();
   const UniqueFd listener = directory.listen("job");
@@ -56,7 +56,7 @@ TEST_CASE("Job directory: a connection waits for room and not without end", "[la
   }
 }
 
-TEST_CASE("Job directory: what a dead launcher has left goes", "[launcher][job]") {
+TEST_CASE("Job directory: files of a dead launcher are removed", "[launcher][job]") {
   const OwnDirectory own;
   const JobDirectory directory = JobDirectory::make();
   { const UniqueFd listener = directory.listen("job"); }
@@ -65,7 +65,7 @@ TEST_CASE("Job directory: what a dead launcher has left goes", "[launcher][job]"
   CHECK(directory.jobs().empty());
 }
 
-TEST_CASE("Job directory: where somebody else has made it another one is used and found",
+TEST_CASE("Job directory: if another user owns it another one is used and found",
           "[launcher][job]") {
   const OwnDirectory own;
   const std::filesystem::path taken = own.path() / "dstrain";

@@ -90,7 +90,7 @@ TEST_CASE("JobEvents: ranks of a lost host are lost unless they ended before", "
   CHECK(states == std::vector<std::string>{"running", "starting", "lost", "ended"});
 }
 
-TEST_CASE("JobEvents: hosts that a failed rank takes along are no cause", "[launcher][job]") {
+TEST_CASE("JobEvents: hosts lost after a failed rank are not the cause", "[launcher][job]") {
   Parties parties;
   parties.supervisor = Supervisor({.ranks = 4, .failure_ends_agents = true});
   parties.started(parties.hosts.first(), 0, 1'000'000);
@@ -100,7 +100,7 @@ TEST_CASE("JobEvents: hosts that a failed rank takes along are no cause", "[laun
   CHECK_FALSE(parties.report.has_cause());
 }
 
-TEST_CASE("JobEvents: agents speak of their own ranks only", "[launcher][job]") {
+TEST_CASE("JobEvents: messages about another agent's ranks are refused", "[launcher][job]") {
   Parties parties;
   HostAgent& second = parties.hosts.second();
   CHECK_THROWS_AS(parties.started(second, 1, 7), Error);
@@ -115,8 +115,7 @@ TEST_CASE("JobEvents: agents speak of their own ranks only", "[launcher][job]") 
   CHECK(second.owed_acks == 5);
 }
 
-TEST_CASE("JobEvents: a rank that a dead agent has left ended by itself or with it",
-          "[launcher][job]") {
+TEST_CASE("JobEvents: decides whether a dead agent's rank ended by itself", "[launcher][job]") {
   struct Row {
     int wait_status;
     bool own;
@@ -141,7 +140,8 @@ TEST_CASE("JobEvents: a rank that a dead agent has left ended by itself or with 
   CHECK(parties.supervisor.first_failure().has_value() == row.own);
 }
 
-TEST_CASE("JobEvents: a job that is being ended does not move again", "[launcher][job]") {
+TEST_CASE("JobEvents: a job that is being ended is not reported as moving again",
+          "[launcher][job]") {
   const bool ends = GENERATE(false, true);
   Parties parties;
   HostAgent& first = parties.hosts.first();

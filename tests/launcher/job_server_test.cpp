@@ -98,7 +98,7 @@ TEST_CASE("JobServer: a save is answered by itself or a later one", "[launcher][
   }
 }
 
-TEST_CASE("JobServer: stacks go to all who wait for them", "[launcher][job]") {
+TEST_CASE("JobServer: stacks go to all clients that wait for them", "[launcher][job]") {
   Job job;
   const UniqueFd first = job.client("stacks\n");
   CHECK(job.serve().stacks);
@@ -139,7 +139,7 @@ TEST_CASE("JobServer: between two launches nothing is saved and a stop is kept",
   CHECK(answer_of(stops) == "{\"status\":75}\n");
 }
 
-TEST_CASE("JobServer: the end of the job is told to who waits", "[launcher][job]") {
+TEST_CASE("JobServer: waiting clients are told that the job ended", "[launcher][job]") {
   Job job;
   const UniqueFd stops = job.client("stop\n");
   const UniqueFd saves = job.client("save\n");
@@ -150,7 +150,7 @@ TEST_CASE("JobServer: the end of the job is told to who waits", "[launcher][job]
   CHECK_THAT(answer_of(saves), ContainsSubstring("the job ended before it could save"));
 }
 
-TEST_CASE("JobServer: a request without an end is not kept", "[launcher][job]") {
+TEST_CASE("JobServer: a request without a line end is dropped", "[launcher][job]") {
   Job job;
   const UniqueFd flood = job.client();
   const std::string bytes(200, 'x');
@@ -162,7 +162,7 @@ TEST_CASE("JobServer: a request without an end is not kept", "[launcher][job]") 
   CHECK(answer_of(flood) != "-");
 }
 
-TEST_CASE("JobServer: strangers make room for others and who waits stays", "[launcher][job]") {
+TEST_CASE("JobServer: silent connections make room and waiting clients stay", "[launcher][job]") {
   Job job;
   const UniqueFd waits = job.client("save\n");
   REQUIRE(job.serve().save_request == 1);
@@ -180,7 +180,7 @@ TEST_CASE("JobServer: strangers make room for others and who waits stays", "[lau
   CHECK_THAT(answer_of(waits), ContainsSubstring("/out/5"));
 }
 
-TEST_CASE("JobServer: all of sixty who save at once are answered", "[launcher][job]") {
+TEST_CASE("JobServer: sixty concurrent save requests are answered", "[launcher][job]") {
   Job job;
   std::vector<UniqueFd> waiters;
   for (int i = 0; i < 60; ++i) {
@@ -193,7 +193,7 @@ TEST_CASE("JobServer: all of sixty who save at once are answered", "[launcher][j
   }
 }
 
-TEST_CASE("JobServer: one waiter too many is told so", "[launcher][job]") {
+TEST_CASE("JobServer: one waiting client too many gets an error", "[launcher][job]") {
   Job job;
   std::vector<UniqueFd> waiters;
   for (std::size_t i = 0; i <= JobServer::clients_max; ++i) {

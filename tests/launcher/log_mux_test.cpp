@@ -39,7 +39,7 @@ struct Streams {
 
 }  // namespace
 
-TEST_CASE("LogMux: several ranks come in whole lines with their number", "[launcher]") {
+TEST_CASE("LogMux: output of several ranks has whole lines with their number", "[launcher]") {
   Streams streams;
   LogMux mux(2, streams.out.sink, streams.err.sink);
   mux.output(0, OutputStream::out, "a");
@@ -54,7 +54,7 @@ TEST_CASE("LogMux: several ranks come in whole lines with their number", "[launc
   CHECK(streams.err.read_all() == "[rank 1]: oops\n");
 }
 
-TEST_CASE("LogMux: one rank comes byte for byte", "[launcher]") {
+TEST_CASE("LogMux: output of a single rank is passed on byte for byte", "[launcher]") {
   Streams streams;
   LogMux mux(1, streams.out.sink, streams.err.sink);
   mux.output(0, OutputStream::out, "1%\r2%\r");
@@ -63,7 +63,7 @@ TEST_CASE("LogMux: one rank comes byte for byte", "[launcher]") {
   CHECK(streams.out.read_all() == std::string("1%\r2%\r\0\xff", 8));
 }
 
-TEST_CASE("LogMux: bare is standard output without numbers", "[launcher]") {
+TEST_CASE("LogMux: with bare prefixes standard output has no numbers", "[launcher]") {
   Streams streams;
   LogMux mux(2, streams.out.sink, streams.err.sink, LogMux::Prefixes::bare);
   mux.output(1, OutputStream::out, "result\n");
@@ -72,7 +72,7 @@ TEST_CASE("LogMux: bare is standard output without numbers", "[launcher]") {
   CHECK(streams.err.read_all() == "[rank 1]: warning\n");
 }
 
-TEST_CASE("LogMux: the launcher speaks on lines of its own", "[launcher]") {
+TEST_CASE("LogMux: messages of the launcher have their own lines", "[launcher]") {
   Streams streams;
   LogMux mux(1, streams.out.sink, streams.err.sink);
   mux.own_lines("first");
@@ -82,7 +82,7 @@ TEST_CASE("LogMux: the launcher speaks on lines of its own", "[launcher]") {
   CHECK(streams.err.read_all() == "first\n50%\nsecond\nthird\n");
 }
 
-TEST_CASE("LogMux: the last words of a rank", "[launcher]") {
+TEST_CASE("LogMux: keeps the last lines of a rank", "[launcher]") {
   Streams streams;
   LogMux mux(2, streams.out.sink, streams.err.sink);
   for (int i = 0; i < 15; ++i) {
@@ -97,7 +97,7 @@ TEST_CASE("LogMux: the last words of a rank", "[launcher]") {
   CHECK(mux.last_lines(0) == std::vector<std::string>{std::string(400, 'x') + " ..."});
 }
 
-TEST_CASE("OutputSink: a reader that is behind loses nothing", "[launcher]") {
+TEST_CASE("OutputSink: a slow reader loses nothing", "[launcher]") {
   Stream stream;
   std::string text;
   for (int i = 0; i < 100'000; ++i) text += std::to_string(i) + '\n';

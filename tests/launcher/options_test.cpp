@@ -175,7 +175,7 @@ TEST_CASE("Options: mistakes are named", "[launcher]") {
   CHECK_THAT(error_of(words_of(row.words)), Catch::Matchers::ContainsSubstring(row.message));
 }
 
-TEST_CASE("Options: those of other launchers are told ours", "[launcher]") {
+TEST_CASE("Options: options of other launchers are refused with ours", "[launcher]") {
   struct Row {
     const char* words;
     const char* ours;
@@ -259,7 +259,7 @@ TEST_CASE("Options: those of other launchers are told ours", "[launcher]") {
   CHECK_THAT(error_of(words_of(row.words)), Catch::Matchers::ContainsSubstring(row.ours));
 }
 
-TEST_CASE("Options: what is no number is refused by all that take one", "[launcher]") {
+TEST_CASE("Options: every numeric option refuses other text", "[launcher]") {
   const std::string option = GENERATE(
       values<std::string>({"--num_nodes", "--num_gpus", "--num_accelerators", "--master_port",
                            "--ssh_port", "--node_rank", "--timeout", "--grace", "--max_restarts",
@@ -271,7 +271,7 @@ TEST_CASE("Options: what is no number is refused by all that take one", "[launch
   CHECK(error_of({option + "=" + word, "p"}) == error_of({option, word, "p"}));
 }
 
-TEST_CASE("Options: an empty text is refused but where DeepSpeed has one", "[launcher]") {
+TEST_CASE("Options: an empty text is refused except where DeepSpeed accepts it", "[launcher]") {
   const auto name = GENERATE(
       values<std::string>({"--launcher", "--ssh_config", "--ssh_command", "--device",
                            "--device_memory", "--host_memory", "--bind_core_list", "--venv_script",
@@ -284,7 +284,7 @@ TEST_CASE("Options: an empty text is refused but where DeepSpeed has one", "[lau
   CHECK(parse_command_line(Words{free, "", "p"}).command == Words{"p"});
 }
 
-TEST_CASE("Options: an empty hostfile counts as none and is told", "[launcher]") {
+TEST_CASE("Options: an empty hostfile counts as none and is reported", "[launcher]") {
   const launcher::LaunchOptions options = parse_command_line(Words{"--hostfile=", "p"}).options;
   CHECK_FALSE(options.hostfile);
   CHECK(options.warnings == Words{"--hostfile is empty and has no effect"});
@@ -297,7 +297,7 @@ TEST_CASE("Options: launchers are spelled in any case as in DeepSpeed", "[launch
   CHECK(slurm.options.launcher_args == Words{"-v"});
 }
 
-TEST_CASE("Options: a number is read as it stands", "[launcher]") {
+TEST_CASE("Options: numbers are decimal even with a leading zero", "[launcher]") {
   CHECK(parse_command_line(Words{"--num_gpus", "010", "p"}).options.num_gpus == 10);  // not octal
   CHECK_THAT(error_of({"--timeout", "-5", "p"}),
              Catch::Matchers::ContainsSubstring("--timeout: must be 1.."));
@@ -305,7 +305,7 @@ TEST_CASE("Options: a number is read as it stands", "[launcher]") {
              Catch::Matchers::ContainsSubstring("--num_gpus: must be 1.."));
 }
 
-TEST_CASE("Options: any of three makes a job elastic", "[launcher]") {
+TEST_CASE("Options: any of three options makes a job elastic", "[launcher]") {
   struct Row {
     const char* words;
     int min;

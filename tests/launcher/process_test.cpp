@@ -47,7 +47,7 @@ ProcessSpec spec_of(std::vector<std::string> argv) {
 
 }  // namespace
 
-TEST_CASE("Process: a variable replaces the one of its name alone", "[launcher]") {
+TEST_CASE("Process: a variable replaces only the one with its name", "[launcher]") {
   ::setenv("DSTRAIN_T", "old", 1);
   ::setenv("DSTRAIN_TEST", "other", 1);
   ProcessSpec spec = spec_of({"env"});

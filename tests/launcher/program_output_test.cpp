@@ -27,7 +27,8 @@ TEST_CASE("Program output: both streams and the status", "[launcher]") {
   CHECK(shell_status(*output.wait_status) == 7);
 }
 
-TEST_CASE("Program output: what does not end is killed whether it prints or not", "[launcher]") {
+TEST_CASE("Program output: a program that does not end is killed whether it prints or not",
+          "[launcher]") {
   const std::string closing = GENERATE("", "exec >&- 2>&-; ");
   CAPTURE(closing);
   const ProgramOutput output = output_of("echo begun; " + closing + "while :; do sleep 1; done", 1);
@@ -35,7 +36,7 @@ TEST_CASE("Program output: what does not end is killed whether it prints or not"
   CHECK_FALSE(output.wait_status);
 }
 
-TEST_CASE("Program output: what prints without an end is cut off", "[launcher]") {
+TEST_CASE("Program output: endless output is cut off", "[launcher]") {
   const ProgramOutput output = output_of("exec yes");
   CHECK(output.text.starts_with("y\ny\n"));
   CHECK(output.text.size() < 1U << 20);

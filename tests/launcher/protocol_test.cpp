@@ -29,7 +29,7 @@ JobSpec sample_job() {
 
 }  // namespace
 
-TEST_CASE("Frames: come back whole however the bytes arrive", "[launcher]") {
+TEST_CASE("Frames: are reassembled however the bytes arrive", "[launcher]") {
   std::string stream;
   append_frame(stream, 1, "");
   append_frame(stream, 2, "hello");
@@ -90,7 +90,7 @@ TEST_CASE("Protocol: every truncation of a job is refused", "[launcher]") {
   CHECK_THROWS_AS(decode_job(bytes + "x"), Error);
 }
 
-TEST_CASE("Protocol: output and ends come back", "[launcher]") {
+TEST_CASE("Protocol: output and exits survive a round trip", "[launcher]") {
   const std::string bytes = encode_output({7, OutputStream::err, std::string_view("a\0b", 3)});
   const Output output = decode_output(bytes);
   CHECK(output.rank == 7);

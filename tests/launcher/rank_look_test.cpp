@@ -7,7 +7,7 @@
 using namespace dstrain;
 using namespace dstrain::launcher;
 
-TEST_CASE("AgentLook: comes back as it was sent", "[launcher]") {
+TEST_CASE("AgentLook: survives a round trip", "[launcher]") {
   AgentLook look{.now_ns = 1LL << 60, .seconds = 1.25, .ranks = {}};
   look.ranks.push_back(test::SeenRank{.changes = 1ULL << 63}.look(3));
   look.ranks.push_back(test::SeenRank{.phase = RunPhase::saving, .inside = true}.look(4));

@@ -57,7 +57,8 @@ using Texts = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("RankMessages: the newest progress goes on as often as one can look", "[launcher]") {
+TEST_CASE("RankMessages: only the newest progress is passed on and at a limited rate",
+          "[launcher]") {
   TwoRanks two;
   two.messages.report_first();
   CHECK_FALSE(two.messages.deadline());
@@ -77,7 +78,7 @@ TEST_CASE("RankMessages: the newest progress goes on as often as one can look", 
   CHECK_FALSE(two.messages.deadline());
 }
 
-TEST_CASE("RankMessages: answers wait for nothing", "[launcher]") {
+TEST_CASE("RankMessages: answers are passed on at once", "[launcher]") {
   TwoRanks two;
   two.messages.report_first();
   say(two.first, progress(1));
@@ -91,7 +92,7 @@ TEST_CASE("RankMessages: answers wait for nothing", "[launcher]") {
   CHECK(two.heard() == Texts{answer(7), encode_awaited("rank 5"), answer(8)});
 }
 
-TEST_CASE("RankMessages: a rank that nobody looks at tells its last step", "[launcher]") {
+TEST_CASE("RankMessages: the last step of a rank is passed on when it ends", "[launcher]") {
   TwoRanks two;
   two.messages.report_first();
   say(two.second, progress(1));
@@ -102,7 +103,7 @@ TEST_CASE("RankMessages: a rank that nobody looks at tells its last step", "[lau
   CHECK(two.heard() == Texts{progress(2)});
 }
 
-TEST_CASE("RankChannel: whatever a rank sends little is kept", "[launcher]") {
+TEST_CASE("RankChannel: the memory for a rank's messages is bounded", "[launcher]") {
   RankChannel channel;
   const UniqueFd rank = channel.open();
   for (std::uint32_t i = 1; i <= 100; ++i) {

@@ -73,7 +73,7 @@ std::size_t swallowed(Host& host, FramePipe& from, Type type, std::size_t most) 
 
 }  // namespace
 
-TEST_CASE("RelayChannel: who does not read holds up who writes", "[launcher][relay]") {
+TEST_CASE("RelayChannel: a reader that does not read blocks the writer", "[launcher][relay]") {
   constexpr std::size_t most = 64U << 20;
   Host to_agent(0);
   CHECK(swallowed(to_agent, to_agent.launcher, ToAgent::rank_message, most) < most / 4);
@@ -101,7 +101,7 @@ TEST_CASE("RelayChannel: what an agent said before its end is passed on to the l
   CHECK(received <= sent);
 }
 
-TEST_CASE("RelayChannel: beats stand between frames", "[launcher][relay]") {
+TEST_CASE("RelayChannel: beats are inserted between frames", "[launcher][relay]") {
   Host host(6);
   const std::string payload(30'000, 'x');
   int jobs = 0;
@@ -125,8 +125,7 @@ TEST_CASE("RelayChannel: beats stand between frames", "[launcher][relay]") {
   CHECK_FALSE(host.channel.ended());
 }
 
-TEST_CASE("RelayChannel: an agent that has begun to speak may not fall silent",
-          "[launcher][relay]") {
+TEST_CASE("RelayChannel: an agent that has sent data may not fall silent", "[launcher][relay]") {
   Host host(6);
   host.turn(100);  // connecting takes what it takes
   CHECK_FALSE(host.channel.ended());
@@ -144,7 +143,7 @@ TEST_CASE("RelayChannel: an agent that has begun to speak may not fall silent",
   CHECK(host.channel.take_end_reason() == "it sent nothing for 6 s");
 }
 
-TEST_CASE("RelayChannel: last words come before the end", "[launcher][relay]") {
+TEST_CASE("RelayChannel: the last output arrives before the end", "[launcher][relay]") {
   ignore_broken_pipes();  // as the relay does
   Host host(6);
   host.agent.send(FromAgent::note, "good bye");

@@ -87,7 +87,7 @@ TEST_CASE("Resources: slots are the entries of CUDA_VISIBLE_DEVICES", "[launcher
   CHECK(hosts({}, machine) == AllSlots{{"localhost", {0}}});
 }
 
-TEST_CASE("Resources: selected slots are not taken for the machine's numbers", "[launcher]") {
+TEST_CASE("Resources: a hint says that slots index CUDA_VISIBLE_DEVICES", "[launcher]") {
   using Catch::Matchers::ContainsSubstring;
   Machine machine = gpu_box;
   machine.visible_gpus = "1,2,3";
@@ -120,7 +120,7 @@ TEST_CASE("Resources: UUIDs in CUDA_VISIBLE_DEVICES are the slots", "[launcher]"
   CHECK(resolve(typed({"-i", "localhost:1"}), machine, {}).warnings.empty());
 }
 
-TEST_CASE("Resources: CUDA_VISIBLE_DEVICES must show what is there", "[launcher]") {
+TEST_CASE("Resources: CUDA_VISIBLE_DEVICES must list existing GPUs", "[launcher]") {
   using Catch::Matchers::ContainsSubstring;
   Machine machine = gpu_box;
   machine.visible_gpus = "0,4";
@@ -144,7 +144,7 @@ TEST_CASE("Resources: a hostfile of this machine", "[launcher]") {
   CHECK(hosts({"-e", "worker-1"}, cpu_box, mixed) == AllSlots{{"box", {0, 1}}});
 }
 
-TEST_CASE("Resources: contradictions and absent things are refused", "[launcher]") {
+TEST_CASE("Resources: contradictions and missing hosts or slots are refused", "[launcher]") {
   const std::vector<HostEntry> file{{"localhost", 2}};
   using Catch::Matchers::ContainsSubstring;
   for (const char* kind : {"-i", "-e"}) {
@@ -268,7 +268,7 @@ TEST_CASE("Placement: local ranks count from 0 on every node", "[launcher]") {
   }
 }
 
-TEST_CASE("Placement: a job has at most as many ranks as a rank can be told of", "[launcher]") {
+TEST_CASE("Placement: the number of ranks is limited", "[launcher]") {
   std::vector<int> slots(1024);
   std::iota(slots.begin(), slots.end(), 0);
   std::vector<HostSlots> hosts(1024, {"h", slots});
@@ -277,7 +277,7 @@ TEST_CASE("Placement: a job has at most as many ranks as a rank can be told of",
   CHECK_THROWS_AS(HostPlan(hosts), Error);
 }
 
-TEST_CASE("Machine: the share of a rank in the cores", "[launcher]") {
+TEST_CASE("Machine: cores are shared between the ranks", "[launcher]") {
   CHECK(launcher::cores_per_rank(8, 3) == 2);
   CHECK(launcher::cores_per_rank(2, 8) == 1);
   CHECK(usable_cores() >= 1);

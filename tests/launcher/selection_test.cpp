@@ -78,7 +78,7 @@ TEST_CASE("Selection: DeepSpeed's vectors", "[launcher]") {
   CHECK(text_of(select_slots(pools.at(row.pool), {row.include, row.exclude})) == row.expected);
 }
 
-TEST_CASE("Selection: what the pool does not have is refused", "[launcher]") {
+TEST_CASE("Selection: hosts and slots outside of the pool are refused", "[launcher]") {
   CHECK(error_of("a", "b") == "--include and --exclude exclude each other; give one of them");
   struct Row {
     const char* text;

@@ -5,7 +5,8 @@
 using namespace dstrain::launcher;
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("StackCollection: like stacks are shown once and silent agents are named", "[launcher]") {
+TEST_CASE("StackCollection: equal stacks are shown once and silent agents are named",
+          "[launcher]") {
   StackCollection stacks;
   CHECK_FALSE(stacks.take_end(1e9));
   const std::uint32_t request = stacks.begin({{0, "w0"}, {1, "w1"}, {5, "w2"}}, 100);
@@ -32,7 +33,7 @@ TEST_CASE("StackCollection: like stacks are shown once and silent agents are nam
   CHECK(stacks.text() == "  w2: no program\n");
 }
 
-TEST_CASE("StackCollection: agents that are given up end it", "[launcher]") {
+TEST_CASE("StackCollection: ends when the remaining agents are abandoned", "[launcher]") {
   StackCollection stacks;
   const std::uint32_t request = stacks.begin({{0, "w0"}, {1, "w1"}, {2, "w1"}, {3, "w3"}}, 100);
   stacks.take(3, {request,

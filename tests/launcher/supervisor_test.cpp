@@ -44,7 +44,8 @@ TEST_CASE("Supervisor: a signal is 128 and its number", "[launcher]") {
   CHECK(supervisor.exit_status() == 139);
 }
 
-TEST_CASE("Supervisor: Ctrl-C once asks and twice hurries and thrice kills", "[launcher]") {
+TEST_CASE("Supervisor: the first Ctrl-C asks and the second hurries and the third kills",
+          "[launcher]") {
   Supervisor supervisor({2, 1, 30});
   CHECK(supervisor.stop_requested(SIGINT, 0) == Order::terminate);
   CHECK(supervisor.deadline() == 30.0);
@@ -57,7 +58,7 @@ TEST_CASE("Supervisor: Ctrl-C once asks and twice hurries and thrice kills", "[l
   CHECK_FALSE(supervisor.first_failure());
 }
 
-TEST_CASE("Supervisor: a save that moves is not killed", "[launcher]") {
+TEST_CASE("Supervisor: a save that makes progress is not killed", "[launcher]") {
   Supervisor supervisor({1, 1, 30});
   supervisor.save_moved(0);
   CHECK_FALSE(supervisor.deadline());
@@ -89,7 +90,7 @@ TEST_CASE("Supervisor: after a crash no save gets time", "[launcher]") {
   CHECK(supervisor.deadline() == 11.0);
 }
 
-TEST_CASE("Supervisor: an agent that does not answer is given up", "[launcher]") {
+TEST_CASE("Supervisor: an agent that does not answer is abandoned", "[launcher]") {
   Supervisor supervisor({1, 1, 2});
   supervisor.stop_requested(SIGTERM, 0);
   CHECK(supervisor.tick(2) == Order::kill);
@@ -99,7 +100,7 @@ TEST_CASE("Supervisor: an agent that does not answer is given up", "[launcher]")
   CHECK(supervisor.exit_status() == 143);
 }
 
-TEST_CASE("Supervisor: ranks that saved make status 75", "[launcher]") {
+TEST_CASE("Supervisor: the status is 75 if the ranks saved", "[launcher]") {
   Supervisor asked({2, 1, 30});
   asked.stop_requested(SIGINT, 0);
   asked.rank_exited(end_of(0, exited(75)), 1);
@@ -262,7 +263,7 @@ TEST_CASE("Supervisor: a lost host stops the others", "[launcher]") {
   CHECK(asked_to_stop.exit_status() == 130);
 }
 
-TEST_CASE("Supervisor: what a rank says of its peer is not the cause", "[launcher]") {
+TEST_CASE("Supervisor: a failure caused by a peer is not the cause", "[launcher]") {
   // Rank 0 saw its peer go and ended with 1 before the peer's end was told.
   Supervisor killed({2, 1, 30});
   killed.rank_exited(end_of(0, exited(1)), 0);
@@ -321,7 +322,7 @@ TEST_CASE("Supervisor: a rank that waits in vain for a lost host is not the caus
   CHECK(supervisor.exit_status() == 1);
 }
 
-TEST_CASE("Supervisor: hosts that are killed are given up after the grace for it", "[launcher]") {
+TEST_CASE("Supervisor: killed hosts are abandoned after a grace", "[launcher]") {
   Supervisor supervisor({.ranks = 2, .kill_grace_seconds = 31});
   supervisor.rank_exited(end_of(0, exited(1)), 0);
   CHECK(supervisor.tick(1) == Order::kill);
@@ -372,7 +373,7 @@ TEST_CASE("Supervisor: a crash before Ctrl-C keeps its status", "[launcher]") {
   CHECK(supervisor.exit_status() == 9);
 }
 
-TEST_CASE("Supervisor: what could not start is status 3", "[launcher]") {
+TEST_CASE("Supervisor: a program that could not start gives status 3", "[launcher]") {
   Supervisor supervisor({2, 1, 30});
   CHECK(supervisor.launch_failed(0) == Order::terminate);
   supervisor.rank_exited(end_of(0, SIGTERM), 0);

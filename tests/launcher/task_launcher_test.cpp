@@ -58,7 +58,7 @@ Words words_of(const TaskCommand& command) {
 
 }  // namespace
 
-TEST_CASE("Task launcher: a program is known by what it says of itself", "[launcher]") {
+TEST_CASE("Task launcher: a program is recognized by its version output", "[launcher]") {
   const auto [printed, launcher, major, minor] =
       GENERATE(table<const char*, TaskLauncher, int, int>(
           {{"slurm 20.11.9\n", TaskLauncher::slurm, 20, 11},
@@ -77,7 +77,8 @@ TEST_CASE("Task launcher: a program is known by what it says of itself", "[launc
   CHECK(version->minor == minor);
 }
 
-TEST_CASE("Task launcher: what is none or says no version is none", "[launcher]") {
+TEST_CASE("Task launcher: programs without a known version output are not recognized",
+          "[launcher]") {
   const std::string printed =
       GENERATE("", "slurm", "slurm x.y", "slurm 24", "prterun (PRRTE) 3.0.8\n",
                "Intel(R) MPI Library for Linux* OS, Version 2021.10 Build 20230619\n",
@@ -122,7 +123,7 @@ TEST_CASE("Task launcher: mpirun of OpenMPI maps ranks in the order of a list", 
   CHECK(command.argv.back() == "OMPI_COMM_WORLD_RANK");
 }
 
-TEST_CASE("Task launcher: what the user says of binding takes the place of ours", "[launcher]") {
+TEST_CASE("Task launcher: the user's binding options replace ours", "[launcher]") {
   const Programs programs;
   programs.add("mpirun", "mpirun (Open MPI) 5.0.7");
   LaunchOptions options;
@@ -146,7 +147,7 @@ TEST_CASE("Task launcher: mpiexec of MPICH reads nothing from stdin", "[launcher
   CHECK(command.argv.back() == "PMI_RANK");
 }
 
-TEST_CASE("Task launcher: the name of a program does not count", "[launcher]") {
+TEST_CASE("Task launcher: the name of a program does not matter", "[launcher]") {
   const Programs programs;
   programs.add("mpirun", hydra);
   programs.add("mpiexec", "mpirun (Open MPI) 4.1.4");
@@ -154,7 +155,7 @@ TEST_CASE("Task launcher: the name of a program does not count", "[launcher]") {
   CHECK(command_of(TaskLauncher::mpich).argv.front() == programs.path("mpirun"));
 }
 
-TEST_CASE("Task launcher: a program further back on PATH counts", "[launcher]") {
+TEST_CASE("Task launcher: a program later on PATH is found", "[launcher]") {
   const Programs back;
   const Programs front;
   front.add("mpirun", hydra);
@@ -163,7 +164,7 @@ TEST_CASE("Task launcher: a program further back on PATH counts", "[launcher]") 
   CHECK(command_of(TaskLauncher::openmpi).argv.front() == back.path("mpirun"));
 }
 
-TEST_CASE("Task launcher: what is there instead of the program is told", "[launcher]") {
+TEST_CASE("Task launcher: a wrong program is reported with what was found", "[launcher]") {
   const Programs programs;
   CHECK_THROWS_WITH(
       command_of(TaskLauncher::slurm),
@@ -181,7 +182,7 @@ TEST_CASE("Task launcher: what is there instead of the program is told", "[launc
           ContainsSubstring("pass --launcher ssh"));
 }
 
-TEST_CASE("Task launcher: what is too old is refused with its version", "[launcher]") {
+TEST_CASE("Task launcher: a program that is too old is refused with its version", "[launcher]") {
   const Programs programs;
   programs.add("srun", "slurm 19.05.5");
   CHECK_THROWS_WITH(command_of(TaskLauncher::slurm),

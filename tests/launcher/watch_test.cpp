@@ -66,7 +66,7 @@ TEST_CASE("Watch: a job that stands still after some steps hangs once", "[launch
   CHECK(job.hangs == 2);
 }
 
-TEST_CASE("Watch: the limit grows with what is usual and shrinks again", "[launcher]") {
+TEST_CASE("Watch: the limit follows the usual step time up and down", "[launcher]") {
   Job job;
   job.train(5, 20);  // 20 s each
   CHECK(job.watch.limit_seconds() == Catch::Approx(100).margin(6));
@@ -78,7 +78,7 @@ TEST_CASE("Watch: the limit grows with what is usual and shrinks again", "[launc
   CHECK(job.watch.limit_seconds() == 10);
 }
 
-TEST_CASE("Watch: phases that take as long as they take have a limit of their own", "[launcher]") {
+TEST_CASE("Watch: phases of unpredictable length have their own limit", "[launcher]") {
   const RunPhase phase = GENERATE(RunPhase::starting, RunPhase::meeting, RunPhase::loading,
                                   RunPhase::saving, RunPhase::awaiting_save, RunPhase::exporting);
   CAPTURE(static_cast<int>(phase));
@@ -93,7 +93,7 @@ TEST_CASE("Watch: phases that take as long as they take have a limit of their ow
   CHECK(job.hangs == 1);
 }
 
-TEST_CASE("Watch: a stopped rank is not waited for longer than the least", "[launcher]") {
+TEST_CASE("Watch: a suspended rank hangs after the minimum limit", "[launcher]") {
   Job job;
   job.train(5, 20);
   job.rank0.phase = job.rank1.phase = RunPhase::saving;
@@ -126,8 +126,7 @@ TEST_CASE("Watch: one rank that moves keeps the job alive", "[launcher]") {
   CHECK(job.hangs == 1);
 }
 
-TEST_CASE("Watch: votes that only wait for a save are no progress but its pieces are",
-          "[launcher]") {
+TEST_CASE("Watch: votes during a save are no progress but written pieces are", "[launcher]") {
   Job job;
   job.train(5);
   job.rank0.phase = job.rank1.phase = RunPhase::awaiting_save;
@@ -147,15 +146,14 @@ TEST_CASE("Watch: votes that only wait for a save are no progress but its pieces
   CHECK(job.hangs == 1);
 }
 
-TEST_CASE("Watch: what the agents did not watch does not count", "[launcher]") {
+TEST_CASE("Watch: time in which agents did not look does not count", "[launcher]") {
   Job job;
   job.train(5);
   for (int i = 0; i < 1000; ++i) job.look(0);  // output was held, or the agent stopped
   CHECK(job.hangs == 0);
 }
 
-TEST_CASE("Watch: nothing is said of programs that publish nothing or when asked not to",
-          "[launcher]") {
+TEST_CASE("Watch: is silent for programs that publish nothing and if switched off", "[launcher]") {
   Job silent;
   silent.rank0 = silent.rank1 = {.changes = 0, .sequence = 0};
   silent.stand(1000);
@@ -176,7 +174,7 @@ TEST_CASE("Watch: ranks that have ended are not waited for", "[launcher]") {
   CHECK(job.watch.still_seconds() == 0);
 }
 
-TEST_CASE("Watch: a save moves with its files and its own phases alone", "[launcher]") {
+TEST_CASE("Watch: only files and phases of a save count as its progress", "[launcher]") {
   Job job;
   job.train(3);
   CHECK_FALSE(job.watch.saves());

@@ -197,7 +197,7 @@ TEST_CASE("Library: any number of labels may count in a micro-batch", "[library]
   }
 }
 
-TEST_CASE("Library: a program that is stopped goes on to the same bits", "[library]") {
+TEST_CASE("Library: a stopped program resumes with the same bits", "[library]") {
   Trainings trainings;
   trainings.configure({{"zero_optimization", {{"stage", 2}}}});
   const auto env = Launch::Options{.env = {{"OMP_NUM_THREADS", "1"}}, .directory = ""};
@@ -218,7 +218,7 @@ TEST_CASE("Library: a program that is stopped goes on to the same bits", "[libra
   CHECK(steps == steps_of(run(trainings.trainer(2, "whole", saved + 20)).out));
 }
 
-TEST_CASE("Library: train goes on from the checkpoint of a program", "[library]") {
+TEST_CASE("Library: train resumes from a program's checkpoint", "[library]") {
   Trainings trainings;
   trainings.configure(json::object());
   const test::Outcome program = run(trainings.rank(1, "state"));
@@ -279,7 +279,7 @@ TEST_CASE("Library: a student learns from a frozen teacher beside it", "[library
     CHECK(alone[i] == Approx(losses[i]).epsilon(1e-4));
 }
 
-TEST_CASE("Library: what is wrong is told on every rank before anything is computed", "[library]") {
+TEST_CASE("Library: errors are thrown on every rank before anything is computed", "[library]") {
   Trainings trainings;
   trainings.configure({{"train_micro_batch_size_per_gpu", 2}});
   const test::Outcome ran = run(trainings.rank(2, "refused"));
@@ -324,7 +324,7 @@ TEST_CASE("Library: what is wrong is told on every rank before anything is compu
   }
 }
 
-TEST_CASE("Library: gathered parameters are the true ones and take changes", "[library]") {
+TEST_CASE("Library: gathered parameters have the current values and accept changes", "[library]") {
   Trainings trainings;
   trainings.configure(json::object());
   const test::Outcome plain = run(trainings.trainer(1, "plain", 4));
@@ -369,7 +369,7 @@ TEST_CASE("Library: a layer of one's own is as good as a built-in one", "[librar
   for (std::size_t i = 0; i < 5; ++i) CHECK(losses[5 + i] == Approx(losses[i]).epsilon(1e-6));
 }
 
-TEST_CASE("Library: a unit may pass on what it has read", "[library]") {
+TEST_CASE("Library: a unit may pass its input through", "[library]") {
   Trainings trainings;
   trainings.configure(json::object());
   const test::Outcome ran = run(trainings.rank(1, "pass"));

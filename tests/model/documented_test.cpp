@@ -26,7 +26,7 @@ std::string page(const std::string& path) {
   return folded(read_text_file(std::string(DSTRAIN_SOURCE_DIR) + "/" + path, mebibyte));
 }
 
-TEST_CASE("Docs: every family and optimizer of the registries is named", "[model][docs]") {
+TEST_CASE("Docs: every registered family and optimizer is documented", "[model][docs]") {
   for (const char* const path : {"README.md", "docs/train.md", "docs/limits.md"}) {
     for (const model::ModelFamily* const family : model::model_families()) {
       CAPTURE(path, family->model_type);

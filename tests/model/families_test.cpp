@@ -10,7 +10,8 @@
 
 namespace dstrain::test {
 
-TEST_CASE("Families: each is read by its model_type and writes its class", "[model][config]") {
+TEST_CASE("Families: each is found by its model_type and writes its class name",
+          "[model][config]") {
   for (const model::ModelFamily* const family : model::model_families()) {
     CAPTURE(family->model_type);
     const std::string text = fmt::format(R"({{"model_type": "{}"}})", family->model_type);

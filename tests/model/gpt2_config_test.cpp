@@ -72,7 +72,7 @@ TEST_CASE("Gpt2Config: keys and their aliases are read", "[model][config]") {
   CHECK(config.attn_pdrop == 0.25F);
 }
 
-TEST_CASE("Gpt2Config: of two names of a size one is written", "[model][config]") {
+TEST_CASE("Gpt2Config: only one of two names of a size is written", "[model][config]") {
   const Gpt2Config config =
       parse_gpt2(R"({"model_type":"gpt2","n_layer":3,"num_hidden_layers":3})");
   const auto written = nlohmann::json::parse(config.to_json());
@@ -260,7 +260,7 @@ TEST_CASE("Gpt2Config: ids of special tokens fit the vocabulary", "[model][confi
   CHECK(ids(read, "vocab_size=256") == std::pair(none, nlohmann::json(7)));
 }
 
-TEST_CASE("Gpt2Config: a model of bytes is known again", "[model][config]") {
+TEST_CASE("Gpt2Config: a byte model is recognized", "[model][config]") {
   Gpt2Config config = gpt2_preset("gpt2");
   CHECK_FALSE(parse_gpt2(config.to_json()).byte_tokens);
   config.byte_tokens = true;

@@ -60,7 +60,7 @@ TEST_CASE("GPT-2: the head agrees with the reference over several chunks", "[mod
   CHECK(chain.backward(0.1F) == Catch::Approx(expected).epsilon(1e-6));
 }
 
-TEST_CASE("GPT-2: gradients of many chunks are those of halves", "[model][gpt2]") {
+TEST_CASE("GPT-2: gradients over many chunks equal the sums of two halves", "[model][gpt2]") {
   model::Gpt2Config config = test::toy_config();
   config.n_layer = 0;
   config.vocab_size = 20000;

@@ -64,7 +64,7 @@ TEST_CASE("HfExport: bf16 values keep their bits", "[model][hf]") {
   CHECK(weights.dtype() == DType::bf16);
 }
 
-TEST_CASE("HfExport: what goes with a model is written beside it", "[model][hf]") {
+TEST_CASE("HfExport: companion files are written beside the model", "[model][hf]") {
   const TempDir directory;
   write_file(directory.path() / "tokenizer.json", "of an older model");
   const std::vector<model::CompanionFile> companions{{"generation_config.json", "{\"x\":1}"},

@@ -129,7 +129,7 @@ TEST_CASE("HfWeights: a model may have neither prefix nor buffers nor a tied hea
              Catch::Matchers::ContainsSubstring("'wte.weight' of shape (3, 2) is missing"));
 }
 
-TEST_CASE("HfWeights: a range is read and little else", "[model][hf]") {
+TEST_CASE("HfWeights: reading a range reads little more than the range", "[model][hf]") {
   const TempDir directory;
   constexpr std::size_t count = 1 << 20;
   const std::vector<ParameterSpec> large{{"wte.weight", {count, 1}, {}}};

@@ -96,7 +96,7 @@ TEST_CASE("HfExport: a tensor that is too large has a shard for itself", "[model
   CHECK(found_constant(directory.path()) == 1);
 }
 
-TEST_CASE("HfExport: a model is replaced at one moment whatever lay there", "[model][hf]") {
+TEST_CASE("HfExport: a model is replaced atomically whatever was there before", "[model][hf]") {
   const Bytes old_size = GENERATE(one_file, two_files, three_files);
   const Bytes new_size = GENERATE(one_file, two_files, three_files);
   CAPTURE(old_size, new_size);
@@ -156,7 +156,7 @@ TEST_CASE("HfExport: no config.json lies beside the weights of another model", "
   }
 }
 
-TEST_CASE("HfExport: what a killed export left is swept", "[model][hf]") {
+TEST_CASE("HfExport: leftovers of a killed export are removed", "[model][hf]") {
   const TempDir directory;
   const Names foreign{"model-00001.safetensors", "model-1-of-x.safetensors", "tokenizer.json",
                       "tokenizer.json.tmp"};

@@ -95,7 +95,7 @@ TEST_CASE("LlamaConfig: published files are written as they were read", "[model]
   }
 }
 
-TEST_CASE("LlamaConfig: what the families vary is read", "[model][config]") {
+TEST_CASE("LlamaConfig: differences between the families are read", "[model][config]") {
   const LlamaConfig llama = parse_llama(llama_3_1_config);
   CHECK(llama.num_key_value_heads == 8);
   CHECK(llama.head_dim == 128);
@@ -220,7 +220,7 @@ TEST_CASE("LlamaConfig: what Phi-3 has of its own is read", "[model][config]") {
             .rotary_dims() == 48);
 }
 
-TEST_CASE("LlamaConfig: longrope turns longer sequences by other frequencies", "[model][config]") {
+TEST_CASE("LlamaConfig: longrope uses other frequencies for long sequences", "[model][config]") {
   const std::string sizes = R"("num_attention_heads":4,"hidden_size":16,)"
                             R"("max_position_embeddings":64,"original_max_position_embeddings":16)";
   const auto rotary = [&](const std::string& more) {
@@ -240,7 +240,7 @@ TEST_CASE("LlamaConfig: longrope turns longer sequences by other frequencies", "
   CHECK(rotary(R"(,"factor":2,"attention_factor":3)").magnitude == 3);
 }
 
-TEST_CASE("LlamaConfig: rotations that Phi-3 has not are refused", "[model][config]") {
+TEST_CASE("LlamaConfig: rotations that Phi-3 lacks are refused", "[model][config]") {
   const auto refusal = [](const std::string& more) {
     return llama_error(R"("num_attention_heads":4,"hidden_size":16,)" + more, "phi3");
   };
@@ -265,7 +265,8 @@ TEST_CASE("LlamaConfig: rotations that Phi-3 has not are refused", "[model][conf
   CHECK(refusal(R"("attention_bias":true)") == "attention_bias is true; only false is built");
 }
 
-TEST_CASE("LlamaConfig: what is changed of Phi-3 is written where it is read", "[model][config]") {
+TEST_CASE("LlamaConfig: changed values of Phi-3 are written where they are read",
+          "[model][config]") {
   LlamaConfig config = parse_llama(phi_4_mini_config);
   config.apply_overrides("original_max_position_embeddings=8,vocab_size=1000");
   const LlamaConfig again = parse_llama(config.to_json());
@@ -306,7 +307,7 @@ TEST_CASE("LlamaConfig: what would change the numbers is refused by name", "[mod
         "quantization_config: quantized weights cannot be trained");
 }
 
-TEST_CASE("LlamaConfig: heads that are too large to turn are refused", "[model][config]") {
+TEST_CASE("LlamaConfig: heads that are too large for rotations are refused", "[model][config]") {
   CHECK(llama_error(R"("head_dim":512)") ==
         "model sizes: head_dim 512: positions rotate 512 features of a head; at most 256 are "
         "supported");
@@ -351,7 +352,8 @@ TEST_CASE("LlamaConfig: two places that disagree on rotations are refused", "[mo
         "one");
 }
 
-TEST_CASE("LlamaConfig: of two places that agree on rotations one is written", "[model][config]") {
+TEST_CASE("LlamaConfig: only one of two places that agree on rotations is written",
+          "[model][config]") {
   const std::string yarn =
       R"("rope_type":"yarn","factor":4.0,"original_max_position_embeddings":64)";
   const LlamaConfig config = parse_llama(
@@ -404,7 +406,7 @@ TEST_CASE("LlamaConfig: overrides change what they name", "[model][config]") {
       Catch::Matchers::ContainsSubstring("unknown key; known are vocab_size, hidden_size, "));
 }
 
-TEST_CASE("LlamaConfig: what is changed is written where it stood", "[model][config]") {
+TEST_CASE("LlamaConfig: changed values are written where they were read", "[model][config]") {
   LlamaConfig config = parse_llama(llama_3_1_config);
   config.apply_overrides("num_hidden_layers=2,vocab_size=1000,rope_theta=100");
   auto expected = Document::parse(in_f32(llama_3_1_config));
@@ -422,7 +424,8 @@ TEST_CASE("LlamaConfig: what is changed is written where it stood", "[model][con
   CHECK(parse_llama(newer.to_json()).rope_theta == 7);
 }
 
-TEST_CASE("LlamaConfig: one that was read nowhere is written whole", "[model][config]") {
+TEST_CASE("LlamaConfig: a configuration that was not read from a file is written whole",
+          "[model][config]") {
   const model::ModelFamily& family = *GENERATE(&model::llama_family(), &model::mistral_family(),
                                                &model::qwen2_family(), &model::qwen3_family());
   const auto config = family.defaults();

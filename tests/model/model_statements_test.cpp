@@ -78,7 +78,7 @@ TEST_CASE("ModelStatements: what is true of a model is accepted", "[model]") {
   CHECK(told(row.text, row.option, row.other).starts_with("--" + row.option));
 }
 
-TEST_CASE("ModelStatements: what is not true names the truth and what to do", "[model]") {
+TEST_CASE("ModelStatements: a wrong statement names the true value and the remedy", "[model]") {
   CHECK(told(gpt2, "ffn_hidden_size", "128", WeightOrigin::random) ==
         "--ffn_hidden_size 128: the model's n_inner is 256; leave it out, or set "
         "--config_overrides \"n_inner=128\"");

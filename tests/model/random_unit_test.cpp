@@ -202,7 +202,7 @@ TEST_CASE("Random units: gradients agree with central differences", "[model][uni
   }
 }
 
-TEST_CASE("Random units: nothing is read beyond its time", "[model][unit]") {
+TEST_CASE("Random units: no buffer is read after its lifetime", "[model][unit]") {
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     test::RandomUnit random(seed);
     CAPTURE(seed, random.text);

@@ -39,7 +39,8 @@ TEST_CASE("T5Config: published files are read", "[model][config]") {
   CHECK(flan.make().pairs->start == 0);
 }
 
-TEST_CASE("T5Config: newer files say apart what the head scales", "[model][config]") {
+TEST_CASE("T5Config: newer files have a separate key for the scaling of the head",
+          "[model][config]") {
   const std::string tied = R"({"model_type":"t5","tie_word_embeddings":true)";
   CHECK(parse_t5(tied + "}").scale_decoder_outputs);
   const T5Config unscaled = parse_t5(tied + R"(,"scale_decoder_outputs":false})");

@@ -66,7 +66,7 @@ TEST_CASE("GpuMeter: GPUs together take the sum and the hottest counts", "[monit
   CHECK_FALSE(monitor::load_of_all({}).watts);
 }
 
-TEST_CASE("MetricsFile: numbers come back as they were", "[monitor]") {
+TEST_CASE("MetricsFile: numbers survive a round trip", "[monitor]") {
   const test::TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
   monitor::StepMetrics step;
@@ -127,7 +127,7 @@ std::string number(std::int64_t step) {
 
 }  // namespace
 
-TEST_CASE("MetricsFile: a run that goes on tells which lines are missing", "[monitor]") {
+TEST_CASE("MetricsFile: a resumed run reports missing lines", "[monitor]") {
   const test::TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
   struct Row {
@@ -171,7 +171,7 @@ TEST_CASE("MetricsFile: a run that goes on tells which lines are missing", "[mon
   CHECK(again.missing().empty());
 }
 
-TEST_CASE("MetricsFile: what others have written into it takes no memory", "[monitor]") {
+TEST_CASE("MetricsFile: huge foreign content uses little memory", "[monitor]") {
   const test::TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
   const bool holes = GENERATE(false, true);
@@ -187,7 +187,7 @@ TEST_CASE("MetricsFile: what others have written into it takes no memory", "[mon
   CHECK(lines_of(path) == Lines{number(1), gap, number(2)});
 }
 
-TEST_CASE("MetricsFile: what is no file is no place for lines", "[monitor]") {
+TEST_CASE("MetricsFile: a path that is not a regular file is refused", "[monitor]") {
   const test::TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
   const monitor::MetricsResume resume{GENERATE(0, 3), 0};
@@ -202,7 +202,7 @@ TEST_CASE("MetricsFile: what is no file is no place for lines", "[monitor]") {
   CHECK(lines_of(folder.path() / "victim") == Lines{"precious"});
 }
 
-TEST_CASE("MetricsFile: a file that was removed is told", "[monitor]") {
+TEST_CASE("MetricsFile: a removed file is reported", "[monitor]") {
   const test::TempDir folder;
   const auto path = folder.path() / "out/metrics.jsonl";
   std::filesystem::create_directory(path.parent_path());
@@ -236,7 +236,7 @@ TEST_CASE("MetricsFile: lines wait for room and none is lost", "[monitor]") {
   }
 }
 
-TEST_CASE("MetricsFile: of too many lines that wait the oldest give way to one", "[monitor]") {
+TEST_CASE("MetricsFile: a gap line replaces the oldest of too many waiting lines", "[monitor]") {
   const test::TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
   const int steps = 40'000;
@@ -263,7 +263,7 @@ TEST_CASE("MetricsFile: a folder that is not there is an error", "[monitor]") {
   CHECK_THROWS_AS(monitor::MetricsFile(folder.path() / "absent/metrics.jsonl"), Error);
 }
 
-TEST_CASE("ProgressLine: what a person wants to see", "[monitor]") {
+TEST_CASE("ProgressLine: shows step and loss and rate and time left", "[monitor]") {
   CHECK(monitor::to_text(monitor::ProgressLine{.step = 120,
                                                .steps = 400,
                                                .loss = 2.31849,

@@ -55,7 +55,7 @@ TEST_CASE("CopyPrograms: checksums are those of cksum", "[net][ssh]") {
   }
 }
 
-TEST_CASE("CopyPrograms: placed once and run from there", "[net][ssh]") {
+TEST_CASE("CopyPrograms: are copied once and run from there", "[net][ssh]") {
   if (::geteuid() != 0) skip("only root may make hosts with homes of their own");
   SshServer::Settings settings;
   settings.shell = GENERATE("/bin/bash", "/bin/dash", "/usr/bin/zsh");

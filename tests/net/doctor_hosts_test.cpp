@@ -57,7 +57,7 @@ TEST_CASE("DoctorHosts: a pair that cannot meet is named with the port", "[net]"
   CHECK(findings_of(report, "island", "ports").size() == 2);
 }
 
-TEST_CASE("DoctorHosts: hosts behind sshd are looked at beside one that is down", "[net][ssh]") {
+TEST_CASE("DoctorHosts: hosts behind sshd are checked although one is down", "[net][ssh]") {
   need_sshd();
   const SshHosts hosts;
   hosts.user().configure("Host down\n  HostName 127.0.0.1\n  Port 1\n");

@@ -118,7 +118,7 @@ TEST_CASE("Nodes: a rank that dies on one is named on the other", "[net]") {
   }
 }
 
-TEST_CASE("Nodes: a rank elsewhere that shared memory is asked for is told", "[net]") {
+TEST_CASE("Nodes: shared memory between nodes is refused", "[net]") {
   skip_when_impossible();
   const TwoNodes nodes;
   std::vector<RankProcess> ranks;

@@ -65,7 +65,7 @@ LinkEnd knock(const OddServer& server, double timeout_seconds) {
 
 }  // namespace
 
-TEST_CASE("SshLink: servers that do not behave end in one line", "[net][ssh]") {
+TEST_CASE("SshLink: misbehaving servers give a one-line error", "[net][ssh]") {
   const SshUser user;
   const auto one_line = [](const LinkEnd& ended) {
     return ended.reason.find('\n') == std::string::npos;
@@ -122,7 +122,7 @@ TEST_CASE("SshLink: servers that do not behave end in one line", "[net][ssh]") {
   }
 }
 
-TEST_CASE("SshLink: a host that swallows everything", "[net][ssh]") {
+TEST_CASE("SshLink: a host that never answers times out", "[net][ssh]") {
   const SshUser user;
   Result<UniqueFd> listener = listen_tcp({"127.0.0.1", 0});
   ::listen(listener.value().get(), 0);

@@ -110,7 +110,7 @@ void check_launches(const TwoNodes& nodes, int pairs) {
 
 }  // namespace
 
-TEST_CASE("Port: no launch fails for who takes ports of launches", "[net][port]") {
+TEST_CASE("Port: no launch fails because a program takes its port", "[net][port]") {
   if (const auto reason = TwoNodes::refusal()) skip(*reason);
   const TwoNodes nodes;
   constexpr int ports = 8;
@@ -125,7 +125,7 @@ TEST_CASE("Port: no launch fails for who takes ports of launches", "[net][port]"
   check_launches(nodes, 4);
 }
 
-TEST_CASE("Port: no launch fails for who has the first thousand ports", "[net][port]") {
+TEST_CASE("Port: no launch fails because the first thousand ports are taken", "[net][port]") {
   if (const auto reason = TwoNodes::refusal()) skip(*reason);
   const TwoNodes nodes;
   std::vector<UniqueFd> stolen;
@@ -136,7 +136,7 @@ TEST_CASE("Port: no launch fails for who has the first thousand ports", "[net][p
   check_launches(nodes, 1);
 }
 
-TEST_CASE("Port: no launch fails for who has names of ports", "[net][port]") {
+TEST_CASE("Port: no launch fails because lock names of ports are taken", "[net][port]") {
   if (const auto reason = TwoNodes::refusal()) skip(*reason);
   const TwoNodes nodes;
   std::vector<UniqueFd> names;

@@ -158,7 +158,7 @@ TEST_CASE("SshLaunch: values and paths of every kind arrive byte for byte", "[ne
   CHECK(hosts.nothing_left());
 }
 
-TEST_CASE("SshLaunch: hosts that cannot be reached are told each in one line", "[net][ssh]") {
+TEST_CASE("SshLaunch: each unreachable host is reported in one line", "[net][ssh]") {
   need_sshd();
   const SshHosts hosts;
   hosts.user().configure(fmt::format(
@@ -180,7 +180,7 @@ TEST_CASE("SshLaunch: hosts that cannot be reached are told each in one line", "
   CHECK(hosts.nothing_left());
 }
 
-TEST_CASE("SshLaunch: the programs go along where there are none", "[net][ssh]") {
+TEST_CASE("SshLaunch: programs are copied to hosts that lack them", "[net][ssh]") {
   need_sshd();
   if (::geteuid() != 0) skip("only root may make hosts with homes of their own");
   const SshHosts hosts;
@@ -208,7 +208,7 @@ TEST_CASE("SshLaunch: a connection that is killed is named and leaves nothing", 
 }
 
 /// DSTRAIN_STORM: how many times.
-TEST_CASE("SshLaunch: whoever is killed is named and leaves nothing", "[net][ssh]") {
+TEST_CASE("SshLaunch: any killed process is named and leaves nothing", "[net][ssh]") {
   need_sshd();
   const int rounds = test::count_from("DSTRAIN_STORM", 8);
   std::mt19937 random(static_cast<unsigned>(std::time(nullptr)));

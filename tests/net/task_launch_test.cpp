@@ -256,8 +256,7 @@ TEST_CASE("Task launch: a killed launcher leaves nothing behind", "[net][tasks]"
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Task launch: what the starter says is the cause when it starts nothing",
-          "[net][tasks]") {
+TEST_CASE("Task launch: if the starter starts nothing its message is the cause", "[net][tasks]") {
   const auto [launcher, bad, told] = GENERATE(table<const char*, const char*, const char*>(
       {{"openmpi", "--no-such-option", "no-such-option"},
        {"mpich", "-no-such-option", "no-such-option"},
@@ -348,7 +347,7 @@ TEST_CASE("Task launch: a node that is drained finishes what it has", "[net][tas
   CHECK(launch.nothing_left());
 }
 
-TEST_CASE("Task launch: a job is asked from outside and begins again", "[net][tasks]") {
+TEST_CASE("Task launch: a job answers commands and restarts", "[net][tasks]") {
   const std::string launcher = test::any_task_launcher();
   CAPTURE(launcher);
   const TaskStarterUnderTest starter(launcher);

@@ -77,7 +77,7 @@ TEST_CASE("AsyncFileIo: how operations are submitted changes no result", "[offlo
   CHECK(test::is_filled(memory.part(0, mebibyte), 3));
 }
 
-TEST_CASE("AsyncFileIo: memory that was registered may be other memory later",
+TEST_CASE("AsyncFileIo: registered memory may be replaced by other memory",
           "[offload][conformance]") {
   const IoKind kind = GENERATE(IoKind::threads, IoKind::uring);
   const auto io = make_io(kind, {.block_size = 64 * kibibyte, .queue_depth = 4, .threads = 2});
@@ -133,8 +133,7 @@ TEST_CASE("AsyncFileIo: many requests are under way and end in any order",
   CHECK(test::is_filled(old_memory.all(), seed + 1));
 }
 
-TEST_CASE("AsyncFileIo: a range that is written again has what was written last",
-          "[offload][conformance]") {
+TEST_CASE("AsyncFileIo: a rewritten range has what was written last", "[offload][conformance]") {
   const IoKind kind = GENERATE(IoKind::threads, IoKind::uring);
   const auto io = make_io(kind, {.block_size = 8192, .queue_depth = 8, .threads = 2});
   const test::TempDir directory;
@@ -152,7 +151,7 @@ TEST_CASE("AsyncFileIo: a range that is written again has what was written last"
   }
 }
 
-TEST_CASE("AsyncFileIo: threads that ask at once get their own", "[offload][conformance]") {
+TEST_CASE("AsyncFileIo: concurrent threads get their own data", "[offload][conformance]") {
   const IoKind kind = GENERATE(IoKind::threads, IoKind::uring);
   const auto io = make_io(kind, {.block_size = 8192, .queue_depth = 8, .threads = 2});
   const test::TempDir directory;
@@ -178,7 +177,7 @@ TEST_CASE("AsyncFileIo: threads that ask at once get their own", "[offload][conf
   }
 }
 
-TEST_CASE("AsyncFileIo: what no caller may ask for is refused", "[offload][conformance]") {
+TEST_CASE("AsyncFileIo: invalid requests are refused", "[offload][conformance]") {
   const IoKind kind = GENERATE(IoKind::threads, IoKind::uring);
   const auto io = make_io(kind, {});
   const test::TempDir directory;
@@ -200,7 +199,7 @@ TEST_CASE("AsyncFileIo: what no caller may ask for is refused", "[offload][confo
   CHECK_THROWS_WITH(io->wait(ticket), ContainsSubstring("it was waited for"));
 }
 
-TEST_CASE("AsyncFileIo: the end waits for what is under way", "[offload][conformance]") {
+TEST_CASE("AsyncFileIo: the destructor waits for blocks in flight", "[offload][conformance]") {
   const IoKind kind = GENERATE(IoKind::threads, IoKind::uring);
   const test::TempDir directory;
   const Bytes size = 4 * mebibyte;

@@ -18,7 +18,7 @@ using namespace dstrain;
 using namespace dstrain::offload;
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("MakeFileIo: what is asked for is made", "[offload][make_file_io]") {
+TEST_CASE("MakeFileIo: makes the requested kind", "[offload][make_file_io]") {
   const MadeFileIo threads = make_file_io({}, IoKind::threads);
   CHECK(std::string(threads.io->name()) == "threads");
   CHECK(threads.fallback.empty());
@@ -26,7 +26,7 @@ TEST_CASE("MakeFileIo: what is asked for is made", "[offload][make_file_io]") {
   CHECK(any.fallback.empty() == (std::string(any.io->name()) == "io_uring"));
 }
 
-TEST_CASE("MakeFileIo: where io_uring is refused threads do it", "[offload][make_file_io]") {
+TEST_CASE("MakeFileIo: falls back to threads if io_uring is refused", "[offload][make_file_io]") {
   const auto [error, text] = GENERATE(table<int, std::string>(
       {{EPERM, "Operation not permitted"}, {ENOSYS, "Function not implemented"}}));
   if (!make_uring_io({}).ok()) test::skip("there is no io_uring to forbid");
@@ -48,7 +48,7 @@ TEST_CASE("MakeFileIo: where io_uring is refused threads do it", "[offload][make
                             text));
 }
 
-TEST_CASE("Storage: what a directory lies on is told apart", "[offload][storage]") {
+TEST_CASE("Storage: kinds of storage are distinguished", "[offload][storage]") {
   const test::TempDir directory;
   const std::string told = test::in_child([&] {
     const std::string refused = test::mount_for_me("tmpfs", directory.path().string(), "");

@@ -77,7 +77,7 @@ class FakeDisk final : public offload::AsyncFileIo {
 
 }  // namespace
 
-TEST_CASE("RecordSwap: a record's parts are written and read apart", "[offload][swap]") {
+TEST_CASE("RecordSwap: parts of a record are written and read separately", "[offload][swap]") {
   Fixture records({.buffers = GENERATE(1, 2, 4), .write_behind = GENERATE(true, false)});
   for (int record = 0; record < 6; ++record) records.write(record, {0, page}, 10);
   for (const int record : {0, 1, 3, 4, 5}) records.write(record, {page, 2 * page}, 20);
@@ -91,7 +91,7 @@ TEST_CASE("RecordSwap: a record's parts are written and read apart", "[offload][
   }
 }
 
-TEST_CASE("RecordSwap: a record goes to the place of another and stays in its own",
+TEST_CASE("RecordSwap: writing a record to another one leaves its own copy unchanged",
           "[offload][swap]") {
   Fixture records({.buffers = GENERATE(1, 2, 4), .write_behind = GENERATE(true, false)});
   constexpr int from = 0;
@@ -110,7 +110,7 @@ TEST_CASE("RecordSwap: a record goes to the place of another and stays in its ow
   }
 }
 
-TEST_CASE("RecordSwap: what is expected is what comes", "[offload][swap]") {
+TEST_CASE("RecordSwap: an expected record is the one that is read", "[offload][swap]") {
   Fixture records({.buffers = GENERATE(1, 2, 3)});
   for (int round = 0; round < 5; ++round) {
     for (int record = 0; record < 6; ++record) {
@@ -125,7 +125,7 @@ TEST_CASE("RecordSwap: what is expected is what comes", "[offload][swap]") {
   }
 }
 
-TEST_CASE("RecordSwap: what was expected in vain gives way", "[offload][swap]") {
+TEST_CASE("RecordSwap: a record expected in vain is evicted", "[offload][swap]") {
   Fixture records({.buffers = 2});
   for (int record = 0; record < 6; ++record) {
     records.write(record, records.whole(record), static_cast<std::uint64_t>(record));
@@ -242,7 +242,7 @@ TEST_CASE("RecordSwap: the oldest write is waited for when a buffer is needed", 
   disk.swap.release(2, {});
 }
 
-TEST_CASE("RecordSwap: of those expected in vain the oldest gives way", "[offload][swap]") {
+TEST_CASE("RecordSwap: the oldest record expected in vain is evicted first", "[offload][swap]") {
   SlowDisk disk({.buffers = 2});
   disk.swap.expect(0, all);
   disk.swap.expect(1, all);
@@ -253,7 +253,7 @@ TEST_CASE("RecordSwap: of those expected in vain the oldest gives way", "[offloa
   disk.swap.release(2, {});
 }
 
-TEST_CASE("RecordSwap: a release waits for the disk where it is told to", "[offload][swap]") {
+TEST_CASE("RecordSwap: without write-behind a release waits for the disk", "[offload][swap]") {
   SlowDisk behind({.buffers = 2, .write_behind = true});
   behind.use(0, all);
   CHECK((behind.io.log == Log{"write 1"}));
@@ -262,7 +262,8 @@ TEST_CASE("RecordSwap: a release waits for the disk where it is told to", "[offl
   CHECK((waiting.io.log == Log{"write 1", "wait 1"}));
 }
 
-TEST_CASE("RecordSwap: what is being written to another record is that one", "[offload][swap]") {
+TEST_CASE("RecordSwap: a buffer being written to another record counts as that record",
+          "[offload][swap]") {
   SlowDisk disk({.buffers = 2});
   std::ignore = disk.swap.take(0, {});
   disk.swap.release(0, all, 1);
@@ -272,7 +273,7 @@ TEST_CASE("RecordSwap: what is being written to another record is that one", "[o
   disk.swap.release(next, {});
 }
 
-TEST_CASE("RecordSwap: a buffer whose read has failed goes to who waits for one",
+TEST_CASE("RecordSwap: a buffer whose read failed is given to a waiting caller",
           "[offload][swap]") {
   const test::TempDir folder;
   FakeDisk io;

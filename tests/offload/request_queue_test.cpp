@@ -67,7 +67,7 @@ TEST_CASE("RequestQueue: reads and writes do not wait for each other", "[offload
   here.queue.wait(write);
 }
 
-TEST_CASE("RequestQueue: what blocks are under way is in the timeline", "[offload][queue]") {
+TEST_CASE("RequestQueue: the timeline shows when blocks are in flight", "[offload][queue]") {
   test::HandClock clock;
   clock.now = 0;
   profile::Timeline timeline(clock);
@@ -123,7 +123,7 @@ TEST_CASE("RequestQueue: each part of a short read is compared", "[offload][queu
                     damaged * 4096 + 4095));
 }
 
-TEST_CASE("RequestQueue: the direction with fewer under way is next", "[offload][queue]") {
+TEST_CASE("RequestQueue: the direction with fewer blocks in flight is next", "[offload][queue]") {
   Workplace here;
   std::ignore = here.queue.add(Direction::read, here.file, 0, here.memory.part(0, 32 * kibibyte));
   std::ignore = here.queue.add(Direction::write, here.file, 32 * kibibyte,
@@ -139,7 +139,7 @@ TEST_CASE("RequestQueue: the direction with fewer under way is next", "[offload]
   for (Block& block : blocks) std::ignore = here.queue.settle(block, 16 * kibibyte);
 }
 
-TEST_CASE("RequestQueue: of several failures the first is told", "[offload][queue]") {
+TEST_CASE("RequestQueue: the first of several failures is reported", "[offload][queue]") {
   Workplace here;
   const Ticket ticket = here.queue.add(Direction::write, here.file, 0, here.memory.all());
   Block first = here.queue.take().value();
@@ -169,7 +169,7 @@ TEST_CASE("RequestQueue: a short result goes on from where it stopped", "[offloa
   here.queue.wait(ticket);
 }
 
-TEST_CASE("RequestQueue: a result within a piece is tried once more", "[offload][queue]") {
+TEST_CASE("RequestQueue: a transfer that ends within a piece is retried once", "[offload][queue]") {
   Workplace here;
   const Ticket ticket = here.queue.add(Direction::write, here.file, 0, here.memory.part(0, 8192));
   Block block = here.queue.take().value();

@@ -43,7 +43,7 @@ std::string on_mount(const std::string& type,
 
 }  // namespace
 
-TEST_CASE("SwapFile: takes its space and leaves no name", "[offload][swap_file]") {
+TEST_CASE("SwapFile: allocates its space and leaves no name", "[offload][swap_file]") {
   const test::TempDir directory;
   const SwapFile file(directory.path(), mebibyte);
   CHECK(file.bytes() == mebibyte);
@@ -57,7 +57,7 @@ TEST_CASE("SwapFile: takes its space and leaves no name", "[offload][swap_file]"
   CHECK((info.st_mode & 077) == 0);
 }
 
-TEST_CASE("SwapFile: several in one directory are several files", "[offload][swap_file]") {
+TEST_CASE("SwapFile: several in one directory are separate files", "[offload][swap_file]") {
   const test::TempDir directory;
   SwapFile one(directory.path(), 4096);
   SwapFile other(directory.path(), 4096);

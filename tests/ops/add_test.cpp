@@ -20,7 +20,7 @@ TEST_CASE("Add: each element is rounded once", "[ops][add]") {
   CHECK((sum == expected));
 }
 
-TEST_CASE("Add: of halves the sum is that of f32 rounded once", "[ops][add]") {
+TEST_CASE("Add: 16-bit sums are computed in f32 and rounded once", "[ops][add]") {
   const DType from = GENERATE(DType::f32, DType::bf16, DType::f16);
   const DType to = GENERATE(DType::f32, DType::bf16, DType::f16);
   constexpr std::int64_t numel = 16'385;

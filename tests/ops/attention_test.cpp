@@ -254,7 +254,7 @@ reference::Attention special(int number) {
 }
 constexpr int specials = 15;
 
-TEST_CASE("Attention: forward agrees with the naive one", "[ops][attention]") {
+TEST_CASE("Attention: forward agrees with the naive implementation", "[ops][attention]") {
   const reference::Attention what = GENERATE(
       causal(1, 1, 1, 1), causal(2, 7, 3, 5), causal(2, 63, 2, 8), causal(1, 64, 1, 24),
       causal(1, 65, 2, 16), causal(2, 200, 2, 40), causal(1, 129, 1, 128), causal(1, 300, 1, 64),
@@ -267,7 +267,7 @@ TEST_CASE("Attention: forward agrees with the naive one", "[ops][attention]") {
         "");
 }
 
-TEST_CASE("Attention: what queries see and how heads are shared is as the naive one has it",
+TEST_CASE("Attention: masks and shared heads agree with the naive implementation",
           "[ops][attention]") {
   const int number = GENERATE(range(0, specials));
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
@@ -334,7 +334,8 @@ TEST_CASE("Attention: backward agrees with central differences", "[ops][attentio
   check_backward(attention, dtype, rate);
 }
 
-TEST_CASE("Attention: gradients of what queries see and of shared heads", "[ops][attention]") {
+TEST_CASE("Attention: gradients with masks and shared heads agree with central differences",
+          "[ops][attention]") {
   const int number = GENERATE(range(0, specials));
   const float rate = GENERATE(0.0F, 0.25F);
   const DType dtype = GENERATE(DType::f32, DType::bf16);

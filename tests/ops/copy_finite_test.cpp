@@ -27,7 +27,7 @@ std::int32_t copy(const std::vector<float>& values, DType dtype) {
   return not_finite;
 }
 
-TEST_CASE("CopyFinite: a number that is none is found wherever it is", "[ops][copy_finite]") {
+TEST_CASE("CopyFinite: a NaN or infinity is found at any position", "[ops][copy_finite]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const std::size_t numel = GENERATE(0U, 1U, 100U, 50'000U);
   const float large = dtype == DType::f16 ? 65504 : std::numeric_limits<float>::max() / 2;

@@ -80,7 +80,7 @@ TEST_CASE("Step decision: squares are added without rounding", "[ops][decide_ste
   CHECK(decide(ranks, 1, 0).gradient_norm == std::sqrt(0x1p53 + 8));
 }
 
-TEST_CASE("Step decision: what is not finite is not taken", "[ops][decide_step]") {
+TEST_CASE("Step decision: a step that is not finite is skipped", "[ops][decide_step]") {
   const double bad = GENERATE(as<double>{}, infinity, std::numeric_limits<double>::quiet_NaN());
   CHECK_FALSE(decide({{{1}, 0}, {{bad}, 0}}, 1, 1).is_taken());
   CHECK_FALSE(decide({{{1}, bad}, {{1}, 0}}, 1, 1).is_taken());

@@ -45,7 +45,7 @@ TEST_CASE("Deferred device: an op refuses memory of the host and a copy takes it
   CHECK(back == std::vector<float>{2, 4, 6, 8});
 }
 
-TEST_CASE("Deferred device: the CPU's way into memory is closed", "[ops][deferred]") {
+TEST_CASE("Deferred device: the host cannot access its memory", "[ops][deferred]") {
   test::DeferredDevice device(1);
   const auto stream = device.make_stream();
   const Buffer buffer(16, device.memory(), *stream);

@@ -77,7 +77,7 @@ TEST_CASE("Dropout: steps and places have masks of their own", "[ops][dropout]")
   CHECK(ops::dropout_site_seed(42, 0, 0) != ops::dropout_site_seed(42, 1, 0));
 }
 
-TEST_CASE("Dropout: a mask is not drawn from nothing", "[ops][dropout]") {
+TEST_CASE("Dropout: a mask needs a counter", "[ops][dropout]") {
   std::vector<float> values(12, 1.0F);
   const HostView view(values, {1, 3, 4});
   CpuStream stream(CpuStream::Mode::inline_on_caller);

@@ -35,7 +35,7 @@ TEST_CASE("Square sum: of any number of values", "[ops][square_sum]") {
   CHECK(sum_of(values) == Catch::Approx(static_cast<double>(reference)).epsilon(1e-14));
 }
 
-TEST_CASE("Square sum: of halves it is that of their values", "[ops][square_sum]") {
+TEST_CASE("Square sum: 16-bit values give the sum of their f32 values", "[ops][square_sum]") {
   const DType dtype = GENERATE(DType::bf16, DType::f16);
   const auto numel = GENERATE(63, 64, 65, 65'537);
   test::TypedValues halves(test::random_values(numel, 7), dtype);

@@ -231,7 +231,7 @@ TEST_CASE("Lion: an element without gradient and momentum is only decayed", "[op
 
 // What holds for every rule.
 
-TEST_CASE("Update: a step that is decided against changes no state", "[ops][update]") {
+TEST_CASE("Update: a skipped step changes no state", "[ops][update]") {
   Values values(1000);
   const Values before = values;
   Update update{.settings = GENERATE(from_range(all_rules())),
@@ -281,7 +281,7 @@ TEST_CASE("Update: the working copy is the rounded parameters and changes no bit
   }
 }
 
-TEST_CASE("Update: what is no number is none in the working copy", "[ops][update]") {
+TEST_CASE("Update: NaN parameters stay NaN in the working copy", "[ops][update]") {
   Values values(64);
   Update update{.settings = GENERATE(from_range(elementwise_rules())),
                 .gradients = std::vector<float>(64),

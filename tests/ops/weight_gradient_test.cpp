@@ -122,7 +122,7 @@ TEST_CASE("Weight gradient: another product is refused", "[ops][weight_gradient]
                     Catch::Matchers::ContainsSubstring("bias_gradient"));
 }
 
-TEST_CASE("Weight gradient: one that nobody wants leaves the bits of the other",
+TEST_CASE("Weight gradient: skipping one gradient leaves the bits of the other",
           "[ops][weight_gradient]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   Layer both({67, 4, 5}, dtype);

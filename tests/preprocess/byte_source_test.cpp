@@ -64,7 +64,7 @@ std::string read_all(const InputFile& file, std::size_t at_once, std::int64_t sk
 
 }  // namespace
 
-TEST_CASE("ByteSource: gives what was compressed from any place on", "[preprocess][bytes]") {
+TEST_CASE("ByteSource: gives the decompressed data from any offset", "[preprocess][bytes]") {
   const test::TempDir dir;
   const auto compression = GENERATE(Compression::none, Compression::gzip, Compression::zstd);
   const auto size = GENERATE(as<std::size_t>(), 1, 4096, 700'001);

@@ -40,7 +40,7 @@ TEST_CASE("Csv: a column of records is taken", "[preprocess][csv]") {
   CHECK(column_of(text, {',', 1, 2}) == expected);
 }
 
-TEST_CASE("Csv: what is wrong is told with its line", "[preprocess][csv]") {
+TEST_CASE("Csv: errors are reported with their line", "[preprocess][csv]") {
   const auto [text, message] = GENERATE(table<std::string, std::string>({
       {"1,a\n2,b,c\n", "d.csv:3: 3 fields, and the first line names 2 columns"},
       {"1,\"a\n", "d.csv:2: a quoted field does not end"},

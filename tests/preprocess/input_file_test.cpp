@@ -67,7 +67,7 @@ TEST_CASE("InputFile: directories and patterns give their files in order", "[pre
   CHECK(files.found({"z.log", "p/*.csv"}) == Names{"z.log", "p/1.csv", "p/2.csv"});
 }
 
-TEST_CASE("InputFile: what is left out of a directory is told", "[preprocess][inputs]") {
+TEST_CASE("InputFile: files skipped in a directory are reported", "[preprocess][inputs]") {
   Files files;
   for (const char* const name : {"d/a.txt", "d/.b.txt", "d/c.pdf", "d/out/manifest.json",
                                  "d/out/x.txt", "d/tok/tokenizer.json", "elsewhere/y.txt"}) {

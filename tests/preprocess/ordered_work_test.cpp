@@ -43,7 +43,7 @@ TEST_CASE("OrderedWork: results come in the order of the items", "[preprocess][o
   CHECK(taken == expected);
 }
 
-TEST_CASE("OrderedWork: a failure comes after all that was before it", "[preprocess][ordered]") {
+TEST_CASE("OrderedWork: a failure is thrown after all earlier results", "[preprocess][ordered]") {
   const std::string where = GENERATE("next", "work", "take");
   const int threads = GENERATE(1, 4);
   int given = 0;

@@ -189,7 +189,7 @@ TEST_CASE("tokenize: Megatron's index knows every document", "[preprocess][token
   CHECK(set.document_starts() == corpus.document_starts());
 }
 
-TEST_CASE("tokenize: goes on where it was killed", "[preprocess][tokenize]") {
+TEST_CASE("tokenize: a killed run resumes where it stopped", "[preprocess][tokenize]") {
   const Corpus corpus(7);
   const auto format = GENERATE(data::ShardFormat::llmc, data::ShardFormat::megatron);
   const test::TempDir whole;
@@ -219,7 +219,7 @@ TEST_CASE("tokenize: goes on where it was killed", "[preprocess][tokenize]") {
   }
 }
 
-TEST_CASE("tokenize: a run that is whole does nothing more", "[preprocess][tokenize]") {
+TEST_CASE("tokenize: a complete run does nothing more", "[preprocess][tokenize]") {
   const Corpus corpus(8);
   const test::TempDir out;
   const TokenizeOptions options = small(data::ShardFormat::llmc, 1000, 1);
@@ -256,7 +256,7 @@ TEST_CASE("tokenize: a directory of other tokens is left alone", "[preprocess][t
   CHECK(bytes_in(out.path()) == before);
 }
 
-TEST_CASE("tokenize: files of tokens that nobody knows are left alone unless asked",
+TEST_CASE("tokenize: unknown token files are left alone unless overwriting is requested",
           "[preprocess][tokenize]") {
   const Corpus corpus(12);
   const test::TempDir out;
@@ -321,7 +321,7 @@ TEST_CASE("tokenize: one process at a time writes to a directory", "[preprocess]
              Catch::Matchers::ContainsSubstring("another dstrain tokenize writes to it"));
 }
 
-TEST_CASE("tokenize: what is wrong in an input is told with its place", "[preprocess][tokenize]") {
+TEST_CASE("tokenize: errors in an input are reported with their place", "[preprocess][tokenize]") {
   const auto [name, bytes, message] = GENERATE(table<std::string, std::string, std::string>({
       {"a.jsonl", "{\"text\": \"a\"}\n{\"body\": \"b\"}\n", "a.jsonl:2: text is missing"},
       {"a.jsonl", "{\"text\": \"a\"}\n\n{\"text\": 1}\n",

@@ -36,7 +36,7 @@ std::vector<Times> times_of(const Timeline& timeline, Lane lane) {
 
 }  // namespace
 
-TEST_CASE("Timeline of a device: a span is there when the device has done it", "[profile]") {
+TEST_CASE("Timeline of a device: a span appears when the device has finished it", "[profile]") {
   Rank rank;
   { const Recording work(&rank.timeline, rank.compute, Lane::compute, Activity::forward, 7); }
   rank.clock.now += 1;
@@ -54,7 +54,7 @@ TEST_CASE("Timeline of a device: a span is there when the device has done it", "
   CHECK(rank.timeline.clock_error_seconds() == 0.25);
 }
 
-TEST_CASE("Timeline of a device: what the host does has a lane of its own", "[profile]") {
+TEST_CASE("Timeline of a device: the host's work has its own lane", "[profile]") {
   Rank rank;
   for (const Lane lane : {Lane::compute, Lane::communication, Lane::data, Lane::early_updates}) {
     const Recording recording(&rank.timeline, lane, Activity::wait);
@@ -135,7 +135,8 @@ TEST_CASE("Timeline of a device: a lane does not go back where clocks are compar
         std::vector<Times>{{1, 2}, {1, 3}, {3, 4}, {3, 5}});
 }
 
-TEST_CASE("Timeline of a device: what is done is taken in without a step's end", "[profile]") {
+TEST_CASE("Timeline of a device: finished spans are collected even without the end of a step",
+          "[profile]") {
   Rank rank;
   for (int i = 0; i < 5000; ++i) {
     { const Recording work(&rank.timeline, rank.compute, Lane::compute, Activity::forward, i); }

@@ -15,7 +15,7 @@ Span span(Activity activity, double begin, double end) {
 
 }  // namespace
 
-TEST_CASE("StepTimes: communication under work is hidden", "[profile]") {
+TEST_CASE("StepTimes: communication during work is hidden", "[profile]") {
   const std::vector<Span> compute{span(Activity::forward, 0, 4), span(Activity::wait, 4, 6),
                                   span(Activity::backward, 6, 9)};
   struct Row {
@@ -74,7 +74,7 @@ TEST_CASE("StepTimes: an optimizer step has its own share of what a disk did", "
   CHECK(times.writing == 3);
 }
 
-TEST_CASE("StepTimes: disks are told of where there are some", "[profile]") {
+TEST_CASE("StepTimes: disks are described only if they are used", "[profile]") {
   StepTimes times{.compute = 2, .optimizer = {.seconds = 1, .update = 0.5}};
   CHECK(describe(times, 2) ==
         "compute 1000 ms, communication 0 ms (0 ms exposed), optimizer step 500 ms");
@@ -174,6 +174,6 @@ TEST_CASE("Timeline: keeps the last spans", "[profile]") {
   CHECK(timeline.spans_lost(Lane::data) == 6);
 }
 
-TEST_CASE("Timeline: nothing is recorded without one", "[profile]") {
+TEST_CASE("Timeline: without a timeline nothing is recorded", "[profile]") {
   CHECK_NOTHROW(Recording(nullptr, Lane::compute, Activity::forward));
 }

@@ -35,7 +35,7 @@ TEST_CASE("Strict safetensors: a good file has no faults", "[safetensors]") {
         Faults{});
 }
 
-TEST_CASE("Strict safetensors: each rule that is broken is told", "[safetensors]") {
+TEST_CASE("Strict safetensors: each broken rule is reported", "[safetensors]") {
   struct Row {
     std::string header;
     std::size_t data_bytes;

@@ -107,7 +107,7 @@ TEST_CASE("Device memory: a kernel that reaches beyond it ends", "[stand_in]") {
                                           : "reached beyond memory of the device, at 0x"));
 }
 
-TEST_CASE("Device memory: other faults are what they were", "[stand_in]") {
+TEST_CASE("Device memory: other faults are not affected", "[stand_in]") {
   const End end = end_of([](float* /*there*/) {
     volatile int* const nowhere = reinterpret_cast<int*>(std::uintptr_t{64});
     *nowhere = 1;

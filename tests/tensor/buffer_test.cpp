@@ -29,7 +29,7 @@ TEST_CASE("Buffer: frees at the end of its scope", "[tensor][buffer]") {
   CHECK(memory.ledger.current() == 0);
 }
 
-TEST_CASE("Buffer: none holds nothing", "[tensor][buffer]") {
+TEST_CASE("Buffer: a default one is empty", "[tensor][buffer]") {
   const HostBuffer buffer;
   CHECK(buffer.bytes().empty());
   CHECK(buffer.as<float>().empty());
@@ -41,7 +41,7 @@ TEST_CASE("Buffer: of no bytes is fine", "[tensor][buffer]") {
   CHECK(buffer.bytes().empty());
 }
 
-TEST_CASE("Buffer: a move takes the memory along", "[tensor][buffer]") {
+TEST_CASE("Buffer: a move transfers the memory", "[tensor][buffer]") {
   Memory memory;
   HostBuffer first(64, memory.tracked, memory.stream);
   const std::byte* const address = first.bytes().data();

@@ -8,7 +8,8 @@
 using dstrain::Interval;
 using dstrain::place_intervals;
 
-TEST_CASE("place_intervals: what lives together does not overlap", "[tensor][interval]") {
+TEST_CASE("place_intervals: intervals that live at the same time do not overlap",
+          "[tensor][interval]") {
   const auto seed = GENERATE(range(0, 30));
   std::mt19937 random(static_cast<unsigned>(seed));
   std::uniform_int_distribution<int> time(0, 20);

@@ -109,7 +109,7 @@ TEST_CASE("TensorView: one of host memory is one of the CPU", "[tensor][view]") 
   STATIC_REQUIRE_FALSE(std::is_constructible_v<HostView, TensorView>);
 }
 
-TEST_CASE("TensorView: of another device it is out of the host's reach", "[tensor][view]") {
+TEST_CASE("TensorView: the host cannot access memory of another device", "[tensor][view]") {
   float value = 0;
   const TensorView view(&value, DType::f32, {1}, {DeviceKind::cuda, 0});
   CHECK_THROWS_WITH(host_access(view.part(0, {1})),

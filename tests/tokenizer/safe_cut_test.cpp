@@ -119,7 +119,7 @@ TEST_CASE("SafeCut: ordinary text can be cut every few words", "[tokenizer]") {
   }
 }
 
-TEST_CASE("SafeCut: where no place can be told there is none", "[tokenizer]") {
+TEST_CASE("SafeCut: is 0 if no place is known", "[tokenizer]") {
   for (const std::string& family : families_without) {
     CAPTURE(family);
     const auto tokenizer = Tokenizer::load((golden_folder / family).string());

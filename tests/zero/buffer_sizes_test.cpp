@@ -57,8 +57,7 @@ TEST_CASE("GatherBuffers: elements are of the dtype of the model", "[zero][memor
         2 * (block + shared));
 }
 
-TEST_CASE("ShardedGradients: buckets hold what they are told and at least a part",
-          "[zero][memory]") {
+TEST_CASE("ShardedGradients: buckets hold the given size and at least one part", "[zero][memory]") {
   CHECK(buckets(1, 0, false) == block + shared);
   CHECK(buckets(1, block, false) == block + shared);
   CHECK(buckets(1, block + 1, false) == block + 1 + shared);

@@ -275,19 +275,19 @@ void check_mutations(Mutation mutation) {
   }
 }
 
-TEST_CASE("Deferred device: a wait of a step that is left out shows", "[zero][deferred]") {
+TEST_CASE("Deferred device: a missing wait in a step is detected", "[zero][deferred]") {
   check_mutations(gathers_and_reductions());
 }
 
-TEST_CASE("Deferred device: a wait of copies that is left out shows", "[zero][deferred]") {
+TEST_CASE("Deferred device: a missing wait for copies is detected", "[zero][deferred]") {
   check_mutations(copies("copies"));
 }
 
-TEST_CASE("Deferred device: a wait of transfers that is left out shows", "[zero][deferred]") {
+TEST_CASE("Deferred device: a missing wait for transfers is detected", "[zero][deferred]") {
   check_mutations(copies("transfers"));
 }
 
-TEST_CASE("Deferred device: a wait of sums that is left out shows", "[zero][deferred]") {
+TEST_CASE("Deferred device: a missing wait for sums is detected", "[zero][deferred]") {
   check_mutations(sums());
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("MemoryPlan: the copy that a save writes is shared out evenly", "[zero
         Catch::Approx(static_cast<double>(layout.numel() * per_element / world)).epsilon(0.001));
 }
 
-TEST_CASE("MemoryPlan: of a device whose backend is not here", "[zero][memory]") {
+TEST_CASE("MemoryPlan: plans for a device without its backend", "[zero][memory]") {
   const auto plan = [](DeviceKind kind) {
     const model::Model model = model::model_preset("gpt2")->make({.device = kind});
     return zero::plan_memory(

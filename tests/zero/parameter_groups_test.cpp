@@ -110,7 +110,8 @@ TEST_CASE("Parameter groups: of one rule change no bit", "[zero][groups]") {
   check_same_bits(run_training(settings), plain);
 }
 
-TEST_CASE("Parameter groups: what is frozen stays and leaves the rest alone", "[zero][groups]") {
+TEST_CASE("Parameter groups: frozen parameters do not change and do not affect the rest",
+          "[zero][groups]") {
   TrainingCase settings = one_step(GENERATE(0, 1, 2, 3), GENERATE(DType::f32, DType::bf16));
   settings.in_splits = GENERATE(1, 3);
   const std::string part = GENERATE(as<std::string>{}, "bias", "wte", "ln_", "h.0.", "weight");

@@ -93,7 +93,7 @@ TEST_CASE("PlanSearch: choices are what the stages allow", "[zero][plan]") {
   CHECK(zero::plan_choices(std::vector{device}).size() == 10);
 }
 
-TEST_CASE("PlanSearch: every row fits and nothing that fits is missing", "[zero][plan]") {
+TEST_CASE("PlanSearch: the rows are exactly the choices that fit", "[zero][plan]") {
   const std::vector<PlanRow> rows = all_rows({device, host, nvme});
   for (const PlanBudget& budget : budgets()) {
     CAPTURE(budget.device, budget.host, budget.nvme);

@@ -157,7 +157,7 @@ TEST_CASE("Prefetch: live elements stay within their limit", "[zero][prefetch]")
   CHECK(launched(last_block) == (missing == 0 ? 1 : 2));
 }
 
-TEST_CASE("Prefetch: what is used again too late is dropped", "[zero][prefetch]") {
+TEST_CASE("Prefetch: parameters with a distant next use are freed", "[zero][prefetch]") {
   zero::Overlap overlap = no_limits;
   const std::string embedding = gather_of("wte.weight");
   CHECK(count(gathers_of(training_units(), overlap), embedding) == 1);
@@ -166,7 +166,7 @@ TEST_CASE("Prefetch: what is used again too late is dropped", "[zero][prefetch]"
   CHECK(count(gathers_of(training_units(), overlap), embedding) == 3);
 }
 
-TEST_CASE("Prefetch: what is used after as many elements as the limit is kept",
+TEST_CASE("Prefetch: parameters whose next use is exactly at the limit are kept",
           "[zero][prefetch]") {
   const std::int64_t missing = GENERATE(0, 1);
   zero::Overlap overlap = no_limits;
@@ -181,7 +181,7 @@ TEST_CASE("Prefetch: what is used after as many elements as the limit is kept",
   CHECK(count(gathers_of(forward_units(), overlap), gather_of("wte.weight")) == 1 + missing);
 }
 
-TEST_CASE("Prefetch: as many elements as the limit on their way are enough", "[zero][prefetch]") {
+TEST_CASE("Prefetch: gathering ahead stops at the limit", "[zero][prefetch]") {
   const model::Model model = test::toy_gpt2();
   const zero::FlatLayout layout(model, {.world = 2});
   const std::vector<zero::SegmentId>& segments = layout.part_segments(PartId{0});
@@ -209,7 +209,7 @@ TEST_CASE("Prefetch: a unit nobody expected is gathered too", "[zero][prefetch]"
   SUCCEED("no hang, no check failed");
 }
 
-TEST_CASE("Prefetch: a failure comes out of the next acquire", "[zero][prefetch][fault]") {
+TEST_CASE("Prefetch: a failure is thrown by the next acquire", "[zero][prefetch][fault]") {
   auto group = comm::make_thread_group(2);
   std::vector<int> acquired(2, 0);
   const auto run = [&] {
@@ -237,7 +237,8 @@ TEST_CASE("Prefetch: a failure comes out of the next acquire", "[zero][prefetch]
   CHECK(acquired[0] <= 2);  // the unit that computes while it happens, and no further
 }
 
-TEST_CASE("Prefetch: a store may go while a unit is on its way", "[zero][prefetch][fault]") {
+TEST_CASE("Prefetch: a store may be destroyed while a unit is being gathered",
+          "[zero][prefetch][fault]") {
   auto group = comm::make_thread_group(2);
   test::run_ranks(2, [&](int rank) {
     PrefetchRank runner(*group[static_cast<std::size_t>(rank)], no_limits,

@@ -124,7 +124,7 @@ TEST_CASE("Stages: dropout does not depend on the number of ranks", "[zero][stag
   CHECK(one.losses != run_training({.world = 1}).losses);
 }
 
-TEST_CASE("Stages: a step that is not finite is not taken", "[zero][stages]") {
+TEST_CASE("Stages: a step that is not finite is skipped", "[zero][stages]") {
   TrainingCase settings{.world = 2, .stage = GENERATE(0, 1, 2, 3), .learning_rate = 1e38};
   settings.dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   settings.steps = 2;

@@ -199,7 +199,7 @@ OrderResult run_order(const OrderCase& settings) {
 
 }  // namespace
 
-TEST_CASE("Stream order: what runs late changes no bit", "[zero][overlap][order]") {
+TEST_CASE("Stream order: delayed work changes no bit", "[zero][overlap][order]") {
   OrderCase settings{.stage = GENERATE(0, 1, 2, 3),
                      .splits = GENERATE(1, 3),
                      .bucket_numel = GENERATE(0, 9000),
