@@ -10,19 +10,19 @@
 
 namespace dstrain::safetensors {
 
-/// An open safetensors file, checked whole when opened: whatever it claims, no more memory is used
-/// than a small multiple of its header, which lies in the file. Safe from several threads.
+/// An open safetensors file, fully checked when it is opened. Whatever the file claims, checking
+/// uses only a small multiple of the memory of its header. Thread-safe.
 class File {
  public:
-  /// `name` is for messages. Throws Error{input} naming the file and the broken rule.
+  /// `name` is for messages. Throws Error{input} with the file and the broken rule.
   File(UniqueFd fd, std::string name);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
 
-  /// Elements [begin, begin + values.size()) of a tensor of this file, row-major, as floats: F32 as
-  /// they are, F16 and BF16 converted exactly, F64 rounded. Throws Error{input} for another dtype,
-  /// Error{io} when the disk fails or the file has shrunk.
+  /// Reads elements [begin, begin + values.size()) of a tensor of this file, row-major, as floats:
+  /// F32 unchanged, F16 and BF16 converted exactly, F64 rounded. Throws Error{input} for other
+  /// dtypes, Error{io} if the disk fails or the file has shrunk.
   void read(const Entry& entry, std::int64_t begin, std::span<float> values) const;
 
  private:

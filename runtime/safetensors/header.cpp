@@ -18,12 +18,12 @@ namespace {
 constexpr std::size_t tensors_max = 1'000'000;
 constexpr std::size_t dimensions_max = 32;
 
-/// A name of the file's own, for a message.
+/// Quotes a name from the file for a message.
 std::string in_quotes(std::string_view name) {
   return fmt::format("'{}'", printable(name));
 }
 
-/// Bits of one element; 0 when the format knows no such dtype.
+/// Returns the bits of one element; 0 if the format has no such dtype.
 std::uint64_t bits_of(std::string_view dtype) {
   constexpr std::array<std::pair<std::string_view, std::uint64_t>, 22> table{
       {{"F32", 32},        {"F16", 16},       {"BF16", 16}, {"F64", 64},    {"I64", 64},
@@ -36,8 +36,8 @@ std::uint64_t bits_of(std::string_view dtype) {
   return found == table.end() ? 0 : found->second;
 }
 
-/// Walks the header's JSON as it is read, so that nothing is kept but the entries. Every callback
-/// returns false, with `problem` set, at the first thing the format does not allow.
+/// Handles the header's JSON while it is parsed, and keeps only the entries. A callback returns
+/// false and sets `problem` at the first violation of the format.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   std::vector<Entry> entries;
@@ -161,7 +161,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   std::unordered_set<std::string> fields_;
 };
 
-/// Sets numel; returns what is wrong with the entry on its own, or nothing.
+/// Sets numel. Returns what is wrong with the entry by itself, or an empty text.
 std::string check_entry(Entry& entry) {
   const std::uint64_t bits = bits_of(entry.dtype);
   if (bits == 0) return fmt::format("has an unknown dtype {}", in_quotes(entry.dtype));
@@ -201,7 +201,7 @@ std::vector<Entry> parse_header(std::string_view header,
                                 std::uint64_t data_bytes,
                                 const std::string& file) {
   HeaderReader reader;
-  // The parser would take a NUL for the end and not see what follows.
+  // The parser would stop at a NUL and ignore the rest.
   if (header.find('\0') != std::string_view::npos) {
     fail(ErrorCode::input, "{}: bad safetensors header: no valid JSON: it holds a NUL byte", file);
   }
@@ -247,7 +247,7 @@ Layout lay_out(std::span<const TensorInfo> tensors) {
         {"dtype", dtype_name(dtype)},
         {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
         {"data_offsets", {begin, layout.bytes}}};
-    // emplace() would look for each name among those before it.
+    // emplace() would compare each name with all earlier ones.
     header.emplace_back(name, std::move(entry));
   }
   std::string text = nlohmann::ordered_json(std::move(header)).dump();

@@ -8,10 +8,10 @@
 #include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
 
-// The JSON at the start of a safetensors file, read and written.
+// Reads and writes the JSON at the start of a safetensors file.
 namespace dstrain::safetensors {
 
-/// One tensor of a safetensors file. `dtype` is the file's own word for it ("F32", "BF16", "I64").
+/// One tensor of a safetensors file. `dtype` is as in the file ("F32", "BF16", "I64").
 struct Entry {
   std::string name;
   std::string dtype;
@@ -21,14 +21,14 @@ struct Entry {
   std::uint64_t end = 0;
 };
 
-/// Reads the JSON of a safetensors header and checks all of it against the `data_bytes` that follow
-/// it in the file: known dtypes, sizes that fit their shapes, no name twice, no hole, no overlap,
-/// nothing left over. `file` is for messages. Entries come sorted by position. Throws Error{input}.
+/// Parses the JSON of a safetensors header and checks it against the `data_bytes` that follow it in
+/// the file: known dtypes, sizes that match their shapes, no duplicate names, no gaps, no overlaps,
+/// no rest. `file` is for messages. Returns the entries sorted by position. Throws Error{input}.
 std::vector<Entry> parse_header(std::string_view header,
                                 std::uint64_t data_bytes,
                                 const std::string& file);
 
-/// "BF16": what headers call f32, bf16 and f16.
+/// Returns the name of f32, bf16 or f16 in headers: "BF16".
 const char* dtype_name(DType dtype);
 
 /// A tensor to be written: f32, bf16 or f16.
@@ -38,14 +38,14 @@ struct TensorInfo {
   Shape shape;
 };
 
-/// A file as it will be: what precedes the data, and where each tensor lies.
+/// The layout of a new file: the bytes before the data, and the position of each tensor.
 struct Layout {
-  std::string head;                    ///< the length word and the header, padded to 8 bytes
-  std::vector<std::uint64_t> offsets;  ///< first byte of each tensor in the file, in their order
-  std::uint64_t bytes = 0;             ///< of the whole file
+  std::string head;                    ///< header size and header, padded to 8 bytes
+  std::vector<std::uint64_t> offsets;  ///< position of each tensor in the file, in their order
+  std::uint64_t bytes = 0;             ///< size of the whole file
 };
 
-/// Tensors lie in the order given, without holes. Names must differ.
+/// Places the tensors in the given order, without gaps. Names must be unique.
 Layout lay_out(std::span<const TensorInfo> tensors);
 
 }  // namespace dstrain::safetensors

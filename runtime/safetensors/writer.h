@@ -11,12 +11,12 @@
 
 namespace dstrain::safetensors {
 
-/// Writes a safetensors file piece by piece, so that no tensor needs to be whole in memory. The
-/// file appears at `finish()`, complete and flushed to disk, or not at all. One thread at a time.
+/// Writes a safetensors file piece by piece, so that no tensor has to be in memory as a whole. The
+/// file appears at `finish()`, complete and flushed, or not at all. Not thread-safe.
 class Writer {
  public:
-  /// Writes the header and reserves the space: a full disk is found here. Tensors lie in the file
-  /// in the order given. Throws Error{io}.
+  /// Writes the header and reserves the space, so that a full disk is found here. Tensors are
+  /// placed in the given order. Throws Error{io}.
   Writer(std::filesystem::path path, std::span<const TensorInfo> tensors);
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -28,8 +28,8 @@ class Writer {
   /// in any order.
   void write(const std::string& name, HostView values);
 
-  /// Checks that every tensor is complete and flushes; the file has not its name yet. For those
-  /// who finish several files together; finish() does it too.
+  /// Checks that every tensor is complete and flushes; the file does not have its name yet. Use it
+  /// to finish several files together; finish() includes it.
   void flush();
 
   /// Flushes and renames. Call once, last.
@@ -38,14 +38,14 @@ class Writer {
  private:
   struct Unwritten {
     DType dtype = DType::f32;
-    std::uint64_t offset = 0;  ///< of the next byte, in the file
+    std::uint64_t offset = 0;  ///< position of the next byte in the file
     std::uint64_t end = 0;
   };
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   UniqueFd fd_;                                 ///< of the temporary file, until finish()
-  std::map<std::string, Unwritten> unwritten_;  ///< by the name of the tensor
+  std::map<std::string, Unwritten> unwritten_;  ///< by tensor name
 };
 
 }  // namespace dstrain::safetensors
