@@ -11,7 +11,7 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 15> commands{{
+constexpr std::array<CommandInfo, 17> commands{{
     {"train", Kind::daemon, "train a model (options: dstrain train --help)", nullptr},
     {"generate", Kind::daemon, "generate text with a trained model", nullptr},
     {"bench", Kind::daemon, "benchmark this machine: gemm, comm, adam, checkpoint, io, launch",
@@ -29,6 +29,9 @@ constexpr std::array<CommandInfo, 15> commands{{
      plan_command},
     {"tokenize", Kind::tool, "convert text to token files, or learn a tokenizer", tokenize_command},
     {"doctor", Kind::tool, "check this machine or every host, and print remedies", doctor_command},
+    {"completion", Kind::tool, "print a script that completes commands in bash, zsh or fish",
+     completion_command},
+    {"complete", Kind::tool, "", complete_command},
     {"agent", Kind::tool, "", agent_command},
     {"meet", Kind::tool, "", meet_command},
 }};

@@ -36,6 +36,21 @@ int status_command(std::span<const std::string> arguments);
 int save_command(std::span<const std::string> arguments);
 int stop_command(std::span<const std::string> arguments);
 
+/// `dstrain completion bash|zsh|fish`: the script with which a shell completes.
+int completion_command(std::span<const std::string> arguments);
+
+/// `dstrain complete WORD... CURRENT`: prints what the last word of a command line, which may be
+/// empty, can become, a line each. For the scripts.
+int complete_command(std::span<const std::string> arguments);
+
+/// The commit of the sources, with "-dirty" if they were changed; empty outside of a repository.
+/// Defined by commit.cmake.
+const char* built_commit();
+
+/// `dstrain --version`; `verbose`: with the commit, the compiler, plug-ins, libraries and
+/// processor.
+void print_version(bool verbose);
+
 struct CommandInfo;
 
 /// `dstrain [launch options] train|generate|PROGRAM ...`. `daemon`: the command if dstraind runs

@@ -77,11 +77,20 @@ bool names_device_alone(std::span<const std::string> options) {
 /// name is started behind a launch option or "--". None: the words are something else.
 std::optional<int> run_help_word(std::span<const std::string> arguments);
 
+/// `dstrain --version --verbose` and the like.
+bool asks_for_build(std::span<const std::string> arguments) {
+  const auto has = [arguments](std::string_view word) {
+    return std::ranges::find(arguments, word) != arguments.end();
+  };
+  return arguments.size() == 2 && has("--verbose") && (has("--version") || has("version"));
+}
+
 int run(std::span<const std::string> arguments) {
+  if (asks_for_build(arguments)) return print_version(true), status::done;
   if (const auto status = run_help_word(arguments)) return *status;
   const launcher::CommandLine line = launcher::parse_command_line(arguments);
   if (line.help) return print_help(), status::done;
-  if (line.version) return fmt::print("dstrain {}\n", DSTRAIN_VERSION), status::done;
+  if (line.version) return print_version(false), status::done;
   start_log(line.options.log_level);
   name_shortened_files();
   if (line.command.empty()) {
@@ -92,9 +101,9 @@ int run(std::span<const std::string> arguments) {
   const CommandInfo* const command =
       line.options.module ? nullptr : find_command(line.command.front());
   const std::span<const std::string> words(line.command);
-  // With a value it is LLaVA's option, which names a chat template.
-  if (command != nullptr && words.back() == "--version") {
-    return fmt::print("dstrain {}\n", DSTRAIN_VERSION), status::done;
+  // With a value it is LLaVA's option, which names a chat template. `complete` takes any words.
+  if (command != nullptr && command->name != "complete" && words.back() == "--version") {
+    return print_version(false), status::done;
   }
   const bool benches_launch =
       command != nullptr && command->name == "bench" && words.size() > 1 && words[1] == "launch";
@@ -127,7 +136,7 @@ std::optional<int> run_help_word(std::span<const std::string> arguments) {
   if (word != "help" && word != "version" && word != "list") return std::nullopt;
   if (arguments.size() > 1) fail(ErrorCode::usage, "{} takes no options", word);
   if (word == "help") print_help();
-  if (word == "version") fmt::print("dstrain {}\n", DSTRAIN_VERSION);
+  if (word == "version") print_version(false);
   if (word == "list") {
     fmt::print("{}\nOptions: dstrain help COMMAND. Running jobs: dstrain status.\n",
                describe_commands());

@@ -27,6 +27,11 @@ void check_number(std::string_view name, int value, int least, int most) {
   }
 }
 
+constexpr std::array<std::string_view, 6> launchers{"auto",    "local", "ssh",
+                                                    "openmpi", "mpich", "slurm"};
+constexpr std::array<std::string_view, 3> devices{"auto", "cuda", "cpu"};
+constexpr std::array<std::string_view, 5> levels{"debug", "info", "warning", "error", "critical"};
+
 void check_choice(std::string_view name,
                   std::string_view value,
                   std::span<const std::string_view> choices) {
@@ -37,10 +42,7 @@ void check_choice(std::string_view name,
 }
 
 void check_launcher_and_device(const LaunchOptions& options) {
-  constexpr std::array<std::string_view, 6> launchers{"auto",    "local", "ssh",
-                                                      "openmpi", "mpich", "slurm"};
   constexpr std::array<std::string_view, 2> unbuilt{"mvapich", "impi"};
-  constexpr std::array<std::string_view, 3> devices{"auto", "cuda", "cpu"};
   if (options.launcher == "pdsh") {
     fail(ErrorCode::usage,
          "--launcher pdsh: not supported; did you mean ssh, which reaches all hosts of the "
@@ -181,6 +183,13 @@ PortRange parse_ports(const std::string& text) {
 
 }  // namespace
 
+std::span<const std::string_view> launch_option_choices(std::string_view option) {
+  if (option == "--launcher") return launchers;
+  if (option == "--device") return devices;
+  if (option == "--log_level" || option == "--log-level") return levels;
+  return {};
+}
+
 Bytes parse_budget(const char* option, const std::string& text) {
   const Result<Bytes> bytes = parse_bytes(text);
   if (!bytes.ok()) fail(ErrorCode::usage, "{}: {}", option, bytes.error());
@@ -193,7 +202,6 @@ void check_options(LaunchOptions& o, const RawOptions& raw) {
   check_launcher_and_device(o);
   check_hostfile(o);
   check_nodes(o, raw);
-  constexpr std::array<std::string_view, 5> levels{"debug", "info", "warning", "error", "critical"};
   check_choice("--log_level", o.log_level, levels);
   if (raw.quiet) o.log_level = "error";
   if (raw.num_nodes != -1) {  // -1 is DeepSpeed's way of saying "not given"

@@ -1,6 +1,8 @@
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "launcher/plan/options.h"
 #include "runtime/base/units.h"
@@ -26,6 +28,9 @@ struct RawOptions {
   int min_elastic_nodes = -1;
   int max_elastic_nodes = -1;
 };
+
+/// The words that a launch option takes, "--device"; empty: others, too, or none.
+std::span<const std::string_view> launch_option_choices(std::string_view option);
 
 /// Checks the values and combinations of options, and stores the raw ones in `options`. Throws
 /// Error{usage} that names the option and what to do.

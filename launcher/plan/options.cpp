@@ -126,7 +126,7 @@ void add_job(CLI::App& app, CommandLine& line, RawOptions& raw) {
                "same as --elastic_training; use at most N hosts, keep the others spare [all]");
   group.flag("--dry_run", o.dry_run, "start nothing; print what would start as one JSON object");
   group.flag("-h,--help", line.help, "print this text");
-  group.flag("--version", line.version, "print the version");
+  group.flag("--version", line.version, "print the version; with --verbose also how it was built");
 }
 
 /// Gives the app all launch options, with their help texts. Parsing fills `line` and `raw`, which

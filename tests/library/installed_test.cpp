@@ -48,7 +48,9 @@ TEST_CASE("Installed: a program is built with the moved tree and trains", "[libr
   for (const char* file :
        {"bin/dstrain", "bin/dstraind", "lib/libdstrain.so", "lib/dstrain/libdstrain_core.so",
         "include/dstrain/dstrain.h", "include/dstrain/error.h",
-        "lib/cmake/dstrain/dstrain-config.cmake", "lib/pkgconfig/dstrain.pc"}) {
+        "lib/cmake/dstrain/dstrain-config.cmake", "lib/pkgconfig/dstrain.pc",
+        "share/bash-completion/completions/dstrain", "share/zsh/site-functions/_dstrain",
+        "share/fish/vendor_completions.d/dstrain.fish"}) {
     CAPTURE(file);
     CHECK(fs::exists(moved / file));
   }
