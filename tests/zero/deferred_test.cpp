@@ -197,11 +197,13 @@ Mutation sums() {
                          "what the host has updated does not come from the stream that computes"}}};
 }
 
-/// Whether a run without a wait ends with other numbers, or with an error.
+/// Whether a run without a wait ends with other numbers, or with an error. A run that never comes
+/// to the wait says nothing of it: how often the host waits depends on how busy the machine is.
 bool goes_wrong(const test::TrainingCase& settings, const test::TrainingResult& expected) {
   try {
     const test::TrainingResult result = test::run_training(settings);
-    return result.losses != expected.losses || result.norms != expected.norms ||
+    const bool met = std::ranges::find(result.waits, settings.dropped_wait) != result.waits.end();
+    return !met || result.losses != expected.losses || result.norms != expected.norms ||
            result.weights != expected.weights || !result.ranks_agree;
   } catch (const Error&) {
     return true;
