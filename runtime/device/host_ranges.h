@@ -3,8 +3,8 @@
 
 namespace dstrain {
 
-/// A profiler of a device's vendor, which shows what threads of the host do beside what the device
-/// does. Thread-safe.
+/// A device vendor's profiler, which shows what host threads do next to what the device does.
+/// Thread-safe.
 class HostRanges {
  public:
   HostRanges() = default;
@@ -14,13 +14,13 @@ class HostRanges {
   HostRanges& operator=(HostRanges&&) = delete;
   virtual ~HostRanges() = default;
 
-  /// The calling thread begins something of this name, within what it has begun before.
+  /// Begins a range of the calling thread, nested in its open ranges.
   virtual void push(const char* name) noexcept = 0;
-  /// It ends what it began last.
+  /// Ends the calling thread's innermost range.
   virtual void pop() noexcept = 0;
 
   using Id = std::uint64_t;
-  /// Something begins that no thread's other ranges need to enclose.
+  /// Begins a range that need not nest in the ranges of any thread.
   virtual Id begin(const char* name) noexcept = 0;
   virtual void end(Id range) noexcept = 0;
 };

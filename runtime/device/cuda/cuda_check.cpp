@@ -7,7 +7,7 @@
 namespace dstrain::cuda {
 namespace {
 
-/// What helps; empty where nothing is known.
+/// Returns a remedy; empty if none is known.
 std::string_view remedy(cudaError_t error) {
   switch (error) {
     case cudaErrorInsufficientDriver:

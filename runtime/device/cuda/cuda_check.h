@@ -9,19 +9,19 @@
 namespace dstrain::cuda {
 
 /// Throws Error{device}, or {out_of_device_memory}, that names the object, the call, CUDA's reason,
-/// what the driver reports and what helps. Clears the error where it can be cleared.
+/// the driver's report and a remedy. Clears the error if possible.
 [[noreturn]] void fail_call(cudaError_t error, const char* call, const std::string& object);
 
-/// Who tells fail_call() what the driver reports of this process's GPU: "Xid 79 (…)", or nothing.
-/// Null: nobody.
+/// Sets the function that tells fail_call() what the driver reports about this process's GPU: "Xid
+/// 79 (…)", or nothing. Null: none.
 void set_driver_report(std::function<std::string()> report);
 
-/// Makes the GPU the one that calls of this thread are about.
+/// Makes the GPU the current one of the calling thread.
 void use_gpu(int ordinal);
 
 }  // namespace dstrain::cuda
 
-/// Wraps each call of CUDA's that returns cudaError_t; the rest, as for fmt, names its object.
+/// Wraps a CUDA call that returns cudaError_t; the other arguments, as for fmt, name its object.
 #define DSTRAIN_CUDA_CHECK(call, ...)                                            \
   do {                                                                           \
     if (const cudaError_t cuda_error = (call); cuda_error != cudaSuccess) {      \

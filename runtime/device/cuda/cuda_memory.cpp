@@ -25,7 +25,7 @@ std::string describe_request(int ordinal, Bytes bytes) {
                      format_bytes(static_cast<Bytes>(total)));
 }
 
-/// Makes the pages exist, by all compute threads: to register them, one thread would.
+/// Faults the pages in with all compute threads; registering them would do it with one thread.
 void fault_in(std::byte* first, Bytes bytes) {
   constexpr Bytes piece = 2 * mebibyte;
   parallel_for((bytes + piece - 1) / piece, [&](std::int64_t i) {

@@ -6,7 +6,7 @@
 
 namespace dstrain::cuda {
 
-/// Memory of one GPU, a cudaMalloc each: what is taken is taken once, before the first step.
+/// Memory of one GPU. Each allocation is a cudaMalloc; all are made once, before the first step.
 class DeviceMemory final : public MemoryResource {
  public:
   DeviceMemory(Device device, int ordinal) : device_(device), ordinal_(ordinal) {}
@@ -19,8 +19,8 @@ class DeviceMemory final : public MemoryResource {
   int ordinal_;
 };
 
-/// Memory of the host that GPUs copy from and to without staging: pages of another resource,
-/// registered with CUDA.
+/// Host memory that GPUs copy from and to without staging: pages of another resource, registered
+/// with CUDA.
 class PinnedMemory final : public MemoryResource {
  public:
   PinnedMemory(MemoryResource& upstream, int ordinal) : upstream_(upstream), ordinal_(ordinal) {}
@@ -29,7 +29,7 @@ class PinnedMemory final : public MemoryResource {
   void deallocate(std::byte* address, Bytes bytes, StreamView stream) noexcept override;
 
  private:
-  /// What was taken upstream for an address.
+  /// The upstream allocation behind an address.
   struct Taken {
     std::byte* address;
     Bytes bytes;

@@ -38,8 +38,8 @@ class CudaStream::Point final : public EventPoint {
  private:
   int ordinal_;
   UniqueHandle<EventTraits> event_;
-  const std::exception_ptr failure_;  ///< that came before the point
-  const LateFailures late_;           ///< of what lies before it
+  const std::exception_ptr failure_;  ///< before the point
+  const LateFailures late_;           ///< of the work before the point
 };
 
 CudaStream::CudaStream(Device device, int ordinal, Priority priority)
@@ -95,7 +95,7 @@ std::exception_ptr CudaStream::failure() const {
 
 void CudaStream::wait_until_idle() noexcept {
   cudaSetDevice(ordinal_);
-  cudaStreamSynchronize(handle());  // what fails here comes out of synchronize()
+  cudaStreamSynchronize(handle());  // synchronize() reports a failure
 }
 
 std::shared_ptr<EventPoint> CudaStream::record() {
@@ -126,13 +126,13 @@ void CudaStream::wait_for(std::shared_ptr<EventPoint> point) {
   for (const auto& late : own->late()) add_late(late);
 }
 
-/// Null: with nothing.
+/// Does nothing if `failure` is null.
 void CudaStream::fail_with(std::exception_ptr failure) {
   const std::lock_guard lock(mutex_);
   if (!failure_) failure_ = std::move(failure);
 }
 
-/// Under the lock.
+/// Call with the lock held.
 void CudaStream::add_late(const std::shared_ptr<const LateFailure>& failure) {
   if (std::ranges::find(late_, failure) == late_.end()) late_.push_back(failure);
 }

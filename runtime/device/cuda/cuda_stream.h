@@ -23,19 +23,19 @@ struct EventTraits {
   static void release(cudaEvent_t event) noexcept { cudaEventDestroy(event); }
 };
 
-/// A stream of one GPU. What is launched after a failure that the host knows of is dropped; what
-/// the GPU had been given before runs, and nobody sees what it makes.
+/// A stream of one GPU. Work launched after a failure that the host knows of is dropped. Work that
+/// the GPU already has still runs, but nothing uses its results.
 ///
-/// The GPU never waits for the host: who makes a stream wait for a point of the host waits for it
-/// itself. CUDA loads a kernel at its first launch, for which the GPU must come to rest, and lets
-/// no thread of the process into its calls meanwhile; releasing memory is alike. With a GPU that
-/// rests only once another thread has made its calls, that would be for ever.
+/// The GPU never waits for the host: to make a stream wait for a point of the host, the caller
+/// itself waits. CUDA loads a kernel at its first launch, which needs an idle GPU, and blocks the
+/// CUDA calls of all other threads meanwhile; so does freeing memory. If the GPU became idle only
+/// after a call by another thread, that would deadlock.
 class CudaStream final : public Stream {
  public:
-  /// Blocks of kernels in a stream of high priority start before those that wait in one of low
-  /// priority, so that collectives and copies do not queue behind the computation.
+  /// Blocks of kernels in a high-priority stream start before waiting blocks of low priority, so
+  /// that collectives and copies do not queue behind computation.
   enum class Priority { low, high };
-  /// `ordinal`: by which CUDA knows the GPU.
+  /// `ordinal` is CUDA's number of the GPU.
   CudaStream(Device device, int ordinal, Priority priority = Priority::low);
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -45,18 +45,19 @@ class CudaStream final : public Stream {
 
   [[nodiscard]] int ordinal() const noexcept { return ordinal_; }
   [[nodiscard]] cudaStream_t handle() const noexcept { return handle_.get(); }
-  /// For who launches: makes the GPU the calling thread's, and says whether the stream has failed,
-  /// so that nothing is to be launched.
+  /// For code that launches: makes the GPU current in the calling thread. Returns whether the
+  /// stream has failed, so that nothing may be launched.
   [[nodiscard]] bool drops();
-  /// For who launches what may fail later: until synchronize() tells it, the stream has failed when
-  /// `failure` is set, and so have those that wait for points recorded from now on.
+  /// For code that launches work that may fail later. Once `failure` is set, the stream counts as
+  /// failed until synchronize() reports it; so do streams that wait for points recorded from now
+  /// on.
   void fail_when(const std::shared_ptr<const LateFailure>& failure);
 
   void synchronize() override;
   [[nodiscard]] std::exception_ptr failure() const override;
   void wait_until_idle() noexcept override;
 
-  /// What the ops keep for the work of one stream.
+  /// Data that the ops keep for the work of one stream.
   class Kept {
    public:
     Kept() = default;
@@ -66,7 +67,7 @@ class CudaStream final : public Stream {
     Kept& operator=(Kept&&) = delete;
     virtual ~Kept() = default;
   };
-  /// The one T of this stream, made of it when it is first asked for. For who launches.
+  /// Returns the stream's only T, made on first use. For code that launches.
   template <class T>
   T& kept() {
     if (kept_ == nullptr) kept_ = std::make_unique<T>(*this);
@@ -86,7 +87,7 @@ class CudaStream final : public Stream {
   UniqueHandle<StreamTraits> handle_;
   mutable std::mutex mutex_;
   std::exception_ptr failure_;  ///< guarded; the first
-  LateFailures late_;           ///< guarded; of what was launched or waited for
+  LateFailures late_;           ///< guarded; of work launched or waited for
   std::unique_ptr<Kept> kept_;
 };
 

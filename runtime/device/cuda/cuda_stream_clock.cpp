@@ -10,10 +10,11 @@
 namespace dstrain::cuda {
 namespace {
 
-/// Of a comparison: the first may wait for the GPU to wake, or for work in the same queue of it.
+/// Number of comparisons. The first may wait for the GPU to wake up, or for work in the same
+/// hardware queue.
 constexpr int tries = 4;
 
-/// What calls are about, in messages.
+/// The object of the calls, for messages.
 constexpr const char* timed = "an event of GPU {}, for the times of --profile";
 
 }  // namespace
@@ -41,7 +42,7 @@ std::shared_ptr<CudaStreamClock::Anchor> CudaStreamClock::unused_anchor() {
   return anchors_.back();
 }
 
-/// The GPU passes the event between the two looks at the clock.
+/// The GPU passes the event between the two readings of the host clock.
 void CudaStreamClock::measure(Anchor& anchor) const {
   const double before = host_.now_seconds();
   DSTRAIN_CUDA_CHECK(cudaEventRecord(anchor.event.get(), stream_.get()), timed, ordinal_);
@@ -107,7 +108,7 @@ StreamClock::Stamp CudaStreamClock::stamp(StreamView stream) noexcept {
   return stamp;
 }
 
-/// Under the lock. After a failure a stamp may have no event.
+/// Call with the lock held. After a failure a stamp may have no event.
 cudaEvent_t CudaStreamClock::event_of(Stamp stamp) const {
   if (failure_) std::rethrow_exception(failure_);
   return stamped_[stamp].event.get();

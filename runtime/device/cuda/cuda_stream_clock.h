@@ -10,12 +10,12 @@
 
 namespace dstrain::cuda {
 
-/// Times of one GPU's streams, by CUDA's events, which it keeps and uses again: as many as were
-/// under way at once. To compare, the GPU passes an event on a stream of its own, which has nothing
-/// else to do, while the host looks at its clock before and after.
+/// Measures times of one GPU's streams with CUDA events. It reuses events, so it keeps as many as
+/// were pending at once. To compare the clocks, the GPU passes an event on a separate idle stream
+/// while the host reads its clock before and after.
 class CudaStreamClock final : public StreamClock {
  public:
-  /// `ordinal`: by which CUDA knows the GPU. `host` must outlive it.
+  /// `ordinal` is CUDA's number of the GPU. `host` must outlive this.
   CudaStreamClock(int ordinal, const Clock& host);
 
   void compare() override;
@@ -26,11 +26,11 @@ class CudaStreamClock final : public StreamClock {
 
  private:
   using EventHandle = UniqueHandle<EventTraits>;
-  /// A point of which the time is known by both clocks.
+  /// A point whose time is known on both clocks.
   struct Anchor {
     EventHandle event;
     double seconds = 0;        ///< by the host's clock
-    double error_seconds = 0;  ///< of that, at most
+    double error_seconds = 0;  ///< maximum error of that time
   };
   struct StampedEvent {
     EventHandle event;
@@ -46,13 +46,13 @@ class CudaStreamClock final : public StreamClock {
   int ordinal_;
   const Clock& host_;
   UniqueHandle<StreamTraits> stream_;
-  mutable std::mutex mutex_;  // of the rest
+  mutable std::mutex mutex_;  // guards the members below
   std::vector<std::shared_ptr<Anchor>> anchors_;
   std::shared_ptr<const Anchor> anchor_;  ///< the last one
   double error_seconds_ = 0;
   std::vector<StampedEvent> stamped_;
   std::vector<Stamp> free_;
-  std::exception_ptr failure_;  ///< the first of stamp()
+  std::exception_ptr failure_;  ///< the first failure of stamp()
 };
 
 }  // namespace dstrain::cuda

@@ -5,17 +5,17 @@
 
 namespace dstrain::cuda {
 
-/// Why work that lies on streams of a GPU fails after it was launched, where CUDA does not know of
-/// it: a collective whose peer is gone. Who finds it says so here before it ends the work, and then
-/// every stream tells it that the work lies on or that has waited for it. Thread-safe.
+/// A failure, after the launch, of work on streams of a GPU that CUDA does not notice: a collective
+/// whose peer is gone. The code that detects it sets it here before it ends the work. Then every
+/// stream that has the work, or that has waited for it, reports it. Thread-safe.
 class LateFailure {
  public:
-  /// The first is kept.
+  /// Keeps only the first failure.
   void set(std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::move(failure);
   }
-  /// Null: none by now.
+  /// Returns null if there is no failure yet.
   [[nodiscard]] std::exception_ptr get() const {
     const std::lock_guard lock(mutex_);
     return failure_;

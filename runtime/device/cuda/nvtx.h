@@ -3,8 +3,8 @@
 
 namespace dstrain::cuda {
 
-/// By NVTX, whose header loads the library that NVTX_INJECTION64_PATH names, as Nsight's profilers
-/// set it. Null: none is named, or the build has no such header.
+/// Returns ranges for NVTX, whose header loads the library named by NVTX_INJECTION64_PATH, as
+/// Nsight's profilers set it. Null if none is named, or if the build has no such header.
 HostRanges* nvtx_ranges();
 
 }  // namespace dstrain::cuda
