@@ -6,33 +6,33 @@
 
 namespace dstrain {
 
-/// A sum of non-negative doubles without rounding: a fixed-point number wide enough for any of
-/// them (a superaccumulator after Kulisch). The order of additions does not matter, so a sum
-/// whose terms are split over threads or ranks is the same however they are split. Trivially
-/// copyable: ranks exchange it as bytes, and its `numel` words of 64 bits may lie in a tensor.
+/// A sum of non-negative doubles without rounding: a fixed-point number wide enough for all of them
+/// (a superaccumulator after Kulisch). The order of additions does not matter, so the result does
+/// not depend on how the terms are split over threads or ranks. Trivially copyable: ranks exchange
+/// it as bytes, and a tensor can hold its `numel` words of 64 bits.
 class ExactSum {
  public:
   /// Bits from 2^-1074, the smallest double, up to 2^1024 and 64 more for carries.
   static constexpr std::size_t words = (1074 + 1024 + 64) / 64 + 1;
   static constexpr std::int64_t numel = words + 1;
-  /// Its digits to the base of 2^32, each in an integer with room for the sum of 2^31 of them:
-  /// ranks add exact sums up as integers, and carry once. The lower ones of all words, then the
-  /// upper.
+  /// The digits to base 2^32, each in an integer with room for the sum of 2^31 digits. Ranks add
+  /// exact sums as integers and carry once. The lower digits of all words come first, then the
+  /// upper ones.
   using Digits = std::array<std::int64_t, 2 * static_cast<std::size_t>(numel)>;
 
   /// Adds one term. An infinity or a NaN makes the sum NaN.
   constexpr void add(double term);
   constexpr void add(const ExactSum& other);
-  /// The sum of the sums whose digits were added up.
+  /// Adds the sums whose digits were added up.
   constexpr void add(const Digits& digits);
   constexpr void add_to(Digits& digits) const;
   /// The sum as a double, within one unit in the last place; a function of the exact sum alone.
   [[nodiscard]] double value() const;
-  /// The same for who has a std::ldexp of its own: code of devices.
+  /// Does the same with the caller's own std::ldexp, for device code.
   template <class Ldexp>
   [[nodiscard]] constexpr double value_by(Ldexp ldexp) const;
 
-  /// A double that is neither infinite nor NaN and not negative: mantissa x 2^(position - 1074).
+  /// A double that is finite and not negative: mantissa x 2^(position - 1074).
   struct Term {
     std::uint64_t mantissa;
     std::uint64_t position;
@@ -45,7 +45,7 @@ class ExactSum {
   std::array<std::uint64_t, numel> state_{};  ///< little-endian words, then: not finite
 };
 
-// Constexpr, so that code of devices may call it.
+// Constexpr, so that device code can call it.
 
 constexpr void ExactSum::add_at(std::size_t word, std::uint64_t value) {
   while (value != 0 && word < words) {
@@ -106,8 +106,8 @@ constexpr double ExactSum::value_by(Ldexp ldexp) const {
   if (state_[words] != 0) return std::numeric_limits<double>::quiet_NaN();
   std::size_t top = words;
   while (top > 0 && state_[top - 1] == 0) --top;
-  // The three highest words hold at least 129 significant bits: within one unit in the last place,
-  // and the same bits everywhere.
+  // The three highest words hold at least 129 significant bits. The result is within one unit in
+  // the last place and has the same bits everywhere.
   double sum = 0;
   for (std::size_t word = top > 3 ? top - 3 : 0; word < top; ++word) {
     sum += ldexp(static_cast<double>(state_[word]), static_cast<int>(word) * 64 - 1074);

@@ -5,30 +5,30 @@
 
 namespace dstrain {
 
-/// Calls `body(i)` for every i in [0, count), shared out over the process's compute threads (the
-/// ones oneDNN uses). Results must not depend on which thread runs which i: sum into slots by i,
-/// then add the slots in order. An exception in `body` ends the process: check before the loop.
-/// The first call throws std::system_error where the system does not start the threads.
+/// Calls `body(i)` for every i in [0, count), split over the process's compute threads (the ones
+/// oneDNN uses). Results must not depend on which thread runs which i: sum into slots by i, then
+/// add the slots in order. An exception in `body` ends the process: check before the loop. The
+/// first call throws std::system_error if the system does not start the threads.
 void parallel_for(std::int64_t count, FunctionRef<void(std::int64_t)> body);
 
-/// How many threads parallel_for uses.
+/// Returns the number of threads that parallel_for uses.
 int compute_threads();
 
-/// Leaves the loops of the calling thread at most `most` of them, 1 or more, unless
-/// OMP_NUM_THREADS says how many.
+/// Limits the loops of the calling thread to `most` threads (1 or more), unless OMP_NUM_THREADS is
+/// set.
 void limit_compute_threads(int most);
 
-/// The same, and makes the calling thread and the compute threads flush denormals to zero: Adam's
-/// second moment walks into them and would run ten times slower. Throws likewise.
+/// Does the same, and makes the calling thread and the compute threads flush denormals to zero:
+/// Adam's second moment decays into denormals, which would run ten times slower. Throws likewise.
 void prepare_compute_threads(int most);
 
-/// Makes the calling thread one that computes in place of the one that has `threads` compute
-/// threads: with as many of its own. Throws likewise.
+/// Makes the calling thread compute in place of the thread that has `threads` compute threads: it
+/// gets as many of its own. Throws likewise.
 void become_compute_thread(int threads);
 
-/// Makes the calling thread one that helps the computing ones, by communicating or loading: what
-/// it gives to parallel_for runs on it alone, denormals are flushed, and it may run on every core
-/// of the process, although OMP_PROC_BIND may have narrowed the thread that started it to one.
+/// Makes the calling thread a helper of the computing threads, for communication or loading. Its
+/// parallel_for loops run on it alone, denormals are flushed, and it may run on every core of the
+/// process, although OMP_PROC_BIND may have bound its parent thread to one core.
 void become_helper_thread();
 
 }  // namespace dstrain

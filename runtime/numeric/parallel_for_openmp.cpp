@@ -20,8 +20,8 @@ namespace {
 /// Flush-to-zero and denormals-are-zero bits of the SSE control register.
 constexpr unsigned flush_denormals = 0x8040;
 
-/// The cores that the OpenMP threads are bound to together are those that the process was started
-/// with. Without binding there are no places, and nothing was narrowed.
+/// Undoes binding: the places of all OpenMP threads together are the cores that the process started
+/// with. Without binding there are no places, and nothing to undo.
 void leave_own_place() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -30,7 +30,7 @@ void leave_own_place() {
     omp_get_place_proc_ids(place, ids.data());
     for (const int id : ids) CPU_SET(static_cast<std::size_t>(id), &cores);
   }
-  // Refused at worst, and then the thread runs where it was.
+  // At worst this is refused, and the thread keeps its cores.
   if (CPU_COUNT(&cores) > 0) ::sched_setaffinity(0, sizeof cores, &cores);
 }
 
@@ -48,8 +48,8 @@ bool try_all_threads() {
   return true;
 }
 
-/// GNU's OpenMP ends the process, and does not say of which limit, where the system starts no more
-/// threads: as many are tried before, once. Throws std::system_error.
+/// GNU's OpenMP ends the process, without naming the limit, if the system starts no more threads.
+/// So the same number of threads is tried first, once. Throws std::system_error.
 void try_threads() {
   [[maybe_unused]] static const bool tried = try_all_threads();
 }
@@ -84,7 +84,7 @@ void become_compute_thread(int threads) {
 }
 
 void become_helper_thread() {
-  omp_set_num_threads(1);  // of the regions that this thread opens
+  omp_set_num_threads(1);  // for the regions that this thread opens
   _mm_setcsr(_mm_getcsr() | flush_denormals);
   leave_own_place();
 }

@@ -5,7 +5,7 @@
 
 namespace dstrain {
 
-/// Who draws: keeps the streams of different uses apart.
+/// The use of random numbers: separates the streams of different uses.
 enum class RandomPurpose : std::uint32_t {
   init = 1,
   shuffle = 2,
@@ -42,7 +42,7 @@ constexpr std::array<std::uint32_t, 4> philox(const RandomKey& key) {
   return counter;
 }
 
-/// A 32-bit word to a uniform number in [0, 1), exact in float.
+/// Maps a 32-bit word to a uniform number in [0, 1), exact in float.
 constexpr float uniform_float(std::uint32_t word) {
   return static_cast<float>(word >> 8) * 0x1.0p-24F;
 }
