@@ -15,7 +15,7 @@ void LossScaler::restore(const State& state) {
 
 bool LossScaler::is_exhausted() const {
   const bool halves = settings_.hysteresis == 1 || state_.hysteresis == 1;
-  // As DeepSpeed compares: a scale that began below the least is never caught.
+  // Compares as DeepSpeed does: a scale that began below the minimum is never detected.
   return settings_.machine == Machine::zero && halves && state_.scale == settings_.least;
 }
 

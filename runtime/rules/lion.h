@@ -44,7 +44,7 @@ struct Lion {
   }
 
   /// p = decay_factor p - step_size sign(beta1 m + (1 - beta1) g);  m = beta2 m + (1 - beta2) g.
-  /// What is no number stays none.
+  /// NaN stays NaN.
   static constexpr float update(float p, float g, float (&state)[1], const Scalars& s) {
     float& m = state[0];
     const float direction = std::fma(s.beta1, m, s.one_minus_beta1 * g);

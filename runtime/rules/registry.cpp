@@ -5,7 +5,7 @@
 namespace dstrain::rules {
 namespace {
 
-/// What `body` returns for the rule of the settings.
+/// Returns what `body` returns for the rule of the settings.
 template <class Value, class Body>
 Value of_rule(const Settings& settings, const Body& body) {
   Value value{};

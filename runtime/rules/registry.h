@@ -34,7 +34,7 @@ struct List {
   static_assert(((Rule::states.size() <= states_max) && ...));
 };
 
-/// All update rules. Their order is no format.
+/// All update rules. No file format depends on their order.
 using Rules = List<Adam, Lamb, Lion>;
 
 /// The settings of one of them; the index is the rule's number.

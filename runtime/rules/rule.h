@@ -13,12 +13,12 @@ namespace dstrain::rules {
 // kernels of every device follow from it:
 //
 //   types            names in a configuration ("optimizer.type"), the usual one first
-//   learning_rate    default of a configuration that has the type and no rate
+//   learning_rate    default for a configuration that has the type and no rate
 //   Settings         parameters with DeepSpeed's defaults
 //   parameters       their table: Parameter<Settings>
-//   states           names in checkpoints of what is kept per element: f32, zero at the start
-//   Scalars          floats, at most scalar_numel: what the kernels of a step read
-//   difference       from the optimizer that DeepSpeed has under the name; none: absent
+//   states           names in checkpoints of the values kept per element: f32, zero at the start
+//   Scalars          floats, at most scalar_numel, that the kernels of a step read
+//   difference       from the optimizer that DeepSpeed has under the name; absent if none
 //   scalars()        Settings and Step -> Scalars, computed in double and rounded once
 //
 // and one of
@@ -29,7 +29,8 @@ namespace dstrain::rules {
 //   trust_ratio(values, change),   its parameter and of that parameter's whole change. measure()
 //   update(p, state, rate, s)      updates the states and returns the change; update() repeats it
 //
-// Formulas are compiled for CPUs and GPUs and have the same bits there: fuse with std::fma, and let
+// Formulas are compiled for CPUs and GPUs and have the same bits there: fuse with std::fma, and
+// keep a parameter of zero unchanged by zero gradients and states, since padding must stay zero.
 // zero gradients and states leave a parameter of zero as it is, since padding must stay zero.
 
 /// The decay rates of Adam's moments.
@@ -43,10 +44,10 @@ struct Betas {
 struct Step {
   std::int64_t number = 1;  ///< counts from 1
   double learning_rate = 0;
-  std::optional<Betas> betas{};  ///< of this step; nothing: those of the settings
+  std::optional<Betas> betas{};  ///< for this step; nothing: those of the settings
 };
 
-/// What corrects Adam's moments for their start at zero; 1 where it is left out.
+/// Corrects Adam's moments for their start at zero; 1 without correction.
 struct BiasCorrection {
   double first = 1;        ///< 1 - beta1^t
   double second_root = 1;  ///< sqrt(1 - beta2^t)
