@@ -286,7 +286,7 @@ std::unique_ptr<Communicator> make_communicator(Joining& joining,
                     : make_over_nodes(joining, worker, std::move(map), own);
 }
 
-/// Calls `action`; where it refuses the ranks, waits until all of them know.
+/// Calls `action`; if it refuses the ranks, waits until all of them know.
 template <class Action>
 auto refusing_together(Store* store, const WorkerEnv& worker, const Action& action) {
   try {

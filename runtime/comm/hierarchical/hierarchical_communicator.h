@@ -24,7 +24,6 @@ namespace dstrain::comm {
 /// that it ends with. Shards and broadcasts go from node to node around a ring. Only the ranks that
 /// need it are connected (linked_ranks.h); ranks that send() and receive() connect when they first
 /// do, and all ranks in the first all_to_all.
-/// they first do, and all in the first all_to_all.
 ///
 /// Bytes for n bytes of `whole` over N ranks on K nodes of g = N/K ranks:
 ///

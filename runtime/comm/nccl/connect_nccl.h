@@ -7,23 +7,24 @@
 
 namespace dstrain::comm {
 
-/// NCCL in this process: whether the build knows it and its library is here.
+/// NCCL in this process: whether the build supports it and its library is found.
 struct NcclPresence {
-  std::string version;   ///< "2.28.9"; empty where there is none
-  std::string obstacle;  ///< why there is none, on one line
+  std::string version;   ///< "2.28.9"; empty if not found
+  std::string obstacle;  ///< why it is not available, on one line
 };
-/// Opens the library, for good.
+/// Opens the library and keeps it open.
 NcclPresence find_nccl();
 
-/// What a rank brings to a communicator of NCCL's.
+/// The inputs of one rank for an NCCL communicator.
 struct NcclMember {
-  std::unique_ptr<ControlGroup> control;  ///< of its ranks, for nothing else
-  int gpu = 0;                            ///< by which CUDA knows the GPU; of no other rank
-  double timeout_seconds = 600;           ///< of connecting, and of each collective
-  std::unique_ptr<Communicator> host;     ///< kept, as its memory may be in use; or null
+  std::unique_ptr<ControlGroup> control;  ///< of the same ranks, with no other user
+  int gpu = 0;                            ///< CUDA's number of the GPU, which no other rank uses
+  double timeout_seconds = 600;           ///< for connecting and for each collective
+  std::unique_ptr<Communicator> host;     ///< kept because its memory may be in use; may be null
 };
-/// Collectives between GPUs, where find_nccl() has found NCCL. Collective; returns when all ranks
-/// are connected. Throws Error{timeout} or Error{comm} that names the call or the ranks.
+/// Makes collectives between GPUs. Requires that find_nccl() has found NCCL. Collective; returns
+/// when all ranks are connected. Throws Error{timeout} or Error{comm} that names the call or the
+/// ranks.
 std::unique_ptr<Communicator> make_nccl_communicator(NcclMember member);
 
 }  // namespace dstrain::comm

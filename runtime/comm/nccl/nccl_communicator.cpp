@@ -30,12 +30,12 @@ ncclDataType_t nccl_type(DType dtype) {
   }
 }
 
-/// What is only moved, NCCL sees as bytes.
+/// NCCL sees data that is only moved as bytes.
 std::size_t bytes_of(const TensorView& view) {
   return static_cast<std::size_t>(view.bytes());
 }
 
-/// One for all ranks, of rank 0.
+/// Returns the id that rank 0 makes for all ranks.
 ncclUniqueId agree_on_id(ControlGroup& control) {
   ncclUniqueId id{};
   if (control.rank() == 0) {
@@ -77,7 +77,7 @@ NcclCommunicator::NcclCommunicator(NcclMember member)
   try {
     connect();
   } catch (const Error& error) {
-    if (watch_.failure()->get() || member_.control->failure()) throw;  // found out, and spread
+    if (watch_.failure()->get() || member_.control->failure()) throw;  // known, and spread
     const std::string why = fmt::format("connecting rank {}: {}", own_.rank, error.what());
     watch_.fail_with({error.code(), why});
     member_.control->spread({error.code(), why});
@@ -111,13 +111,13 @@ NcclCommunicator::~NcclCommunicator() {
   }
 }
 
-/// Once `stream` has done all that it was given so far, unless the group has failed by then. The
-/// queue sleeps meanwhile: it is in no hurry, and a thread that looks again and again takes a core.
+/// Calls `tell` once `stream` has done all its work so far, unless the group has failed by then.
+/// The queue sleeps meanwhile, because it is not urgent and polling would occupy a core.
 void NcclCommunicator::follow(const cuda::CudaStream& stream, std::function<void()> tell) {
   constexpr unsigned sleeps = cudaEventBlockingSync | cudaEventDisableTiming;
   cudaEvent_t event = nullptr;
   DSTRAIN_CUDA_CHECK(cudaEventCreateWithFlags(&event, sleeps), "GPU {}", member_.gpu);
-  const auto point = std::make_shared<UniqueHandle<cuda::EventTraits>>(event);  // a task is copied
+  const auto point = std::make_shared<UniqueHandle<cuda::EventTraits>>(event);  // tasks are copied
   DSTRAIN_CUDA_CHECK(cudaEventRecord(event, stream.handle()), "a stream of GPU {}", member_.gpu);
   queue_.run([this, point, tell = std::move(tell)] {
     cuda::use_gpu(member_.gpu);
@@ -138,7 +138,7 @@ void NcclCommunicator::run(const Call& call, StreamView view, const Launch& laun
   try {
     launch_observed(call, view, [&] { launch(stream.handle()); });
   } catch (const Error& error) {
-    if (watch_.failure()->get()) return;  // which comes out of the stream
+    if (watch_.failure()->get()) return;  // the stream reports it
     const std::string why =
         fmt::format("{} on rank {}: {}", to_string(call), own_.rank, error.what());
     watch_.fail_with({error.code(), why});
@@ -165,7 +165,7 @@ void NcclCommunicator::sum(Shards shards, std::int64_t numel, DType dtype, cudaS
   });
 }
 
-/// `whole` has a shard of so many elements for each rank.
+/// `whole` has a shard of `numel` elements for each rank.
 void NcclCommunicator::sum_whole(std::byte* whole,
                                  std::int64_t numel,
                                  DType dtype,
@@ -176,7 +176,7 @@ void NcclCommunicator::sum_whole(std::byte* whole,
   gather_bytes(shards, bytes, stream);
 }
 
-/// Of fewer elements than there are ranks: a shard is one of them, the last ones are zeros.
+/// Sums fewer elements than there are ranks: each shard is one element, the last ones are zeros.
 void NcclCommunicator::sum_tail(const TensorView& tail, cudaStream_t stream) {
   const auto bytes = static_cast<std::size_t>(tail.bytes());
   const auto all = static_cast<std::size_t>(size() * size_of(tail.dtype()));
@@ -232,7 +232,7 @@ void NcclCommunicator::all_to_all(TensorView parts, TensorView received, StreamV
         note(expected, calls.api.ncclRecv(device_access(received) + r * bytes, count, ncclUint8, r,
                                           calls.comm, handle));
       }
-      // The group ends whatever has failed: within one, nothing is aborted.
+      // Ends the group whatever has failed: nothing is aborted within a group.
       const ncclResult_t ended = calls.api.ncclGroupEnd();
       calls.require(sent, "ncclSend");
       calls.require(expected, "ncclRecv");

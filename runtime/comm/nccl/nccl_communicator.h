@@ -14,12 +14,12 @@
 
 namespace dstrain::comm {
 
-/// Collectives of GPUs by NCCL, launched on the caller's stream: the host waits for none of them.
-/// Sums are NCCL's, in its order, the same bits on every rank; those of all_reduce are put together
-/// of its reduce_scatter and all_gather. Calls that NCCL refuses throw at once; what fails later
-/// (NcclWatch) comes out of the stream's waits. A queue of the host follows the GPU to tell the
-/// observer and the watch. The last elements of an all_reduce, which cannot be shared out, pass
-/// through some words of the GPU that no plan of memory counts.
+/// Collectives of GPUs by NCCL, launched on the caller's stream. The host waits for none of them.
+/// Sums are NCCL's, in its order, with the same bits on every rank; all_reduce combines its
+/// reduce_scatter and all_gather. Calls that NCCL refuses throw at once; the stream's waits report
+/// later failures (NcclWatch). A host queue follows the GPU to notify the observer and the watch.
+/// The last elements of an all_reduce, which cannot be split evenly, pass through a few words of
+/// GPU memory that no memory plan counts.
 class NcclCommunicator final : public Communicator {
  public:
   explicit NcclCommunicator(NcclMember member);
@@ -27,7 +27,7 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
   NcclCommunicator(NcclCommunicator&&) = delete;
   NcclCommunicator& operator=(NcclCommunicator&&) = delete;
-  /// Leaves the group; while an exception passes it aborts instead, for this rank alone.
+  /// Leaves the group. During stack unwinding it aborts instead, on this rank only.
   ~NcclCommunicator() override;
 
   [[nodiscard]] int rank() const override { return own_.rank; }
@@ -50,14 +50,14 @@ class NcclCommunicator final : public Communicator {
     static void release(std::byte* address) noexcept { cudaFree(address); }
   };
   void connect();
-  /// `tell` runs on the queue.
+  /// Calls `tell` on the queue.
   void follow(const cuda::CudaStream& stream, std::function<void()> tell);
-  /// `launch` makes NCCL's calls of an operation on the stream that it is given.
+  /// `launch` makes the NCCL calls of an operation on the given stream.
   template <class Launch>
   void run(const Call& call, StreamView view, const Launch& launch);
   struct Shards {
     std::byte* own;
-    std::byte* whole;  ///< a shard of each rank
+    std::byte* whole;  ///< one shard of each rank
   };
   void gather_bytes(Shards shards, Bytes bytes, cudaStream_t stream);
   void sum(Shards shards, std::int64_t numel, DType dtype, cudaStream_t stream);
@@ -68,8 +68,8 @@ class NcclCommunicator final : public Communicator {
   GroupRank own_;
   NcclConnection connection_;
   NcclWatch watch_;
-  UniqueHandle<DeviceWordsTraits> tail_;             ///< an element of any type for each rank
-  HostQueue queue_{HostQueue::Mode::worker_thread};  // its work uses the rest: goes first
+  UniqueHandle<DeviceWordsTraits> tail_;             ///< an element of any type per rank
+  HostQueue queue_{HostQueue::Mode::worker_thread};  // uses the others: destroyed first
 };
 
 }  // namespace dstrain::comm

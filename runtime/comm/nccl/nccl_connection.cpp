@@ -12,10 +12,10 @@
 namespace dstrain::comm {
 namespace {
 
-/// Until NCCL has taken leave of the other ranks.
+/// How long NCCL may take to leave the other ranks.
 constexpr double close_seconds = 10;
 
-/// Looks that only let others go first, before each that sleeps.
+/// Polls that only yield, before polls that sleep.
 constexpr int eager_looks = 100;
 constexpr long sleep_ns = 50'000;
 

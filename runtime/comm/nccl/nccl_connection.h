@@ -7,17 +7,17 @@
 
 namespace dstrain::comm {
 
-/// What may be called while a connection is not aborted meanwhile.
+/// NCCL calls that are allowed while a connection is not aborted.
 struct NcclCalls {
   const NcclApi& api;
   ncclComm_t comm;
-  /// Throws Error{comm} that names the function, unless it is done or under way.
+  /// Throws Error{comm} that names the function, unless the call has succeeded or is in progress.
   void require(ncclResult_t result, const char* function) const;
 };
 
-/// A communicator of NCCL's own, one that does not block: a call begins something, and waits for no
-/// other rank. Thread-safe, for who launches, who watches and who aborts: NCCL takes calls of one
-/// thread at a time.
+/// A non-blocking NCCL communicator: a call starts an operation and waits for no other rank.
+/// Thread-safe, for the threads that launch, watch and abort: NCCL accepts calls from one thread at
+/// a time.
 class NcclConnection {
  public:
   explicit NcclConnection(int gpu) : gpu_(gpu) {}
@@ -30,8 +30,8 @@ class NcclConnection {
 
   /// Returns once all ranks are connected, or abort() has been called. Throws Error{comm}.
   void connect(const ncclUniqueId& id, GroupRank own);
-  /// Gives NcclCalls to `launch` and returns once what that has called lies on its streams; does
-  /// nothing, or no more, after abort(). Throws Error{comm}.
+  /// Passes NcclCalls to `launch` and returns once the started operations are on their streams.
+  /// Does nothing, or stops, after abort(). Throws Error{comm}.
   template <class Launch>
   void call(const Launch& launch) {
     {
@@ -41,21 +41,21 @@ class NcclConnection {
     }
     settle("a collective", Deadline::after(no_limit_seconds));
   }
-  /// Throws Error{comm} where NCCL has found by itself that something is wrong.
+  /// Throws Error{comm} if NCCL itself has detected an error.
   void check();
-  /// To be called by a thread that is to abort: its calls are about the GPU then.
+  /// Call in a thread that may abort: makes the GPU current there.
   void enter_thread() const;
-  /// Ends what runs, on the GPU too, and all later calls do nothing. Before NCCL has told the GPU,
-  /// no call of CUDA's is made, which might wait for it.
+  /// Ends running operations, on the GPU too; later calls do nothing. Makes no CUDA call before
+  /// NCCL has told the GPU, because it might wait for the GPU.
   void abort() noexcept;
-  /// When nothing runs any more. Throws Error{comm}, or Error{timeout} where its
-  /// streams do not end after some seconds. What it frees then waits for ranks of this machine.
+  /// Call when nothing is running. Throws Error{comm}, or Error{timeout} if its streams do not end
+  /// within some seconds. Freeing then waits for ranks of this machine.
   void close();
 
  private:
   static constexpr double no_limit_seconds = 1e9;
   void settle(const char* what, Deadline deadline);
-  /// Whether all that was called is done; also after abort().
+  /// Whether all calls are done; also true after abort().
   bool settled(const char* what);
 
   int gpu_;
@@ -66,6 +66,6 @@ class NcclConnection {
 
 }  // namespace dstrain::comm
 
-/// Calls a function of NCCL's through `calls`, an NcclCalls, and requires that it goes well.
+/// Calls an NCCL function through `calls`, an NcclCalls, and requires that it succeeds.
 #define DSTRAIN_NCCL_CHECK(calls, function, ...) \
   (calls).require((calls).api.function(__VA_ARGS__), #function)

@@ -16,7 +16,7 @@ namespace {
 
 constexpr PlugIn library{.file = "libnccl.so.2"};
 
-/// The NCCL that pip installs beside PyTorch: in the environment that is active, the user's own
+/// Returns the NCCL libraries that pip installs with PyTorch: in the active environment, the user's
 /// packages, or the system's.
 std::vector<std::string> find_pip_libraries() {
   std::vector<std::string> prefixes;
@@ -35,8 +35,8 @@ std::vector<std::string> find_pip_libraries() {
   return found;
 }
 
-/// A plug-in if there is one, else the toolkit's, whose place is written into this library (the
-/// loader looks there for the library that calls it), the system's, or pip's.
+/// Opens a plug-in if there is one, else the library of the toolkit (its path is in this library's
+/// run path, where the loader looks), of the system, or of pip.
 Result<void*> open_library() {
   if (has_plug_in(library)) return open_plug_in(library);
   void* opened = ::dlopen(library.file, RTLD_NOW | RTLD_LOCAL);
@@ -54,7 +54,8 @@ void find(Function& function, void* opened, const char* symbol) {
   function = reinterpret_cast<Function>(plug_in_symbol(library, opened, symbol));
 }
 
-/// NCCL lets this overrule that calls are not to block, after which nothing ends one.
+/// With this setting NCCL makes calls block although we ask for non-blocking ones, and then nothing
+/// can end a call.
 bool calls_block() {
   const char* const given = std::getenv("NCCL_COMM_BLOCKING");
   return given != nullptr && std::string_view(given) == "1";

@@ -5,8 +5,7 @@
 
 namespace dstrain::comm {
 
-/// NCCL's functions, under their names. None of them is linked: the plug-in opens on machines
-/// without NCCL.
+/// NCCL's functions, by name. None is linked, so the plug-in also opens on machines without NCCL.
 struct NcclApi {
   decltype(&::ncclGetVersion) ncclGetVersion;
   decltype(&::ncclGetErrorString) ncclGetErrorString;
@@ -26,8 +25,8 @@ struct NcclApi {
   decltype(&::ncclGroupEnd) ncclGroupEnd;
 };
 
-/// Opens libnccl.so.2 for good, once per process: as a plug-in (plug_in.h), else where this library
-/// and the loader look. The failure is the loader's reason, or the function that is missing.
+/// Opens libnccl.so.2 once per process and keeps it open: as a plug-in (plug_in.h), else where this
+/// library and the loader look. A failure is the loader's reason, or the missing function.
 const Result<NcclApi>& nccl();
 
 }  // namespace dstrain::comm

@@ -9,7 +9,7 @@
 namespace dstrain::comm {
 namespace {
 
-/// How often the ranks tell each other where they are.
+/// How often the ranks exchange their progress.
 constexpr double look_seconds = 0.2;
 
 bool is_message(const Call& call) {
@@ -43,7 +43,7 @@ void NcclWatch::end() {
   running_.reset();
 }
 
-/// The failure is there before the work ends: who waits for that sees it.
+/// Sets the failure before the work ends, so that all waiters see it.
 void NcclWatch::fail_with(const GroupFailure& failure) noexcept {
   failure_->set(std::make_exception_ptr(Error(failure.code, failure.why)));
   control_->spread(failure);
@@ -79,15 +79,15 @@ void NcclWatch::run() {
   }
 }
 
-/// Until it is time for the next look.
+/// Waits until the next look.
 void NcclWatch::rest() {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(look_seconds),
                     [this] { return stopping_; });
 }
 
-/// What all ranks say. What this rank finds out by that is told of the collective that it is in;
-/// what another one has found out and spread is told as it is.
+/// Returns what all ranks say. A failure that this rank detects is reported for the collective that
+/// it is in; a failure that another rank has detected and spread is reported unchanged.
 std::vector<NcclWatch::Told> NcclWatch::exchange(const Told& own) {
   try {
     return control_->gather(own);
@@ -101,7 +101,7 @@ std::vector<NcclWatch::Told> NcclWatch::exchange(const Told& own) {
   }
 }
 
-/// Whether there will be another one.
+/// Returns whether to look again.
 bool NcclWatch::look() {
   Told own;
   bool last = false;
@@ -112,7 +112,7 @@ bool NcclWatch::look() {
     if (running_) running_->deadline.skip_standstill(look_seconds);
   }
   if (last && own.leaves == 0) return false;
-  if (!last_.empty()) {  // a rank has left: what it said last stands, and nobody says more
+  if (!last_.empty()) {  // a rank has left: its last message stays valid, and nobody sends more
     last_[static_cast<std::size_t>(control_->rank())] = own;
     look_at(last_);
     return !last;
@@ -163,7 +163,7 @@ void NcclWatch::check_time(std::span<const Told> all) const {
                        : "waiting for " + name_ranks(missing));
 }
 
-/// With what the rank is in now.
+/// Adds the operation that the rank is in.
 std::string NcclWatch::doing(const std::string& why) const {
   const std::lock_guard lock(mutex_);
   if (!running_) return why;

@@ -15,17 +15,17 @@
 
 namespace dstrain::comm {
 
-/// Ends the collectives of a group that cannot end: nothing in NCCL tells a rank that another one
-/// has died, hangs or does something else, and a GPU that waits for it waits for ever.
+/// Ends the collectives of a group that can no longer complete. NCCL does not tell a rank that
+/// another one has died, hangs or does something else, and a GPU that waits for it waits forever.
 ///
-/// A thread of each rank exchanges with those of the others, some times a second, how many
-/// collectives the rank's GPU has begun, beside all that the ranks compute and without a call of
-/// CUDA's, which may wait for the GPU. So a rank whose process has ended, or that began fewer while
-/// this one waits for too long, is known by name. Then it says why, to the streams and the other
-/// ranks, and aborts the connection.
+/// A thread of each rank exchanges with those of the others, several times a second, how many
+/// collectives its GPU has begun. It runs beside the computation and makes no CUDA call, which
+/// could wait for the GPU. It can therefore name a rank whose process has ended, or that has begun
+/// fewer collectives while this one waits too long. Then it reports the reason to the streams and
+/// the other ranks, and aborts the connection.
 class NcclWatch {
  public:
-  /// `control` is the watch's alone. `connection` must outlive it.
+  /// `control` has no other user. `connection` must outlive this.
   NcclWatch(std::unique_ptr<ControlGroup> control,
             NcclConnection& connection,
             double timeout_seconds);
@@ -33,26 +33,27 @@ class NcclWatch {
   NcclWatch& operator=(const NcclWatch&) = delete;
   NcclWatch(NcclWatch&&) = delete;
   NcclWatch& operator=(NcclWatch&&) = delete;
-  /// As leave(), without a word to the other ranks: they see the process end, and name it.
+  /// Stops without telling the other ranks, unlike leave(): they see the process end, and name it.
   ~NcclWatch();
 
-  /// An operation begins and ends on the GPU, one at a time. Thread-safe, as what follows.
+  /// Called when an operation begins and ends on the GPU, one at a time. Thread-safe, like the
+  /// functions below.
   void begin(const Call& call);
   void end();
-  /// Why the group goes on no more; what streams fail with.
+  /// The reason why the group has failed; streams fail with it.
   [[nodiscard]] const std::shared_ptr<cuda::LateFailure>& failure() const { return failure_; }
-  /// The first failure is spread to all ranks and ends the connection.
+  /// Spreads the first failure to all ranks and ends the connection.
   void fail_with(const GroupFailure& failure) noexcept;
   /// fail_with() of an abort by this rank.
   void abort() noexcept;
-  /// This rank launches nothing more: the others go on without it. Returns once they know.
+  /// This rank launches nothing more, and the others continue without it. Returns once they know.
   void leave();
 
  private:
   /// What a rank tells the others.
   struct Told {
-    std::int64_t begun = 0;  ///< collectives, of all ranks
-    Call call{};             ///< the last of them
+    std::int64_t begun = 0;  ///< collectives of all ranks, not messages
+    Call call{};             ///< the last of these
     std::int64_t leaves = 0;
   };
   /// What runs on the GPU.
@@ -76,11 +77,11 @@ class NcclWatch {
   std::shared_ptr<cuda::LateFailure> failure_ = std::make_shared<cuda::LateFailure>();
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  Told own_;                        ///< guarded, as the next two
-  std::optional<Running> running_;  ///< now
+  Told own_;                        ///< guarded, like the next two
+  std::optional<Running> running_;  ///< on the GPU now
   bool stopping_ = false;
-  std::vector<Told> last_;  ///< of the thread: what all ranks said, once one of them leaves
-  std::thread thread_;      // uses the rest: starts last
+  std::vector<Told> last_;  ///< used by the thread: what all ranks said, once one of them leaves
+  std::thread thread_;      // uses the other members, so it starts last
 };
 
 }  // namespace dstrain::comm

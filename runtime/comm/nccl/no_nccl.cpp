@@ -1,4 +1,4 @@
-// The plug-in of GPUs where NCCL's header was not found.
+// The plug-in for GPUs in a build without NCCL's header.
 #include "runtime/base/error.h"
 #include "runtime/comm/nccl/connect_nccl.h"
 
