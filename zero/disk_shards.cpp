@@ -150,7 +150,7 @@ DiskShards::LoadedSubGroup DiskShards::view(const SubGroupRecords& records,
 
 DiskShards::LoadedSubGroup DiskShards::acquire(SubGroupId sub_group, LeaseUse use) {
   const SubGroupRecords& records = records_[sub_group];
-  if (records.early) {  // what was done is done again: the gradients went with the new states
+  if (records.early) {  // needed only to repeat the update: the gradients went with the new states
     DSTRAIN_CHECK(use == LeaseUse::update && records.revocable(), "sub-group {} was updated early",
                   to_int(sub_group));
     const std::span<std::byte> put =

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double buffer_factor = 1.5;
 
-/// Counts as the formulas have them: Python's integers and floats.
+/// Counts in the types of the formulas: Python's integers and floats.
 struct Counts {
   explicit Counts(const EstimateInput& input)
       : params(static_cast<double>(input.total_params)),

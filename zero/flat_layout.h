@@ -30,7 +30,7 @@ struct Placement {
 
 /// A flat run of parameters that is padded, gathered, reduced, updated and saved as one.
 struct Segment {
-  DType dtype = DType::f32;  ///< that units see
+  DType dtype = DType::f32;  ///< as units see it
   optim::ParameterGroupId parameter_group{};
   bool trainable = true;    ///< false: it has neither gradients nor states, and is not updated
   bool shared = false;      ///< other units borrow its parameters
@@ -63,7 +63,7 @@ class FlatLayout {
   [[nodiscard]] const Placement& parameter(ParameterId id) const { return parameters_[id]; }
   [[nodiscard]] const Segment& segment(SegmentId id) const { return segments_[id]; }
   static constexpr ParameterId in_tiles{-1};  ///< in place of a parameter that is cut into tiles
-  /// Those of the model, Model::parts().
+  /// Returns the parts of the model, Model::parts().
   [[nodiscard]] IdRange<model::PartId> parts() const { return part_parameters_.ids(); }
   /// The parameters of a part: those that it owns (or in_tiles), then those that it borrows, which
   /// is UnitCall's order.

@@ -13,14 +13,14 @@ Bytes bytes_of(const Segment& segment) {
   return segment.numel * size_of(segment.dtype);
 }
 
-/// Segments of which a unit has one at most, in use by it alone: those of a parameter group, and
-/// tiles of one.
+/// The segments of which a unit uses at most one, and alone: those of a parameter group, or tiles
+/// of one.
 using Turn = std::pair<optim::ParameterGroupId, bool>;
 Turn turn_of(const Segment& segment) {
   return {segment.parameter_group, segment.tile};
 }
 
-/// The buffers that they take in turns.
+/// The buffers that these segments use in turn.
 struct AlternatingBuffers {
   Bytes bytes = 0;  ///< of each
   std::int64_t largest = 0;
@@ -80,7 +80,7 @@ GatherBuffers::GatherBuffers(const FlatLayout& layout,
     } else if (segment.shared) {
       buffer_index_.push_back(add_buffer(bytes_of(segment)));
     } else {
-      // Units and tiles that follow each other, in either direction, have different buffers.
+      // Consecutive units and tiles, in either direction, have different buffers.
       std::vector<std::size_t>& buffers = in_turns.at(turn_of(segment));
       buffer_index_.push_back(buffers.front());
       std::rotate(buffers.begin(), buffers.begin() + 1, buffers.end());

@@ -11,7 +11,7 @@ DType sent_dtype(const FlatLayout& layout, const config::StatePrecision& precisi
   return layout.world() == 1 ? summed : precision.communication;
 }
 
-/// The dtype that gradients are rounded to before they are sent; `summed`: they are not.
+/// Returns the dtype that gradients are rounded to before they are sent. `summed`: their own dtype.
 DType rounded_dtype(const FlatLayout& layout,
                     const config::StatePrecision& precision,
                     DType summed) {
@@ -44,7 +44,7 @@ GradientExchange::GradientExchange(const FlatLayout& layout,
       rounded_(rounded_dtype(layout, precision, summed)),
       memory_(bytes(layout, precision, summed), buffers, stream) {}
 
-/// `values` as they are sent.
+/// Returns `values` in the dtype that is sent.
 TensorView GradientExchange::sent(TensorView values) const {
   if (values.dtype() == rounded_) return values;
   const TensorView copy = memory_.block().cut(0, rounded_, {values.numel()});

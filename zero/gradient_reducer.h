@@ -14,9 +14,9 @@ class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
   virtual void begin(engine::MicroStep micro_step) = 0;
-  /// The memory for the gradients of the parameters that the backward of `part` uses.
+  /// Returns the memory for the gradients of the parameters that the backward of `part` uses.
   virtual std::span<const model::GradientTarget> targets(model::PartId part, StreamView stream) = 0;
-  /// The backward of `part` is done.
+  /// Call when the backward of `part` is done.
   virtual void reduce(model::PartId part, StreamView stream) = 0;
   /// This rank's shard of the summed gradients of a segment; empty if it is on a disk, or if the
   /// segment has none.

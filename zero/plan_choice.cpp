@@ -6,7 +6,7 @@ namespace dstrain::zero {
 
 namespace {
 
-/// The stage with each place for what it shards; the rest of `choice` is settled.
+/// Adds the stage with each tier for what it shards; the rest of `choice` is fixed.
 void add_places(PlanChoice choice,
                 std::span<const MemoryTier> tiers,
                 std::vector<PlanChoice>& choices) {

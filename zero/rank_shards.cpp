@@ -87,7 +87,7 @@ RankShards::ParameterLease::ParameterLease(RankShards& shards, SegmentId segment
     values_ = shards.shards_updates() ? shards.own_parameters(segment) : shards.parameters(segment);
     return;
   }
-  // All that is on a disk has its exact values among the states.
+  // A segment on a disk has its exact values among the states.
   if (use == LeaseUse::measure) return;
   DiskShards& disk = *shards.disk_;
   values_ =
@@ -170,7 +170,7 @@ void RankShards::SubGroupLease::give_back() {
   shards.return_sub_group(sub_group_, use_);
 }
 
-/// The work with it is done.
+/// Call after the work with it is done.
 void RankShards::return_sub_group(SubGroupId sub_group, LeaseUse use) {
   if (plan_.sub_groups[sub_group].tier != MemoryTier::nvme) return;
   use == LeaseUse::update_early ? disk_->end_early(sub_group) : disk_->release(sub_group, use);

@@ -31,7 +31,7 @@ void copy_state(RankShards& shards,
   if (state.empty()) return ops::fill_zero(to.values, shards.stream_of(Device{}));
   const StreamView stream = shards.stream_of(state.device());
   const TensorView source = state.part(begin, to.values.shape());
-  // Frozen parameters are saved in f32 too; what is wrong in them shows in their own dtype.
+  // Frozen parameters are saved in f32 too; an error in them shows in their own dtype.
   if (source.dtype() != to.values.dtype()) return ops::convert(source, to.values, stream);
   ops::copy_finite({.source = source, .target = to.values, .not_finite = to.not_finite}, stream);
 }

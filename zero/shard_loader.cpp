@@ -10,8 +10,8 @@
 namespace dstrain::zero {
 namespace {
 
-/// Reads elements of a parameter, from `begin` on, into `values`, wherever they lie: in pieces of
-/// host memory. Waits for `stream`.
+/// Reads elements of a parameter, from `begin` on, into `values` in any memory, through host
+/// buffers. Waits for `stream`.
 void read_values(const model::ParameterSource& source,
                  const model::ParameterSpec& spec,
                  std::int64_t begin,
@@ -61,7 +61,7 @@ void ShardLoader::load_sub_group(SubGroupId id, const RankShards::ParameterLease
   lease.give_back();
 }
 
-/// Reads this rank's part of a group's values, and gets the others' parts where all are here.
+/// Reads this rank's part of a group's values, and gets the other parts if all are kept here.
 void ShardLoader::load_values(const SubGroup& sub_group,
                               const model::ParameterSource& source,
                               TensorView values,

@@ -27,7 +27,7 @@ ShardPlan::Options plan_options(const ShardedStore::Inputs& inputs,
           .offload = options.offload};
 }
 
-/// Beside a device that computes, the host's cores are free.
+/// If a device computes, the host's cores are free.
 HostQueue::Mode host_mode(const Streams& streams) {
   if (!streams.overlap()) return HostQueue::Mode::inline_on_caller;
   return shares_host_memory(streams.compute.device().kind) ? HostQueue::Mode::worker_thread

@@ -8,7 +8,7 @@
 
 namespace dstrain::zero {
 
-/// Which contents of a record are meant.
+/// Selects contents of a record.
 struct RecordContents {
   bool gradients = false;
   bool states = false;

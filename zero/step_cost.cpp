@@ -88,8 +88,9 @@ class SegmentWork {
     if (parameters_ == MemoryTier::device) return 0;
     return (gathers() + (optimizer_ == MemoryTier::device ? 1 : 0)) * parameter_bytes_;
   }
-  /// States and master, read and written, and the gradients of each pass. Those of the last one are
-  /// not read when they are used at once, and only written to be able to do it again.
+  /// States and master, read and written, and the gradients of each pass. Gradients of the last
+  /// pass that are used at once are not read; they are written only so that the update can be
+  /// repeated.
   [[nodiscard]] Bytes optimizer_swaps() const {
     if (optimizer_ != MemoryTier::nvme) return 0;
     std::int64_t floats = 2 * (adam_states + passes_);

@@ -158,7 +158,7 @@ void SubGroupUpdates::update(SubGroupId sub_group,
                              const RankShards::SubGroupLease& lease,
                              const optim::StepTensors& step) const {
   const optim::ParameterGroupId group = parameter_group(sub_group);
-  // In the same pass where both lie in one memory.
+  // Rounds in the same pass if both are in one memory.
   const bool rounded = lease.exact.dtype() == DType::f32 && is_half(lease.parameters.dtype()) &&
                        lease.parameters.device() == lease.exact.device();
   for_chunks(sub_group, lease, [&](const Chunk& chunk) {

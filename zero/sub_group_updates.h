@@ -46,7 +46,7 @@ class SubGroupUpdates {
 
   const RankShards& shards_;
   const optim::ParameterGroups& groups_;
-  TypedVector<SubGroupId, std::vector<optim::ParameterSpan>> spans_;  ///< where they are needed
+  TypedVector<SubGroupId, std::vector<optim::ParameterSpan>> spans_;  ///< for rules with sums
   Buffer device_;
   Buffer host_;
 };

@@ -5,7 +5,7 @@
 
 namespace dstrain::zero {
 
-/// The order in which sub-groups are used, which repeats; learnt from the uses so far.
+/// The order in which sub-groups are used. It repeats, and is learnt from earlier uses.
 class UseOrder {
  public:
   explicit UseOrder(std::size_t sub_groups) : next_(sub_groups) {}

@@ -29,7 +29,7 @@ class WholeGradients final : public GradientReducer {
                  Memory memory,
                  StreamView stream);
   static Bytes bytes(const FlatLayout& layout, DType kept);
-  /// Bytes of buffers besides.
+  /// Bytes of additional buffers.
   static Bytes buffer_bytes(const FlatLayout& layout, const config::StatePrecision& precision);
 
   void begin(engine::MicroStep micro_step) override;
