@@ -6,7 +6,7 @@
 namespace dstrain::ops {
 namespace {
 
-/// Both are of one type and size.
+/// Requires that both have the same type and size.
 void require_alike(const TensorView& input, const TensorView& other, const char* what) {
   require_strided(other, input.dtype(), rows_of(input), columns_of(input), what);
 }

@@ -4,8 +4,8 @@
 
 namespace dstrain::ops {
 
-/// What MLPs put between their linear layers. With Phi the normal distribution's function and s the
-/// logistic one:
+/// The activations of MLPs, between their linear layers. Phi is the normal distribution's function
+/// and s the logistic function:
 enum class Activation : std::int8_t {
   gelu_tanh,   ///< x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2: "gelu_new",
                ///< "gelu_pytorch_tanh" (Hendrycks & Gimpel 2016)
@@ -15,9 +15,9 @@ enum class Activation : std::int8_t {
   relu,        ///< max(x, 0)
 };
 
-/// output = activation(input) [factor], elementwise: a gated MLP has a factor (Shazeer 2020). All
-/// f32, all bf16 or all f16, and of one size (..., columns); output may be any of the others. Rows
-/// may be strided, so that input and factor may be packed in one tensor.
+/// output = activation(input) [factor], elementwise; a gated MLP has a factor (Shazeer 2020). All
+/// f32, all bf16 or all f16, and of one size (..., columns). The output may be any of the inputs.
+/// Rows may be strided, so that input and factor may be packed in one tensor.
 struct ActivationArgs {
   Activation kind = Activation::gelu_tanh;
   TensorView input;
@@ -34,9 +34,9 @@ struct ActivationArgs {
 /// Asynchronous on `stream`.
 void activation_forward(const ActivationArgs& args, StreamView stream);
 
-/// From the gradient of the output to those of what forward read. With `output` also that once
-/// more, bit for bit, for the product that follows: one exponential serves both. Tensors as in
-/// forward.
+/// Computes the gradients of forward's inputs from that of the output. With `output`, also
+/// recomputes the output, bit for bit, for the product that follows: one exponential serves both.
+/// Tensors as in forward.
 struct ActivationBackwardArgs {
   Activation kind = Activation::gelu_tanh;
   TensorView input;

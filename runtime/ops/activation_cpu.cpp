@@ -13,9 +13,9 @@
 namespace dstrain::ops {
 namespace {
 
-// ivdep: two tensors are the same memory or disjoint, so no iteration sees another's.
+// ivdep: two tensors are the same memory or disjoint, so iterations are independent.
 
-/// What a task works on, from its first element on.
+/// The operands of a task, from its first element on.
 template <class T>
 struct Forward {
   const T* input;
@@ -83,8 +83,8 @@ DSTRAIN_SIMD_CLONES void gated_backward_kernel(Backward<T> b) {
   }
 }
 
-/// Elements that lie one behind the other in every tensor: part of one row, or of all rows of
-/// tensors that are dense.
+/// Elements that are contiguous in every tensor: part of one row, or of all rows if the tensors are
+/// dense.
 struct Piece {
   std::int64_t row;
   std::int64_t column;
@@ -95,7 +95,7 @@ struct Piece {
   }
 };
 
-/// Calls `body` for the pieces of tensors that are like `shape`, in parallel.
+/// Calls `body` in parallel for the pieces of tensors of the given shape.
 template <class Body>
 void for_pieces(const TensorView& shape, bool dense, const Body& body) {
   if (dense) {
@@ -112,7 +112,7 @@ void for_pieces(const TensorView& shape, bool dense, const Body& body) {
   });
 }
 
-/// Those that are empty count as dense.
+/// Empty views count as dense.
 bool all_dense(std::initializer_list<const TensorView*> views) {
   return std::ranges::all_of(views, [](const TensorView* view) { return view->dense(); });
 }

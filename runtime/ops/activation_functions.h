@@ -4,7 +4,7 @@
 
 namespace dstrain::ops {
 
-// The functions of Activation, for the kernels of any device, which has its own arithmetic.
+// The functions of Activation, for the kernels of any device, which supplies its own arithmetic.
 
 struct CpuArithmetic {
   static constexpr float exp2(float x) { return fast_exp2(x); }
@@ -17,7 +17,7 @@ constexpr float logistic(float power) {
   return Arithmetic::reciprocal(1.0F + Arithmetic::exp2(power < 126.0F ? power : 126.0F));
 }
 
-/// A function and its derivative at one place.
+/// A function's value and derivative at one point.
 struct Point {
   float value;
   float slope;

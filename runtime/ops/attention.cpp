@@ -6,7 +6,7 @@
 namespace dstrain::ops {
 namespace {
 
-/// `view` is a matrix of the dtype, whose rows may be strided.
+/// Requires that `view` is a matrix of the dtype; its rows may be strided.
 void require_rows(const TensorView& view, DType dtype, const Shape& shape, const char* what) {
   DSTRAIN_CHECK(!view.empty() && view.dtype() == dtype && view.shape() == shape,
                 "{}: {}, expected {} of {}", what, to_string(view.shape()), to_string(shape),
@@ -25,7 +25,7 @@ Shape bias_shape(const Args& args) {
   return {args.rule.buckets.count, args.sizes.heads};
 }
 
-/// What forward and backward have in common.
+/// Checks that forward and backward have in common.
 template <class Args>
 void check_common(const Args& args) {
   const AttentionSizes& s = args.sizes;

@@ -14,23 +14,23 @@ namespace {
 // With P the probabilities, Z the dropout multipliers, dP the gradient of P Z:
 // dS = P (dP Z - delta), delta = sum_j P_j (dP Z)_j = dO . O per query. Tiles are (queries, keys).
 
-/// What one thread works in; cut from its slot, of backward_slot_numel().
+/// Memory of one thread, cut from its slot of backward_slot_numel() floats.
 struct Space {
   float* queries;          ///< (T', D'): times the scale
   float* output_gradient;  ///< (T', D')
   float* query_gradient;   ///< (T', D')
   float* logsumexp;        ///< (T'): in powers of two, 0 for padded queries
   float* delta;            ///< (T'): likewise
-  float* keys;             ///< (64, D') of one tile, as all below
+  float* keys;             ///< (64, D') of one tile, like all below
   float* keys_transposed;
   float* values_transposed;
-  float* key_gradient;  ///< or, where heads share keys, (S', D'), as the next one
+  float* key_gradient;  ///< or, if heads share keys, (S', D'), like the next one
   float* value_gradient;
-  PackedTiles left_queries;  ///< one per tile of queries, as the next three
+  PackedTiles left_queries;  ///< one per tile of queries, like the next three
   PackedTiles right_queries;
   PackedTiles left_output_gradient;
   PackedTiles right_output_gradient;
-  PackedTiles right_keys;  ///< of one tile, as all below
+  PackedTiles right_keys;  ///< of one tile, like all below
   PackedTiles right_keys_transposed;
   PackedTiles right_values_transposed;
   float* by_distance;  ///< with biases: sums of the scores' gradients
@@ -79,10 +79,10 @@ struct Tile {
   std::int64_t head;
   std::int64_t query_block;
   std::int64_t key_block;
-  Into into_keys;  ///< what becomes of the gradients of its keys and values
+  Into into_keys;  ///< how the gradients of its keys and values are stored
   [[nodiscard]] Visibility::Tile visible() const { return sight.tile(query_block, key_block); }
   [[nodiscard]] bool diagonal() const { return visible() == Visibility::Tile::diagonal; }
-  /// Rows that share one bound of what is visible.
+  /// Rows that share one bound of visibility.
   [[nodiscard]] std::int64_t strip() const {
     return diagonal() ? attention_strip : attention_block;
   }
@@ -92,8 +92,8 @@ struct Tile {
   }
 };
 
-/// Raw scores become probabilities and dP becomes dS, both zero for keys after their query. With
-/// `multipliers` the probabilities are left dropped.
+/// Turns raw scores into probabilities and dP into dS, both zero for keys after their query. With
+/// `multipliers`, dropout is applied to the probabilities.
 template <bool dropped>
 [[gnu::always_inline]] inline void weight_strip(const Tile& t,
                                                 std::int64_t row,
@@ -143,8 +143,8 @@ void dropped_kernel(const Tile& t, ScoreTile& scores, ScoreTile& gradients) {
   }
 }
 
-/// Calls `body(row, key, place)` for sixteen scores at a time that were computed, of queries that
-/// there are; their biases lie from `place` on.
+/// Calls `body(row, key, place)` for sixteen computed scores of existing queries at a time; their
+/// biases start at `place`.
 template <class Body>
 [[gnu::always_inline]] inline void for_biased(const Tile& t, const Body& body) {
   for (std::int64_t row = 0; row < t.layout.queries_in(t.query_block); ++row) {
@@ -164,7 +164,7 @@ void bias_kernel(const Tile& t, ScoreTile& scores) {
   });
 }
 
-/// Adds the gradients of scores to those by distance.
+/// Adds the gradients of scores to the gradients by distance.
 DSTRAIN_SIMD_CLONES
 void bias_gradient_kernel(const Tile& t, ScoreTile& gradients) {
   for_biased(t, [&](std::int64_t row, std::int64_t key, std::int64_t place) {
@@ -173,7 +173,7 @@ void bias_gradient_kernel(const Tile& t, ScoreTile& gradients) {
   });
 }
 
-/// Both are zero for keys that their query does not see.
+/// Zeroes both for keys that their query does not see.
 DSTRAIN_SIMD_CLONES
 void mask_kernel(const VisibleKeys& visible, ScoreTile& scores, ScoreTile& gradients) {
   for (std::int64_t row = 0; row < attention_block; ++row) {
@@ -185,7 +185,7 @@ void mask_kernel(const VisibleKeys& visible, ScoreTile& scores, ScoreTile& gradi
   }
 }
 
-/// Rows (queries, D') of a head: their tiles, and those packed.
+/// Rows (queries, D') of a head: their tiles, and the packed tiles.
 struct QueryRows {
   float* values;
   PackedTiles left;
@@ -265,7 +265,7 @@ void add_query_gradient(const Tile& t, ScoreTile& gradients) {
   }
 }
 
-/// `key_gradient`, `value_gradient`: of the tile's keys.
+/// `key_gradient` and `value_gradient` are those of the tile's keys.
 void run_tile(const Tile& t, float* key_gradient, float* value_gradient) {
   ScoreTile scores;
   ScoreTile gradients;
@@ -295,7 +295,7 @@ float dot(const float* a, const float* b, std::int64_t count) {
   return sum_lanes(count, [a, b](std::int64_t i) { return a[i] * b[i]; });
 }
 
-/// Packs the tile of keys and values that is at work.
+/// Packs the current tile of keys and values.
 void pack_keys(const Space& space, std::int64_t columns) {
   space.right_keys.set_right(0, {space.keys, columns, 1, attention_block, columns});
   space.right_keys_transposed.set_right(
@@ -315,7 +315,7 @@ struct Call {
   const Space& space;
   KvHead at;
 
-  /// Rows of a tensor that is (B T, H D), from a tile of queries on.
+  /// Returns rows of a tensor (B T, H D), from a tile of queries on.
   template <class Element>
   [[nodiscard]] HeadRows<Element> queries(const TensorView& view,
                                           std::int64_t head,
@@ -323,7 +323,7 @@ struct Call {
     return head_rows<Element>(view, layout, layout.tokens, at.sequence, head)
         .from(block * attention_block);
   }
-  /// Likewise of one that is (B S, K D).
+  /// Returns rows of a tensor (B S, K D) likewise.
   template <class Element>
   [[nodiscard]] HeadRows<Element> keys(const TensorView& view, std::int64_t block) const {
     return head_rows<Element>(view, layout, layout.keys, at.sequence, at.head)
@@ -335,13 +335,13 @@ struct Call {
             RotaryTable::Direction direction) const {
     tables.rotary.turn({tile, count, layout.tile_columns(), block * attention_block}, direction);
   }
-  /// Of a block of keys among the gradients of all of them.
+  /// Offset of a block of keys among the gradients of all keys.
   [[nodiscard]] std::int64_t gradient_offset(std::int64_t block) const {
     return layout.group() > 1 ? block * layout.tile_numel() : 0;
   }
 };
 
-/// Fills what a block of queries brings along.
+/// Loads the data of a block of queries.
 template <class T>
 void load_queries(const Call<T>& c, std::int64_t head, std::int64_t block) {
   const HeadLayout& layout = c.layout;
@@ -351,7 +351,7 @@ void load_queries(const Call<T>& c, std::int64_t head, std::int64_t block) {
   const std::int64_t columns = layout.tile_columns();
   float* const queries = space.queries + first * columns;
   float* const gradient = space.output_gradient + first * columns;
-  float* const output = space.keys;  // free until the keys come
+  float* const output = space.keys;  // free until the keys are loaded
   load_tile(c.template queries<const T>(c.args.query, head, block), count,
             log2_e / c.args.rule.divisor, queries);
   c.turn(queries, count, block, RotaryTable::Direction::forward);
@@ -385,7 +385,8 @@ void load_keys(const Call<T>& c, std::int64_t block) {
   pack_keys(space, columns);
 }
 
-/// Adds what the queries of a head make of the gradients of a block of keys, and of their own.
+/// Adds the contribution of a head's queries to the gradients of a block of keys, and their own
+/// gradients.
 template <class T>
 void run_queries(const Call<T>& c, std::int64_t head, std::int64_t key_block) {
   float* const key_gradient = c.space.key_gradient + c.gradient_offset(key_block);
@@ -413,7 +414,7 @@ void store_key_gradients(const Call<T>& c, std::int64_t block) {
   store_tile(value_gradient, 1.0F, c.template keys<T>(c.args.value_gradient, block), count);
 }
 
-/// Of the blocks of queries of which this was the last block of keys.
+/// Stores the gradients of the blocks of queries whose last block of keys this was.
 template <class T>
 void store_query_gradients(const Call<T>& c, std::int64_t head, std::int64_t key_block) {
   for (std::int64_t block = 0; block < c.layout.query_tiles(); ++block) {
@@ -426,7 +427,7 @@ void store_query_gradients(const Call<T>& c, std::int64_t head, std::int64_t key
   }
 }
 
-/// The gradients of a head's biases in this sequence, by row of their table.
+/// Returns the gradients of a head's biases in this sequence, by row of their table.
 template <class T>
 float* bias_sums(const Call<T>& c, std::int64_t head) {
   return c.tables.rest + (c.at.sequence * c.layout.heads + head) * c.layout.buckets;
@@ -454,7 +455,7 @@ void run_kv_head(const Call<T>& c) {
   }
 }
 
-/// The gradient (buckets, H) is the sum of those of all sequences, in their order.
+/// Sums the gradients (buckets, H) of all sequences, in order.
 void add_bias_sums(const AttentionBackwardArgs& args, const HeadLayout& layout, const float* sums) {
   if (args.bias_gradient.empty()) return;
   float* const gradient = floats(args.bias_gradient);

@@ -19,10 +19,10 @@ namespace {
 struct RunningSoftmax {
   alignas(64) float largest[attention_block];
   alignas(64) float sum[attention_block];
-  alignas(64) float factors[attention_block];  ///< for what was summed before the last tile
+  alignas(64) float factors[attention_block];  ///< for the sums before the last tile
 };
 
-/// What one thread works in; cut from its slot, of forward_slot_numel().
+/// Memory of one thread, cut from its slot of forward_slot_numel() floats.
 struct Space {
   float* keys;     ///< (T', D')
   float* values;   ///< (T', D')
@@ -46,7 +46,7 @@ Space cut_space(float* slot, const HeadLayout& layout) {
           .right_queries = {packed + 2 * packed_numel, layout}};
 }
 
-/// Scores of keys after their query become the lowest number, whose power of two is 0.
+/// Sets scores of keys after their query to the lowest number, whose power of two is 0.
 [[gnu::always_inline]] inline void mask_strip(float* scores) {
   for (std::int64_t key = 0; key < attention_strip; ++key) {
     for (std::int64_t query = 0; query < attention_strip; ++query) {
@@ -56,8 +56,8 @@ Space cut_space(float* slot, const HeadLayout& layout) {
   }
 }
 
-/// Turns scores into weights 2^(score - largest) and moves the running maximum and sum on. On the
-/// diagonal, strips (16 x 16) below it are left alone.
+/// Turns scores into weights 2^(score - largest) and updates the running maximum and sum. On the
+/// diagonal, skips strips (16 x 16) below it.
 DSTRAIN_SIMD_CLONES
 void softmax_kernel(ScoreTile& tile, bool diagonal, RunningSoftmax& softmax) {
   constexpr std::int64_t strip = attention_strip;
@@ -87,7 +87,7 @@ void softmax_kernel(ScoreTile& tile, bool diagonal, RunningSoftmax& softmax) {
   }
 }
 
-/// outputs (D', 64) columns are divided by their sums.
+/// Divides the columns of outputs (D', 64) by their sums.
 DSTRAIN_SIMD_CLONES
 void divide_kernel(float* outputs, const float* sums, std::int64_t rows) {
   float inverse[attention_block];
@@ -98,8 +98,8 @@ void divide_kernel(float* outputs, const float* sums, std::int64_t rows) {
   }
 }
 
-/// Scores of keys that their query does not see become the lowest number. Where a query sees
-/// nothing of a tile, its weights vanish as soon as it has seen something.
+/// Sets scores of keys that their query does not see to the lowest number. If a query sees nothing
+/// of a tile, its weights vanish once it has seen some key.
 DSTRAIN_SIMD_CLONES
 void mask_kernel(ScoreTile& tile, const VisibleKeys& visible) {
   for (std::int32_t key = 0; key < attention_block; ++key) {
@@ -128,7 +128,7 @@ struct QueryBlock : QueryHead {
   std::int64_t block;
 };
 
-/// One tile of the keys that they see.
+/// One tile of the keys that the queries see.
 struct KeyTile {
   std::int64_t index;
   Visibility::Tile visible;
@@ -160,7 +160,7 @@ void drop_weights(const QueryBlock& q, std::int64_t key_tile, ScoreTile& weights
   multiply_kernel(weights, multipliers);
 }
 
-/// scores (keys, queries) = keys (keys, D') queries (D', queries); above a diagonal only.
+/// scores (keys, queries) = keys (keys, D') queries (D', queries); on the diagonal, only above it.
 void multiply_scores(const QueryBlock& q, const KeyTile& tile, ScoreTile& scores) {
   const std::int64_t columns = q.layout.tile_columns();
   const std::int64_t rows = tile.diagonal() ? attention_strip : attention_block;
@@ -182,7 +182,7 @@ void multiply_scores(const QueryBlock& q, const KeyTile& tile, ScoreTile& scores
   }
 }
 
-/// On the diagonal, strips (16 x 16) below it are left alone.
+/// On the diagonal, skips strips (16 x 16) below it.
 DSTRAIN_SIMD_CLONES
 void bias_kernel(const QueryBlock& q, const KeyTile& tile, ScoreTile& scores) {
   for (std::int64_t key = 0; key < attention_block; ++key) {
@@ -246,7 +246,7 @@ void store_outputs(const QueryBlock& q,
   }
 }
 
-/// From the first tile of keys that the block sees to the last one.
+/// Visits the tiles of keys that the block sees, from first to last.
 void attend(const QueryBlock& q, RunningSoftmax& softmax) {
   ScoreTile scores;
   std::fill_n(softmax.largest, attention_block, std::numeric_limits<float>::lowest());
@@ -265,7 +265,7 @@ void attend(const QueryBlock& q, RunningSoftmax& softmax) {
   }
 }
 
-/// The keys and values of a head, of which tiles are loaded in order.
+/// The keys and values of a head, whose tiles are loaded in order.
 template <class T>
 struct KeyValues {
   HeadRows<const T> keys;

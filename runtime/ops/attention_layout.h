@@ -8,19 +8,19 @@
 namespace dstrain::ops {
 
 // A head's rows are copied to dense f32 tiles before they are multiplied: rows (tokens) padded with
-// zeros to whole tiles, columns to D' = D rounded up to 16. Keys behind the last query are masked
-// like all later ones, and padded queries have no gradient, so that kernels see whole tiles only.
+// zeros to whole tiles, columns to D' = D rounded up to 16. Keys after the last query are masked
+// like all later keys, and padded queries have no gradient, so that kernels see only whole tiles.
 
 /// Queries and keys per tile.
 inline constexpr std::int64_t attention_block = 64;
 
-/// Heads that may be at work at once: each has a slot of the workspace.
+/// Most heads in progress at once; each has a slot of the workspace.
 inline constexpr std::int64_t attention_slots_max = 64;
 
 /// The sizes of one call.
 struct HeadLayout : AttentionSizes {
-  bool rounds = false;       ///< products may round their operands to bf16, as the tensors are
-  std::int64_t buckets = 0;  ///< rows of the table of biases; 0: there are none
+  bool rounds = false;  ///< products may round their operands to bf16, because the tensors are bf16
+  std::int64_t buckets = 0;  ///< rows of the table of biases; 0: no biases
   [[nodiscard]] std::int64_t tile_columns() const { return (head_size + 15) / 16 * 16; }
   [[nodiscard]] std::int64_t tile_numel() const { return attention_block * tile_columns(); }
   static std::int64_t tiles_of(std::int64_t rows) {
@@ -39,24 +39,24 @@ struct HeadLayout : AttentionSizes {
   }
   /// Rows of the table of a rotary embedding.
   [[nodiscard]] std::int64_t positions() const { return std::max(tokens, keys); }
-  /// Between queries and keys of whole tiles; 0 without biases.
+  /// The number of distances between queries and keys of whole tiles; 0 without biases.
   [[nodiscard]] std::int64_t distances() const {
     return buckets > 0 ? (query_tiles() + key_tiles()) * attention_block : 0;
   }
-  /// Floats that the calls' gradients of biases take, by sequence and head.
+  /// Floats of the gradients of biases, by sequence and head.
   [[nodiscard]] std::int64_t bias_sums() const { return sequences * heads * buckets; }
 };
 
 /// Floats of a slot in forward: keys and values of a head, the queries and outputs of a tile, and
-/// what is packed of them.
+/// the packed copies.
 inline std::int64_t forward_slot_numel(const HeadLayout& layout) {
   const std::int64_t tiles = layout.key_tiles();
   return (2 * tiles + 2) * layout.tile_numel() + (2 * tiles + 1) * packed_words;
 }
 
-/// Floats of a slot in backward: three tensors of a head of queries and two values per query, five
-/// tiles or, where heads share keys, three and the gradients of all keys and values, what is packed
-/// of them, and with biases the gradient by distance.
+/// Floats of a slot in backward: three tensors of a head of queries and two values per query; five
+/// tiles or, if heads share keys, three and the gradients of all keys and values; the packed
+/// copies; with biases, the gradient by distance.
 inline std::int64_t backward_slot_numel(const HeadLayout& layout) {
   const std::int64_t tiles = layout.query_tiles();
   const std::int64_t gradients = layout.group() > 1 ? 2 * layout.key_tiles() : 2;

@@ -6,19 +6,19 @@
 
 namespace dstrain::ops {
 
-/// Queries of a tile in a GPU's backward of f32, and in that of halves.
+/// Queries per tile in a GPU's backward for f32, and for 16-bit dtypes.
 inline constexpr std::int64_t attention_backward_queries = 32;
 inline constexpr std::int64_t attention_backward_half_queries = 64;
 
-/// The gradients of scores that a GPU's backward of halves keeps between its two kernels, so that
-/// they are computed once: 16-bit elements in patches of 32 queries by 64 keys, for as many heads
-/// of keys at once as fit in `bytes_max`. With biases by distance, whose gradients want them in
-/// f32, and where too few heads fit to occupy a GPU, both kernels compute them.
+/// The gradients of scores that a GPU's 16-bit backward keeps between its two kernels, so that they
+/// are computed once: 16-bit elements in patches of 32 queries by 64 keys, for as many heads of
+/// keys at once as fit into `bytes_max`. Both kernels compute them if there are biases by distance,
+/// whose gradients need f32, or if too few heads fit to occupy a GPU.
 struct ScoreGradients {
   static constexpr std::int64_t queries = 32;
   static constexpr std::int64_t keys = 64;
   static constexpr Bytes bytes_max = Bytes{5} << 28;
-  static constexpr std::int64_t blocks_min = 512;  ///< of `keys` keys, where not all heads fit
+  static constexpr std::int64_t blocks_min = 512;  ///< of `keys` keys, if not all heads fit
   static constexpr std::int64_t head_size_max = 128;
 
   ScoreGradients(const AttentionSizes& sizes, const AttentionRule& rule)
@@ -37,7 +37,7 @@ struct ScoreGradients {
     sequences = even_sequences;
     kv_heads = even_heads;
   }
-  /// How many patches of a head those of earlier queries are: causal ones end at the diagonal.
+  /// Patches of a head for earlier queries; causal ones end at the diagonal.
   [[nodiscard]] constexpr std::int64_t patches_before(std::int64_t query_tile) const {
     if (!causal) return query_tile * key_tiles;
     const std::int64_t half = query_tile / 2;
@@ -51,15 +51,15 @@ struct ScoreGradients {
   std::int64_t kv_heads = 0;   ///< of each of them at once
 
  private:
-  /// The least number that takes as few rounds to come to `all` as `most` at once.
+  /// Returns the smallest number that covers `all` in as few rounds as `most` at once.
   static std::int64_t even(std::int64_t all, std::int64_t most) {
     const std::int64_t rounds = (all + most - 1) / most;
     return (all + rounds - 1) / rounds;
   }
 };
 
-/// Queries and keys of halves as their rotary embedding turns them, for a GPU's kernels to read.
-/// The dtype is one of those of their size.
+/// 16-bit queries and keys after their rotary embedding, for a GPU's kernels to read. The dtype
+/// only gives the size.
 struct TurnedHeads {
   TurnedHeads(Arena& arena, const AttentionSizes& sizes, const AttentionRule& rule) {
     if (!rule.rotary.active()) return;
@@ -71,9 +71,9 @@ struct TurnedHeads {
   TensorView key;
 };
 
-/// What a GPU's attention takes in backward: of each query the product of its output and of the
-/// gradient of that, the gradients of biases by tile of queries, what is turned, and the gradients
-/// of scores.
+/// A GPU's scratch memory for attention's backward: for each query the product of its output and
+/// the output's gradient, the gradients of biases by tile of queries, the rotated queries and keys,
+/// and the gradients of scores.
 struct AttentionScratch {
   AttentionScratch(Arena& arena, const AttentionSizes& sizes, const AttentionRule& rule)
       : delta(arena.take({sizes.sequences, sizes.heads, sizes.tokens})),

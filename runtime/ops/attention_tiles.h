@@ -12,7 +12,7 @@
 
 namespace dstrain::ops {
 
-/// Rows or columns of a tile on the diagonal that share one bound of what is visible.
+/// Rows or columns of a diagonal tile that share one bound of visibility.
 inline constexpr std::int64_t attention_strip = 16;
 
 /// Scores, probabilities or their gradients of one tile.
@@ -21,18 +21,18 @@ struct ScoreTile {
   [[nodiscard]] float* row(std::int64_t i) { return values + i * attention_block; }
 };
 
-/// Whether tiles that many products read are packed for them once.
+/// Whether tiles that many products read are packed once for all of them.
 inline bool packs(const HeadLayout& layout) {
   return layout.rounds && layout.tile_columns() <= packed_edge && rounds_products();
 }
 
-/// The layout of a call; products may round what is bf16 anyway.
+/// Returns the layout of a call. Products may round operands that are bf16 anyway.
 template <class Args>
 HeadLayout attention_layout(const Args& args) {
   return {args.sizes, args.query.dtype() == DType::bf16, args.rule.buckets.count};
 }
 
-/// The tables that all heads of a call read, filled, and what is behind them in its workspace.
+/// The filled tables that all heads of a call read, and the rest of the workspace.
 struct AttentionTables {
   template <class Args>
   AttentionTables(const Args& args, const HeadLayout& layout, bool rows_are_keys) {
@@ -54,7 +54,7 @@ struct AttentionTables {
   float* rest;
 };
 
-/// Some rows of a head in a tensor: `stride` elements apart, D columns.
+/// Some rows of a head in a tensor, `stride` elements apart, with D columns.
 template <class T>
 struct HeadRows {
   T* values;
@@ -77,20 +77,20 @@ HeadRows<T> head_rows(const TensorView& view,
       stride, layout.head_size};
 }
 
-/// How many keys of a sequence count.
+/// Returns the number of valid keys of a sequence.
 inline std::int64_t key_count(const TensorView& counts, std::int64_t sequence, std::int64_t keys) {
   if (counts.empty()) return keys;
   return host_access(counts).as<const std::int32_t>()[static_cast<std::size_t>(sequence)];
 }
-/// Throws Error{internal} where one is not among [1, S].
+/// Throws Error{internal} if a count is not in [1, S].
 void require_key_counts(const TensorView& counts, const AttentionSizes& sizes);
-/// Throws Error{internal} where one comes after its query, or before that of the query before.
+/// Throws Error{internal} if a first key comes after its query, or decreases along the sequence.
 void require_first_keys(const TensorView& first_keys);
 
 /// The keys that queries of one sequence see.
 class Visibility {
  public:
-  /// Of a tile, what its queries see of its keys. `diagonal`: each those up to itself.
+  /// How much of a tile's keys its queries see. `diagonal`: each query sees keys up to itself.
   enum class Tile : std::int8_t { none, all, diagonal, some };
   struct Range {
     std::int64_t begin;
@@ -115,8 +115,7 @@ class Visibility {
     return {std::max<std::int64_t>(begin, first_keys_[std::min(query, tokens_ - 1)]), end};
   }
   [[nodiscard]] Tile tile(std::int64_t query_tile, std::int64_t key_tile) const;
-  /// The tiles of keys from the first to the last that a tile of queries sees something of; one at
-  /// least.
+  /// The first to the last tile of keys of which a tile of queries sees any; at least one.
   [[nodiscard]] std::int64_t first_tile(std::int64_t query_tile) const;
   [[nodiscard]] std::int64_t last_tile(std::int64_t query_tile) const;
 
@@ -132,7 +131,7 @@ class Visibility {
   const std::int32_t* first_keys_;  ///< by query, or null
 };
 
-/// What a tile's queries see of its keys, by query: keys [begin, end) of the tile.
+/// The keys that a tile's queries see, by query: keys [begin, end) of the tile.
 struct VisibleKeys {
   alignas(64) std::int32_t begin[attention_block];
   alignas(64) std::int32_t end[attention_block];
@@ -147,8 +146,8 @@ void load_tile(const HeadRows<const T>& rows, std::int64_t count, float factor, 
 template <class T>
 void store_tile(const float* tile, float factor, const HeadRows<T>& rows, std::int64_t count);
 
-/// Packed operands, `packed_words` each, in memory of a slot; without memory nothing is packed, and
-/// products pack for themselves.
+/// Packed operands of `packed_words` each, in a slot's memory. Without memory nothing is packed,
+/// and products pack for themselves.
 class PackedTiles {
  public:
   PackedTiles() = default;
@@ -165,7 +164,7 @@ class PackedTiles {
   [[nodiscard]] const std::uint32_t* left(std::int64_t tile, std::int64_t row = 0) const {
     return at(tile, row * packed_edge / 2);
   }
-  /// A right operand from `row` and `column` on; null where rows do not begin there.
+  /// A right operand from `row` and `column` on; null if no packed operand starts at that row.
   [[nodiscard]] const std::uint32_t* right(std::int64_t tile,
                                            std::int64_t row = 0,
                                            std::int64_t column = 0) const {
@@ -190,15 +189,15 @@ inline std::int64_t score_dropout_group(const HeadLayout& layout,
   return (head * layout.tokens + query) * layout.key_tiles() + key_tile;
 }
 
-/// A head of keys and values, and the slot of the workspace that it is done in.
+/// A head of keys and values, and its slot of the workspace.
 struct KvHead {
   std::int64_t sequence;
   std::int64_t head;
   std::int64_t slot;
 };
 
-/// Calls `body(kv_head)` for every head of keys, the heads of a slot one after another on one
-/// thread, so that a thread's tiles stay in its cache.
+/// Calls `body(kv_head)` for every head of keys. One thread processes the heads of a slot in turn,
+/// so that its tiles stay in its cache.
 template <class Body>
 void for_kv_heads(const HeadLayout& layout, const Body& body) {
   const std::int64_t heads = layout.sequences * layout.kv_heads;

@@ -6,7 +6,7 @@
 namespace dstrain::ops {
 namespace {
 
-/// Of the CPU's tables of angles and of biases, rounded so that slots begin on lines.
+/// Bytes of the CPU's tables of angles and biases, rounded so that slots start on cache lines.
 Bytes table_bytes(const HeadLayout& layout, const AttentionRule& rule) {
   const std::int64_t angles = layout.positions() * rule.rotary.dims;
   return round_up(angles * size_of(DType::f32), 64) +
@@ -18,14 +18,14 @@ Bytes bias_sum_bytes(const HeadLayout& layout) {
   return round_up(layout.bias_sums() * size_of(DType::f32), 64);
 }
 
-/// Of a GPU, in forward: a tile's sums stay in registers.
+/// Bytes in a GPU's forward; a tile's sums stay in registers.
 Bytes turned_bytes(const AttentionSizes& sizes, const AttentionRule& rule) {
   Arena arena;
   const TurnedHeads turned(arena, sizes, rule);
   return arena.used();
 }
 
-/// Of a GPU, in backward.
+/// Bytes in a GPU's backward.
 Bytes scratch_bytes(const AttentionSizes& sizes, const AttentionRule& rule) {
   Arena arena;
   const AttentionScratch scratch(arena, sizes, rule);

@@ -10,13 +10,13 @@ namespace dstrain::ops {
 /// task, small enough to stay in cache.
 inline constexpr std::int64_t elementwise_chunk = 16384;
 
-/// How many chunks of `chunk` elements cover `count`; the last one may be short.
+/// Returns how many chunks of `chunk` elements cover `count`; the last one may be short.
 constexpr std::int64_t chunk_count(std::int64_t count, std::int64_t chunk) {
   return (count + chunk - 1) / chunk;
 }
 
-/// Calls `body(begin, end)` for the fixed chunks of [0, count), in parallel. The cuts depend on
-/// the sizes alone, never on the number of threads.
+/// Calls `body(begin, end)` for the fixed chunks of [0, count), in parallel. The chunks depend only
+/// on the sizes, not on the number of threads.
 template <class Body>
 void for_chunks(std::int64_t count, std::int64_t chunk, const Body& body) {
   parallel_for(chunk_count(count, chunk),

@@ -17,16 +17,16 @@ struct ClassifierSizes {
   DType dtype;            ///< of input and weight: f32, bf16 or f16
 };
 
-/// Bytes of workspace that the ops below need on a kind of device, whether there is one here or
-/// not. CPU: all logits in f32, what one piece of them needs for its products, and a sum of
-/// gradients of the input. CUDA: the logits of a chunk of rows, and what a product may take
+/// Returns the bytes of workspace that the ops below need on a kind of device, which need not be
+/// present. CPU: all logits in f32, the workspace of one piece's products, and a sum of gradients
+/// of the input. CUDA: the logits of a chunk of rows, and the workspace of a product
 /// (classifier_chunks.h).
 Bytes classifier_workspace(const ClassifierSizes& sizes, DeviceKind device);
 
 struct ClassifierLogitsArgs {
   TensorView input;      ///< (R, C)
   TensorView weight;     ///< (V, C)
-  TensorView logits;     ///< (R, V) f32: written; may be of the host, as what a copy writes
+  TensorView logits;     ///< (R, V) f32: written; may be host memory, as for a copy
   TensorView workspace;  ///< u8: at least classifier_workspace() bytes, 64-byte aligned
 
   /// Calls `visit` with each tensor.
@@ -41,9 +41,9 @@ struct ClassifierLogitsArgs {
 /// Asynchronous on `stream`.
 void classifier_logits(const ClassifierLogitsArgs& args, StreamView stream);
 
-/// `factor` times the cross-entropy of the softmax of the logits and, with `label_weight`, the
-/// gradients behind it; that of the logits is factor (softmax - onehot) label_weight, zero in rows
-/// that do not count.
+/// Adds `factor` times the cross-entropy of the logits' softmax to loss_sum. With `label_weight`,
+/// also computes gradients from that of the logits, factor (softmax - onehot) label_weight, which
+/// is zero in rows that do not count.
 struct ClassifierLossArgs {
   TensorView input;                ///< (R, C)
   TensorView weight;               ///< (V, C)
@@ -52,7 +52,7 @@ struct ClassifierLossArgs {
   TensorView loss_sum;             ///< (1) f64: losses of rows that count are added to it, in order
   TensorView label_weight{};       ///< (1) f32; empty: the loss alone
   TensorView input_gradient{};     ///< (R, C) of the dtype of input: written; may be input itself
-  TensorView weight_gradient{};    ///< (V, C) f32: written; empty: nobody wants it
+  TensorView weight_gradient{};    ///< (V, C) f32: written; empty: not computed
   bool accumulate_weight = false;  ///< add to weight_gradient instead
   TensorView workspace;            ///< u8: at least classifier_workspace() bytes, 64-byte aligned
 

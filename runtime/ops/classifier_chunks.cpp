@@ -11,14 +11,15 @@ namespace {
 constexpr Bytes logits_bytes = 512 * mebibyte;
 constexpr std::int64_t tile_rows = 256;
 
-/// Of a chunk that takes so many bytes at most, or has one row.
+/// Returns the rows of a chunk of at most `bytes_most` bytes, at least one row.
 std::int64_t chunk_rows(std::int64_t rows, Bytes row_bytes, Bytes bytes_most) {
   const std::int64_t most = std::max<std::int64_t>(1, bytes_most / row_bytes);
   if (rows <= most) return rows;
   return most < tile_rows ? most : most / tile_rows * tile_rows;
 }
 
-/// The multiple of 64 that the large products take; all, where they are a multiple of 8 or few.
+/// Returns the classes of the large products: a multiple of 64, or all if they are a multiple of 8
+/// or few.
 std::int64_t main_of(std::int64_t classes) {
   if (classes % 8 == 0 || classes < 64) return classes;
   return classes / 64 * 64;

@@ -26,7 +26,7 @@ void compute_logits(const ClassifierPlan& plan,
   }
 }
 
-/// A piece's gradient and products one after the other: they read it from the cache.
+/// Computes a piece's gradient and its products in turn, so that they read it from the cache.
 void compute_gradients(const ClassifierPlan& plan,
                        const ClassifierLossArgs& args,
                        const CrossEntropyRows& rows,

@@ -6,16 +6,15 @@
 
 namespace dstrain::ops {
 
-/// How the CPU works on a classifier. The classes are cut into pieces: the packed part of the
-/// weight that a product reads stays small, and the gradient of a piece is in cache when the
-/// products read it.
+/// The CPU's plan for a classifier. The classes are cut into pieces, so that the packed part of the
+/// weight stays small and the products read a piece's gradient from cache.
 class ClassifierPlan {
  public:
-  /// Cuts from a workspace; measures, when it has none.
+  /// Cuts from a workspace; without memory it only measures.
   ClassifierPlan(Arena& arena, const ClassifierSizes& sizes);
   [[nodiscard]] const LogitPieces& logits() const { return logits_; }
-  /// (R, width(piece)) of `dtype`: in f32 in the place of the logits, in halves in that of the
-  /// gradient of the piece before.
+  /// (R, width(piece)) of `dtype`: in f32 it overwrites the logits; in 16 bits, the gradient of the
+  /// previous piece.
   [[nodiscard]] TensorView gradient(std::int64_t piece) const;
   /// (R, C) f32: the sum over the pieces.
   [[nodiscard]] const TensorView& input_gradient() const { return input_gradient_; }
@@ -31,7 +30,7 @@ class ClassifierPlan {
                                           const TensorView& sum,
                                           bool accumulate,
                                           std::int64_t piece) const;
-  /// input_gradient() = gradient(0) weight, then added to it.
+  /// input_gradient() = gradient(0) weight; later pieces add to it.
   [[nodiscard]] MatmulArgs input_product(const TensorView& weight, std::int64_t piece) const;
 
  private:

@@ -3,8 +3,7 @@
 
 namespace dstrain::ops {
 
-/// What convert() does, at once, on the caller's thread and the compute threads: for kernels of the
-/// CPU.
+/// Does convert()'s work at once, on the caller's thread and the compute threads. For CPU kernels.
 void convert_values(const HostView& source, const HostView& target);
 
 }  // namespace dstrain::ops

@@ -4,9 +4,9 @@
 
 namespace dstrain::ops {
 
-/// target[i] = source[i], f32, bf16 or f16, of one dtype and shape, dense; `not_finite`, (1) i32,
-/// becomes 1 when one of them is a NaN or an infinity. Both may be of the host where the source is
-/// a device's. Asynchronous on `stream`.
+/// target[i] = source[i], f32, bf16 or f16, of one dtype and shape, dense. `not_finite`, (1) i32,
+/// becomes 1 if an element is NaN or infinite. `target` and `not_finite` may be host memory if
+/// the source is a device's. Asynchronous on `stream`.
 struct CopyFiniteArgs {
   TensorView source;
   TensorView target;

@@ -10,7 +10,7 @@
 namespace dstrain::ops {
 namespace {
 
-/// Whether all are finite: none has an exponent of ones only.
+/// Whether all elements are finite: no exponent has all bits set.
 template <class Bits>
 DSTRAIN_SIMD_CLONES bool copy_kernel(const Bits* __restrict from,
                                      Bits* __restrict to,

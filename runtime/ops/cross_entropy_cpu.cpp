@@ -14,18 +14,17 @@
 namespace dstrain::ops::cpu {
 namespace {
 
-/// Logits read at once: they stay in the first-level cache while their maximum and sum are taken,
-/// and are few enough to add in float before they join a sum in double.
+/// Logits read at once: they stay in the first-level cache while their maximum and sum are
+/// computed, and are few enough to sum in float before that sum is added in double.
 constexpr std::int64_t block_numel = 1024;
 
-/// What is known of a row's softmax after some of its logits.
+/// The running state of a row's softmax.
 struct Softmax {
   float largest = -std::numeric_limits<float>::max();
   double sum = 0;  ///< of e^(logit - largest)
 };
 
-/// One pass over memory: the sum so far is scaled down when a larger logit comes (Milakov &
-/// Gimelshein 2018).
+/// One pass over memory: a larger logit scales the sum so far down (Milakov & Gimelshein 2018).
 DSTRAIN_SIMD_CLONES
 void softmax_kernel(const float* logits, std::int64_t count, Softmax& softmax) {
   for (std::int64_t begin = 0; begin < count; begin += block_numel) {
@@ -72,7 +71,7 @@ float gradient_scale(const CrossEntropyRows& rows) {
   return rows.factor * floats(rows.label_weight)[0];
 }
 
-/// What the gradient of a row is made of: that of logit x is e^(x - largest) scale, less
+/// The factors of a row's gradient: that of logit x is e^(x - largest) scale, minus
 /// gradient_scale() at the label.
 struct RowSoftmax {
   float largest;

@@ -7,29 +7,29 @@
 
 namespace dstrain::ops {
 
-/// What the figures of a step amount to: the elements, all f64, of a tensor that updates read.
+/// The decision about a step: the elements, all f64, of a tensor that updates read.
 struct StepDecision {
   double loss = 0;            ///< mean over the labels, natural log
-  double gradient_norm = 0;   ///< before clipping, of a loss that is not scaled
-  double gradient_scale = 1;  ///< what every gradient is multiplied with: clip_scale() / loss scale
+  double gradient_norm = 0;   ///< before clipping, without the loss scale
+  double gradient_scale = 1;  ///< factor of every gradient: clip_scale() / loss scale
   double taken = 1;           ///< 0: the loss or the norm is not finite, and nothing is updated
   static constexpr std::int64_t numel = 4;
   [[nodiscard]] constexpr bool is_taken() const { return taken != 0; }
 };
 
-/// One in the host's memory as such a tensor.
+/// Returns a decision in host memory as such a tensor.
 inline HostView view_of(StepDecision& decision) {
   return {&decision, DType::f64, {StepDecision::numel}};
 }
 
-/// What a rank adds to the figures of a step, as 64-bit words: an ExactSum of the squares of its
+/// A rank's contribution to a step's figures, as 64-bit words: an ExactSum of the squares of its
 /// gradients, then the f64 sum of the losses of its labels.
 inline constexpr std::int64_t step_total_numel = ExactSum::numel + 1;
 
 struct DecideStepArgs {
   TensorView totals;      ///< (N, step_total_numel) i64: of each rank
-  TensorView labels;      ///< (1) f64: how many count on all ranks together
-  TensorView loss_scale;  ///< (1) f64: what gradients were multiplied with
+  TensorView labels;      ///< (1) f64: number of labels that count on all ranks
+  TensorView loss_scale;  ///< (1) f64: the factor of the gradients
   TensorView decision;    ///< (StepDecision::numel) f64
   double norm_max = 0;    ///< largest norm; 0: no limit
 
@@ -42,14 +42,14 @@ struct DecideStepArgs {
   }
 };
 
-/// What gradients are multiplied with so that their norm is at most `norm_max` (0: no limit):
-/// min(1, norm_max / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
+/// Returns the factor of gradients that keeps their norm at most `norm_max` (0: no limit): min(1,
+/// norm_max / (norm + 1e-6)), as in torch.nn.utils.clip_grad_norm_.
 constexpr double clip_scale(double norm, double norm_max) {
   return norm_max > 0 ? std::min(1.0, norm_max / (norm + 1e-6)) : 1.0;
 }
 
-/// Computes `decision` from `totals`: losses are added in the order of the ranks, squares without
-/// rounding. Asynchronous on `stream`.
+/// Computes `decision` from `totals`: adds losses in rank order, and squares without rounding.
+/// Asynchronous on `stream`.
 void decide_step(const DecideStepArgs& args, StreamView stream);
 
 }  // namespace dstrain::ops

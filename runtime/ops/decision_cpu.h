@@ -4,8 +4,8 @@
 
 namespace dstrain::ops {
 
-/// What an update reads of a decision, for kernels of the CPU; without one the step is taken, with
-/// gradients as they are.
+/// Returns the decision that an update reads, for CPU kernels. Without one the step is taken, with
+/// unscaled gradients.
 inline StepDecision decision_in(const TensorView& decision) {
   return decision.empty() ? StepDecision() : *elements<StepDecision>(decision);
 }

@@ -6,8 +6,8 @@
 namespace dstrain::ops {
 
 /// output = [residual +] input times the mask of `site`; all (B, T, C), dense, all f32 or all bf16.
-/// Forward drops a branch before it joins the residual stream; backward is the same call on the
-/// gradient, without a residual. The mask is drawn, never stored; a site that is not active draws
+/// Forward drops a branch before it is added to the residual stream; backward is the same call on
+/// the gradient, without a residual. The mask is drawn and never stored; an inactive site draws
 /// nothing.
 struct DropoutArgs {
   TensorView input;
@@ -24,7 +24,7 @@ struct DropoutArgs {
   }
 };
 
-/// Throws Error{internal} unless they fit each other.
+/// Throws Error{internal} unless the tensors fit together.
 void require_dropout(const DropoutArgs& args);
 
 /// Asynchronous on `stream`.

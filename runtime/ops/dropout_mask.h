@@ -9,7 +9,7 @@
 
 namespace dstrain::ops {
 
-/// What kernels of the CPU draw for a site: its numbers, read where the op runs.
+/// The numbers that CPU kernels draw a site's mask from, read when the op runs.
 struct DropoutMask {
   explicit DropoutMask(const DropoutSite& site) : rate(site.rate), seed(site.seed) {
     if (!active()) return;
@@ -50,7 +50,7 @@ typedef std::int32_t Masks8 __attribute__((vector_size(32)));
 }
 
 /// Writes 0 or 1 / (1 - rate) for the 64 elements of `group` of a sequence. Element e of the group
-/// takes word e / 16 of block e % 16.
+/// uses word e / 16 of block e % 16.
 [[gnu::always_inline]] inline void dropout_multipliers(const DropoutMask& mask,
                                                        std::int64_t sequence,
                                                        std::int64_t group,

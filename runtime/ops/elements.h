@@ -6,14 +6,14 @@
 namespace dstrain::ops {
 
 // Activations and weights are float, BFloat16 or Float16. Kernels are templates over that type:
-// they widen what they load, compute in f32 and round once, when they store.
+// they widen on load, compute in f32, and round once, on store.
 
 using dstrain::to_float;
 constexpr float to_float(float value) {
   return value;
 }
 
-/// `value` rounded to T.
+/// Returns `value` rounded to T.
 template <class T>
 constexpr T from_float(float value) {
   if constexpr (std::is_same_v<T, BFloat16>) {
@@ -25,7 +25,7 @@ constexpr T from_float(float value) {
   }
 }
 
-/// The memory of a view of T, for kernels of the CPU. Null when the view is empty.
+/// Returns the memory of a view of T, for CPU kernels; null if the view is empty.
 template <class T>
 T* elements(const TensorView& view) {
   return reinterpret_cast<T*>(host_access(view).data());
@@ -34,7 +34,7 @@ inline float* floats(const TensorView& view) {
   return elements<float>(view);
 }
 
-/// Calls `body` with a value of the type of halves that `dtype` (bf16 or f16) names.
+/// Calls `body` with a value of the 16-bit type that `dtype` (bf16 or f16) names.
 template <class Body>
 void with_half_type(DType dtype, const Body& body) {
   if (dtype == DType::bf16) {

@@ -6,7 +6,7 @@
 namespace dstrain::ops {
 namespace {
 
-/// `activation` is (B, T, C), of the tokens.
+/// Requires that `activation` is (B, T, C) for the tokens.
 void require_activation(const TensorView& activation, const TensorView& tokens) {
   const Shape& shape = activation.shape();
   DSTRAIN_CHECK(shape.rank() == 3, "{} is not (B, T, C)", to_string(shape));

@@ -8,7 +8,7 @@ namespace dstrain::ops {
 /// dense, all f32, all bf16 or all f16.
 struct EmbeddingArgs {
   TensorView tokens;            ///< (B, T) i32, each in [0, V)
-  TensorView first_position{};  ///< (B, T) i32 in [0, t]: where positions begin; or empty: at 0
+  TensorView first_position{};  ///< (B, T) i32 in [0, t]: start of positions; empty: 0
   TensorView token_table;       ///< (V, C)
   TensorView position_table{};  ///< (P, C), P >= T; or empty
   TensorView output;            ///< (B, T, C)
@@ -23,16 +23,16 @@ struct EmbeddingArgs {
   }
 };
 
-/// A token outside the table is a bug, and on the CPU an Error{internal} of the stream.
+/// A token outside the table is a bug; on the CPU it is an Error{internal} of the stream.
 /// Asynchronous on `stream`.
 void embedding_forward(const EmbeddingArgs& args, StreamView stream);
 
 /// Gradients of both tables, f32, each overwritten or added to; all dense.
 struct EmbeddingBackwardArgs {
-  TensorView tokens;  ///< (B, T) i32, as forward had them, like the next
+  TensorView tokens;  ///< (B, T) i32, as in forward, like the next
   TensorView first_position{};
   TensorView output_gradient;    ///< (B, T, C) f32, bf16 or f16
-  TensorView token_gradient;     ///< (V, C); empty: nobody wants it
+  TensorView token_gradient;     ///< (V, C); empty: not computed
   TensorView position_gradient;  ///< (P, C); likewise
   bool accumulate_token = false;
   bool accumulate_position = false;
@@ -47,8 +47,8 @@ struct EmbeddingBackwardArgs {
   }
 };
 
-/// Rows are added in the order of the tokens; work is shared out by columns, so no two threads meet
-/// in a row. Asynchronous on `stream`.
+/// Adds rows in the order of the tokens. Work is split by columns, so no two threads share a row's
+/// elements. Asynchronous on `stream`.
 void embedding_backward(const EmbeddingBackwardArgs& args, StreamView stream);
 
 }  // namespace dstrain::ops

@@ -8,9 +8,9 @@ namespace dstrain::ops {
 inline constexpr float log2_e = std::numbers::log2e_v<float>;
 inline constexpr float ln_2 = std::numbers::ln2_v<float>;
 
-/// 2^x for a float, or for each of a vector of them, given the unsigned integer (vector) of the
-/// same size: to one unit in the last place up to 127, 0 below -126; NaN stays NaN. Without
-/// branches, so that loops over it vectorise.
+/// Returns 2^x for a float, or for each element of a vector; `Unsigned` is the unsigned integer
+/// (vector) of the same size. Accurate to one unit in the last place up to 127, 0 below -126; NaN
+/// stays NaN. Has no branches, so that loops over it vectorize.
 /// Method: x = n + r, |r| <= 1/2; 2^r by the polynomial of least relative error (3e-9) that gives
 /// 2^0 = 1, 2^n by the exponent.
 template <class Unsigned, class Float>

@@ -4,7 +4,7 @@
 
 namespace dstrain::ops {
 
-/// Makes all elements of a dense tensor of any dtype zero. Asynchronous on `stream`.
+/// Zeroes all elements of a dense tensor of any dtype. Asynchronous on `stream`.
 void fill_zero(const TensorView& values, StreamView stream);
 
 }  // namespace dstrain::ops

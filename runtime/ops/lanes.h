@@ -3,9 +3,9 @@
 
 namespace dstrain::ops {
 
-/// Partial sums of a reduction: element i goes to lane i % 64, lanes are added as a tree. A fixed
-/// order that compilers turn into vector instructions, several at a time, and the same bits with
-/// any instruction set.
+/// Partial sums of a reduction: element i goes to lane i % 64, and lanes are added as a tree.
+/// Compilers turn this fixed order into vector instructions, several at a time, with the same bits
+/// for every instruction set.
 inline constexpr int lane_count = 64;
 
 template <class Combine>
@@ -16,7 +16,7 @@ inline float fold_lanes(float* lane, Combine combine) {
   return lane[0];
 }
 
-/// The sum of term(i) for i in [0, count).
+/// Returns the sum of term(i) for i in [0, count).
 template <class Term>
 inline float sum_lanes(std::int64_t count, Term term) {
   float lane[lane_count] = {};
@@ -28,7 +28,7 @@ inline float sum_lanes(std::int64_t count, Term term) {
   return fold_lanes(lane, [](float a, float b) { return a + b; });
 }
 
-/// The largest of values[0, count) and `start`.
+/// Returns the largest of values[0, count) and `start`.
 inline float max_lanes(const float* values, std::int64_t count, float start) {
   float lane[lane_count];
   for (float& value : lane) value = start;

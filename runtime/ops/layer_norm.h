@@ -4,10 +4,10 @@
 
 namespace dstrain::ops {
 
-/// Layer normalisation of rows of C (Ba et al. 2016); all dense, mean and rstd f32, the rest all
+/// Layer normalization of rows of C (Ba et al. 2016); all dense, mean and rstd f32, the rest all
 /// f32, all bf16 or all f16: output = (input - mean) rstd weight + bias, rstd = 1 / sqrt(variance +
-/// eps). Without `mean` it is the root-mean-square normalisation (Zhang & Sennrich 2019), in which
-/// nothing is taken away: rstd = 1 / sqrt(mean of input^2 + eps).
+/// eps). Without `mean` it is root-mean-square normalization (Zhang & Sennrich 2019), which
+/// subtracts nothing: rstd = 1 / sqrt(mean of input^2 + eps).
 struct LayerNormArgs {
   TensorView input;   ///< (..., C): R rows
   TensorView weight;  ///< (C)
@@ -31,21 +31,21 @@ struct LayerNormArgs {
 /// Writes mean, rstd and output. Asynchronous on `stream`.
 void layer_norm_forward(const LayerNormArgs& args, StreamView stream);
 
-/// Writes output again, bit for bit, from mean and rstd. Asynchronous on `stream`.
+/// Recomputes the output, bit for bit, from mean and rstd. Asynchronous on `stream`.
 void layer_norm_recompute(const LayerNormArgs& args, StreamView stream);
 
-/// All dense. Statistics and the gradients of weight and bias are f32; the rest is all f32 or all
-/// bf16 or all f16. Every gradient is overwritten or, when its flag says so, added to.
+/// All dense. Statistics and the gradients of weight and bias are f32; the rest is all f32, all
+/// bf16 or all f16. Every gradient is overwritten or, if its flag says so, added to.
 struct LayerNormBackwardArgs {
   TensorView input;            ///< (..., C)
   TensorView weight;           ///< (C)
   TensorView mean{};           ///< (R), or empty as in forward
   TensorView rstd;             ///< (R)
   TensorView output_gradient;  ///< (..., C)
-  TensorView residual;         ///< (..., C) or empty: the gradient that passes the norm by, added
-                               ///< to the input's; may be the same memory as input_gradient
+  TensorView residual;  ///< (..., C) or empty: the gradient that bypasses the norm, added to the
+                        ///< input's; may be the same memory as input_gradient
   TensorView input_gradient;   ///< (..., C)
-  TensorView weight_gradient;  ///< (C); empty: nobody wants it
+  TensorView weight_gradient;  ///< (C); empty: not computed
   TensorView bias_gradient;    ///< (C); likewise
   bool accumulate_input = false;
   bool accumulate_weight = false;
@@ -65,11 +65,11 @@ struct LayerNormBackwardArgs {
   }
 };
 
-/// Throw Error{internal} unless the tensors fit each other.
+/// Throw Error{internal} unless the tensors fit together.
 void require_layer_norm(const LayerNormArgs& args);
 void require_layer_norm(const LayerNormBackwardArgs& args);
 
-/// The gradients of weight and bias add rows in a fixed order. Asynchronous on `stream`.
+/// Adds the rows of the gradients of weight and bias in a fixed order. Asynchronous on `stream`.
 void layer_norm_backward(const LayerNormBackwardArgs& args, StreamView stream);
 
 }  // namespace dstrain::ops

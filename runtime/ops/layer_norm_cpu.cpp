@@ -66,7 +66,7 @@ DSTRAIN_SIMD_CLONES void apply_kernel(const T* __restrict input,
   }
 }
 
-/// What the input's gradient is added to.
+/// The gradient that the input's is added to.
 template <class T>
 struct Base {
   const T* residual;  ///< or null
@@ -74,7 +74,7 @@ struct Base {
 };
 
 /// dx = base + rstd (g - mean(g) - xhat mean(g xhat)), where g = dy weight; without a mean of the
-/// input there is none of g.
+/// input, mean(g) is absent.
 template <class T>
 // NOLINTNEXTLINE(readability-function-size): the operands, as the one above has them
 DSTRAIN_SIMD_CLONES void input_gradient_kernel(const T* input,

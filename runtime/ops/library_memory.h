@@ -6,12 +6,13 @@
 
 namespace dstrain::ops {
 
-/// What the libraries behind the ops of a kind of device take for themselves, in words: it follows
-/// from no shape, so that no plan counts it.
+/// Describes the memory that the libraries behind the ops of a kind of device use. It does not
+/// follow from shapes, so no plan counts it.
 std::string_view library_memory(DeviceKind device);
 
-/// What they may take of the device's own memory from the first step on, in a run on `ranks` ranks,
-/// beside the context: more than was measured (docs/gpus.md). A plan leaves so much free.
+/// Returns an upper bound of the device memory that they use from the first step on, besides the
+/// context, in a run on `ranks` ranks: more than measured (docs/gpus.md). A plan leaves this much
+/// free.
 Bytes library_bytes(DeviceKind device, int ranks);
 
 }  // namespace dstrain::ops

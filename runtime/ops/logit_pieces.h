@@ -6,9 +6,9 @@
 
 namespace dstrain::ops {
 
-/// Logits of R rows over V columns, f32, cut into pieces of columns: each piece is a dense matrix
-/// of R rows, one after the other, all of `piece_columns` columns save the last. So each piece can
-/// be one product's dense output.
+/// f32 logits of R rows over V columns, cut into pieces of columns. Each piece is a dense matrix of
+/// R rows and, except the last, `piece_columns` columns, so that it can be one product's output.
+/// Pieces are contiguous.
 struct LogitPieces {
   TensorView values;  ///< (R, V): the memory of all pieces
   std::int64_t piece_columns = 0;
@@ -24,7 +24,7 @@ struct LogitPieces {
   [[nodiscard]] std::int64_t width(std::int64_t piece) const {
     return std::min(piece_columns, columns() - first_column(piece));
   }
-  /// (R, width(piece)), dense. Without memory it describes.
+  /// (R, width(piece)), dense. Without memory it only describes.
   [[nodiscard]] TensorView piece(std::int64_t piece) const {
     return values.part(rows() * first_column(piece), {rows(), width(piece)});
   }

@@ -7,11 +7,11 @@
 
 namespace dstrain::ops {
 
-/// out (M, N) = a (M, K) b (K, N) [+ bias (N)] [+ out]. All dense; each f32, bf16 or f16, mixed at
-/// will; sums are f32.
+/// out (M, N) = a (M, K) b (K, N) [+ bias (N)] [+ out]. All dense; each f32, bf16 or f16, in any
+/// mix; sums are f32.
 struct MatmulArgs {
-  TensorView a;       ///< (M, K), or (K, M) when a_transposed
-  TensorView b;       ///< (K, N), or (N, K) when b_transposed
+  TensorView a;       ///< (M, K), or (K, M) if a_transposed
+  TensorView b;       ///< (K, N), or (N, K) if b_transposed
   TensorView out;     ///< (M, N)
   TensorView bias{};  ///< (N), or empty
   bool a_transposed = false;
@@ -29,9 +29,9 @@ struct MatmulArgs {
   }
 };
 
-/// Bytes of workspace that a product needs on a kind of device, whether there is one here or not;
-/// only shapes, dtypes and flags count. CPU: what is converted or packed at a time. CUDA: 32 MiB,
-/// all that cuBLASLt may take for any product.
+/// Returns the bytes of workspace that a product needs on a kind of device, which need not be
+/// present; only shapes, dtypes and flags count. CPU: the data converted or packed at a time. CUDA:
+/// 32 MiB, the most that cuBLASLt may use for any product.
 Bytes matmul_workspace(const MatmulArgs& args, DeviceKind device);
 
 /// The sizes of a product: (M, K) times (K, N).
@@ -40,11 +40,11 @@ struct MatmulShape {
   std::int64_t n;
   std::int64_t k;
 };
-/// Those of `args`. Throws Error{internal} when the views do not fit each other. Views without
-/// memory pass: they describe.
+/// Returns the sizes of `args`. Throws Error{internal} if the views do not fit together. Views
+/// without memory are allowed.
 MatmulShape matmul_shape(const MatmulArgs& args);
-/// Likewise, and throws when the workspace is too small for the stream's device: what each op
-/// checks that has a product in it.
+/// Does the same, and throws if the workspace is too small for the stream's device. Every op that
+/// contains a product calls it.
 MatmulShape check_product(const MatmulArgs& args, StreamView stream);
 
 /// Results are the same for the same device and, on a CPU, the same number of threads. Asynchronous

@@ -4,7 +4,7 @@
 
 namespace dstrain::ops {
 
-/// A product of the layer before an activation: product.out = a b + bias, which backward needs, and
+/// A product and the activation after it: product.out = a b + bias, which backward needs, and
 /// active = activation(product.out).
 struct MatmulActivationArgs {
   MatmulArgs product;
@@ -18,16 +18,16 @@ struct MatmulActivationArgs {
   }
 };
 
-/// Has the bits of matmul() and activation_forward(). Asynchronous on `stream`.
+/// Gives the bits of matmul() and activation_forward(). Asynchronous on `stream`.
 void matmul_activation_forward(const MatmulActivationArgs& args, StreamView stream);
 
-/// A product of the layer behind an activation, in backward: product.out = (a b)
-/// activation'(input), where a is the gradient of the layer's output and b its weight; and active =
-/// activation(input) once more, bit for bit, for the gradient of that weight.
+/// The backward product of the layer after an activation: product.out = (a b) activation'(input),
+/// where a is the gradient of the layer's output and b its weight. Also recomputes active =
+/// activation(input), bit for bit, for the gradient of that weight.
 struct MatmulActivationBackwardArgs {
   MatmulArgs product;
   Activation kind = Activation::gelu_tanh;
-  TensorView input;   ///< (M, N), of the dtype of product.out, as the next one
+  TensorView input;   ///< (M, N), of the dtype of product.out, like the next one
   TensorView active;  ///< (M, N): written
 
   /// Calls `visit` with each tensor.
@@ -38,7 +38,7 @@ struct MatmulActivationBackwardArgs {
   }
 };
 
-/// Has the bits of matmul() and activation_backward(). Asynchronous on `stream`.
+/// Gives the bits of matmul() and activation_backward(). Asynchronous on `stream`.
 void matmul_activation_backward(const MatmulActivationBackwardArgs& args, StreamView stream);
 
 }  // namespace dstrain::ops

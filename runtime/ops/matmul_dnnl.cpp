@@ -25,7 +25,7 @@ Bf16Products preferred_bf16_products() {
 
 namespace {
 
-/// What a stream keeps for its products.
+/// The data that a stream keeps for its products.
 struct Products final : CpuStream::Kept {
   struct Prepared {
     Prepared(const ProductKey& shape, const dnnl::engine& engine)
@@ -53,7 +53,7 @@ struct Products final : CpuStream::Kept {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   bool reads_panels = PreparedProduct::reads_panels(DType::f32, engine);
-  std::list<Prepared> prepared;  ///< the last used first
+  std::list<Prepared> prepared;  ///< most recently used first
   std::map<ProductKey, std::list<Prepared>::iterator> places;
   Scratchpad scratchpad;
 };

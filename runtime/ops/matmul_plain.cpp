@@ -15,7 +15,7 @@
 namespace dstrain::ops::cpu {
 namespace {
 
-/// The elements of a matrix widened to f32, by rows of the matrix that is stored transposed or not.
+/// Returns a matrix widened to f32, in row order, whether it is stored transposed or not.
 std::vector<float> rows_of(const TensorView& view, bool transposed) {
   const Shape& shape = view.shape();
   const std::int64_t rows = shape[transposed ? 1 : 0];

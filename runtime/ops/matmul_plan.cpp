@@ -7,23 +7,23 @@
 namespace dstrain::ops {
 namespace {
 
-/// How many rows of `row_bytes` stay in the second-level cache beside the panels that are read.
+/// Returns how many rows of `row_bytes` stay in the second-level cache next to the panels.
 std::int64_t cached_rows(Bytes row_bytes) {
   constexpr Bytes share = 2 * mebibyte;
   constexpr std::int64_t fewest = 64;
   return std::max(fewest, share / row_bytes);
 }
 
-/// `count` in equal pieces of at most `largest`, a multiple of 16.
+/// Splits `count` into equal pieces of at most `largest`, a multiple of 16.
 std::int64_t even_piece(std::int64_t count, std::int64_t largest) {
   if (count <= largest) return count;
   const std::int64_t pieces = (count + largest - 1) / largest;
   return round_up((count + pieces - 1) / pieces, 16);
 }
 
-/// Reading panels is up to a tenth faster than reading rows, and twice as fast when rows a multiple
-/// of 4 KiB apart fall on the same cache sets; packing costs as much as 40 to 60 rows of a. In bf16
-/// oneDNN would pack pairs of rows itself, for each block anew.
+/// Whether b is packed. Reading panels is up to a tenth faster than reading rows, and twice as fast
+/// if rows a multiple of 4 KiB apart map to the same cache sets; packing costs as much as 40 to 60
+/// rows of a. In bf16 oneDNN would pack pairs of rows itself, again for each block.
 bool packs_b(const MatmulArgs& args, DType compute) {
   constexpr std::int64_t rows_worth_packing = 1280;
   constexpr std::int64_t rows_worth_packing_slow = 64;
@@ -35,7 +35,7 @@ bool packs_b(const MatmulArgs& args, DType compute) {
   return args.out.shape()[0] >= (slow ? rows_worth_packing_slow : rows_worth_packing);
 }
 
-/// Whether oneDNN would transpose a for several blocks of columns: in bf16.
+/// Whether oneDNN would transpose a again for several blocks of columns, as it does in bf16.
 bool transposes_often(const MatmulArgs& args, DType compute) {
   constexpr std::int64_t columns_worth_copying = 1536;
   return args.a_transposed && compute == DType::bf16 &&
@@ -48,7 +48,7 @@ DType matmul_compute(const MatmulArgs& args, cpu::Bf16Products bf16_products) {
   const auto either = [&args](DType dtype) {
     return args.a.dtype() == dtype || args.b.dtype() == dtype;
   };
-  const bool rounded = either(DType::bf16) && !either(DType::f16);  // which bf16 does not hold
+  const bool rounded = either(DType::bf16) && !either(DType::f16);  // bf16 cannot hold f16
   return rounded && bf16_products == cpu::Bf16Products::native ? DType::bf16 : DType::f32;
 }
 

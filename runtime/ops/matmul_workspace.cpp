@@ -6,12 +6,12 @@
 namespace dstrain::ops {
 namespace {
 
-/// The most that cuBLASLt's search for an algorithm is allowed. NVIDIA recommends it for Hopper
-/// (cuBLAS, cublasSetWorkspace; 4 MiB before), llm.c and PyTorch give as much. Products run one
-/// after another, and each unit reserves it once.
+/// The most workspace that cuBLASLt's search for an algorithm may use. NVIDIA recommends it for
+/// Hopper (cuBLAS, cublasSetWorkspace; 4 MiB before); llm.c and PyTorch use as much. Products run
+/// one after another, and each unit reserves it once.
 constexpr Bytes cublaslt_workspace = 32 * mebibyte;
 
-/// On any CPU.
+/// Returns the workspace for any CPU.
 Bytes planned_workspace(const MatmulArgs& args) {
   const auto planned = [&args](cpu::Bf16Products products) {
     return plan_matmul(args, matmul_compute(args, products)).workspace();

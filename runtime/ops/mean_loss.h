@@ -5,11 +5,10 @@
 
 namespace dstrain::ops {
 
-/// A loss of each row, factor times the mean of its K terms, in f32. With targets a term is
-/// (value - target)^2, so that the loss is that of torch.nn.MSELoss; without, the value itself.
-/// With `label_weight` also the gradient of a value, which is label_weight factor / K times 2
-/// (value
-/// - target) or 1, and zero in rows that do not count.
+/// A loss per row: factor times the mean of its K terms, in f32. With targets a term is (value -
+/// target)^2, as in torch.nn.MSELoss; without targets it is the value. With `label_weight` also the
+/// gradient of a value: label_weight factor / K times 2 (value - target) or 1, and zero in rows
+/// that do not count.
 struct MeanLossArgs {
   TensorView values;          ///< (R, K) f32, bf16 or f16
   TensorView targets{};       ///< (R, K) f32, or empty

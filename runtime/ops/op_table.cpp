@@ -7,7 +7,7 @@
 namespace dstrain::ops {
 namespace {
 
-/// By kind of device; null: there are none.
+/// By kind of device; null: not registered.
 std::array<const OpTable*, device_kinds>& tables() {
   static std::array<const OpTable*, device_kinds> all{&cpu_op_table()};
   return all;

@@ -28,7 +28,7 @@ struct RoundStochasticArgs;
 struct UpdateArgs;
 struct WeightGradientArgs;
 
-/// Lists the ops: DSTRAIN_OP(name, types of the arguments...) for each; a stream comes last. The
+/// Lists the ops: DSTRAIN_OP(name, types of the arguments...) for each; the stream is last. The
 /// tables and declarations of every kind of device follow from it.
 #define DSTRAIN_FOR_EACH_OP(DSTRAIN_OP)                                       \
   DSTRAIN_OP(activation_backward, const ActivationBackwardArgs&)              \
@@ -65,22 +65,21 @@ struct WeightGradientArgs;
 #define DSTRAIN_OP_ENTRY(name, ...) void (*name)(__VA_ARGS__, StreamView stream);
 #define DSTRAIN_OP_DECLARATION(name, ...) void name(__VA_ARGS__, StreamView stream);
 
-/// The ops of one kind of device, each under the name by which everybody calls it. An entry sees
-/// arguments that were checked, and launches on the stream, which is of its device. Entries are
-/// what the best device does in one pass; a backend that cannot composes them from pieces of its
-/// own, as the CPU does.
+/// The ops of one kind of device, each under its common name. An entry receives checked arguments
+/// and launches on the stream, which is of its device. Entries are what the best device does in one
+/// pass; a backend that cannot composes them from smaller ops, as the CPU does.
 struct OpTable {
   DSTRAIN_FOR_EACH_OP(DSTRAIN_OP_ENTRY)
 };
 
-/// Those of the device that `stream` is of. Throws Error{internal} where there are none.
+/// Returns the table of `stream`'s device. Throws Error{internal} if there is none.
 const OpTable& op_table(StreamView stream);
 
-/// What a backend brings along when it is opened, before there is a stream of its kind. `table`
-/// must outlive all work.
+/// Registers the table of a backend when it is opened, before it has streams. `table` must outlive
+/// all work.
 void set_op_table(DeviceKind kind, const OpTable& table);
 
-/// Those of the CPU.
+/// Returns the CPU's table.
 const OpTable& cpu_op_table();
 
 }  // namespace dstrain::ops

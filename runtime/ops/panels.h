@@ -30,7 +30,7 @@ constexpr std::int64_t panels_numel(std::int64_t k, std::int64_t n, DType dtype)
 /// Writes `b` as panels of `dtype`, f32 or bf16, converting as needed. In parallel.
 void pack_panels(const StoredMatrix& b, DType dtype, std::byte* panels);
 
-/// Rows [begin, begin + count) of a (M, K) matrix as dense rows of `dtype`. In parallel.
+/// Rows [begin, begin + count) of an (M, K) matrix as dense rows of `dtype`. Parallel.
 struct RowRange {
   std::int64_t begin = 0;
   std::int64_t count = 0;

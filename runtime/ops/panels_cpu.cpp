@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t block = 16;
 
-/// Where a matrix lies, for kernels. "Rows" and "columns" are those of the matrix, not of its
+/// The storage of a matrix, for kernels. "Rows" and "columns" are those of the matrix, not of its
 /// storage.
 struct Source {
   const std::byte* data;
@@ -38,7 +38,7 @@ DSTRAIN_INLINE void each_row(std::int64_t count, Row row) {
   }
 }
 
-/// The block whose first element is (row, column), by rows; zero beyond the matrix.
+/// Loads the block whose first element is (row, column), by rows; zero beyond the matrix.
 DSTRAIN_INLINE void load_block(const Source& source,
                                std::int64_t row,
                                std::int64_t column,
@@ -69,7 +69,7 @@ DSTRAIN_INLINE void load_block(const Source& source,
   if (source.transposed) transpose16(rows);
 }
 
-/// Rows [0, height) and columns [0, width) of a block to rows `step` bytes apart.
+/// Stores rows [0, height) and columns [0, width) of a block to rows `step` bytes apart.
 DSTRAIN_INLINE void store_block(const Floats16* rows,
                                 std::int64_t height,
                                 std::int64_t width,
@@ -85,7 +85,7 @@ DSTRAIN_INLINE void store_block(const Floats16* rows,
   }
 }
 
-/// Where a block goes: the row of its panel and the column within the panel.
+/// Stores a block at a row of its panel and a column within the panel.
 DSTRAIN_INLINE void store_in_panel(const Floats16* rows, DType dtype, std::byte* to) {
   if (dtype == DType::f32) {
     store_block(rows, block, block, DType::f32, panel_columns * 4, to);
@@ -127,7 +127,7 @@ DSTRAIN_SIMD_CLONES void pack_blocks(
 /// Rows of a transposed matrix that are copied together: whole cache lines of its storage.
 constexpr std::int64_t strip = 64;
 
-/// Up to a strip of rows of a transposed matrix as dense rows.
+/// Copies up to a strip of rows of a transposed matrix as dense rows.
 DSTRAIN_SIMD_CLONES void transpose_strip(
     const Source& source, std::int64_t row, std::int64_t count, DType dtype, std::byte* target) {
   const Bytes size = size_of(dtype);

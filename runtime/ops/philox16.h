@@ -5,7 +5,7 @@
 
 namespace dstrain::ops {
 
-/// Eight words of 32 bits, each in a lane of 64 where a product finds room.
+/// Eight words of 32 bits, each in a 64-bit lane with room for a product.
 typedef std::uint64_t Words8 __attribute__((vector_size(64)));
 
 /// The same word of sixteen Philox blocks.
@@ -19,12 +19,12 @@ struct PhiloxBlocks16 {
   Words16 words[4];
 };
 
-/// philox() of runtime/base for the blocks key.index to key.index + 15, side by side; key.index is
-/// a multiple of 16.
+/// Computes philox() of runtime/numeric for the blocks key.index to key.index + 15, side by side;
+/// key.index is a multiple of 16.
 [[gnu::always_inline]] inline PhiloxBlocks16 philox16(const RandomKey& key) {
   constexpr std::uint64_t low = 0xffffffff;
   const Words8 zeros{};
-  // From multiples of 16 on there is no carry out of the low word.
+  // From a multiple of 16 on, the low word does not carry.
   const Words8 lanes = Words8{0, 1, 2, 3, 4, 5, 6, 7} + (key.index & low);
   const std::uint64_t purpose = static_cast<std::uint64_t>(key.purpose);
   Words16 c0{lanes, lanes + 8U};

@@ -11,7 +11,7 @@ namespace dstrain::ops {
 
 enum class RightLayout : std::uint8_t { plain, transposed, panels };
 
-/// A product of dense operands of one dtype, as oneDNN runs it: what it is kept by.
+/// The key of a product of dense operands of one dtype, as oneDNN runs it.
 struct ProductKey {
   std::int64_t m;
   std::int64_t n;
@@ -29,11 +29,11 @@ struct ProductKey {
 struct ProductAddresses {
   std::byte* a;
   std::byte* b;
-  std::byte* bias;  ///< null without
+  std::byte* bias;  ///< null if there is none
   std::byte* out;
 };
 
-/// Memory that all products use in turn; it grows to the largest need: about a megabyte a thread.
+/// Memory that all products use in turn. It grows to the largest need: about a megabyte per thread.
 class Scratchpad {
  public:
   void lend(dnnl::memory& user);

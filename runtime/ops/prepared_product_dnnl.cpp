@@ -23,8 +23,8 @@ memory::desc right_operand(const ProductKey& key) {
   return {sizes, data_type(key.compute), key.b == RightLayout::plain ? tag::ab : tag::ba};
 }
 
-/// The scratchpad is ours: the library's own belongs to the thread that prepared the product, which
-/// need not be the stream's.
+/// We own the scratchpad: the library's belongs to the thread that prepared the product, which may
+/// differ from the stream's.
 dnnl::primitive_attr attributes(const ProductKey& key) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -36,7 +36,7 @@ dnnl::primitive_attr attributes(const ProductKey& key) {
   return attributes;
 }
 
-/// What a product reads and writes; an empty `bias` adds none.
+/// The tensors that a product reads and writes; an empty `bias` adds none.
 struct Operands {
   memory::desc a;
   memory::desc b;
@@ -64,7 +64,7 @@ dnnl::matmul::primitive_desc describe(const ProductKey& key, const dnnl::engine&
   return describe(operands, attributes(key), engine);
 }
 
-/// oneDNN falls to its reference loops without a word; say so, once per shape.
+/// oneDNN silently falls back to its reference loops; warns once per shape.
 void warn_if_slow(const ProductKey& key, const std::string& implementation) {
   if (implementation.find("ref") == std::string::npos) return;
   log_warning(fmt::format("a matrix product of {} x {} x {} runs on oneDNN's slow {}", key.m, key.n,

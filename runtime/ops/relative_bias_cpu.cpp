@@ -7,7 +7,7 @@
 namespace dstrain::ops {
 
 std::int64_t RelativeBias::table_row(std::int64_t place) const {
-  const std::int64_t ahead = place - (scores_.rows - 1);  // of its row, the column
+  const std::int64_t ahead = place - (scores_.rows - 1);  // the column ahead of its row
   return buckets_.row_of(scores_.rows_are_keys ? -ahead : ahead);
 }
 

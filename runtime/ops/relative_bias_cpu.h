@@ -6,11 +6,11 @@
 
 namespace dstrain::ops {
 
-/// For kernels: the biases of all heads by distance, in memory that the caller has, so that those
-/// of a row of scores lie side by side.
+/// The biases of all heads by distance, in the caller's memory, for kernels. The biases of a row of
+/// scores are contiguous.
 class RelativeBias {
  public:
-  /// Of scores: positions of their rows and columns, and which of both are the keys.
+  /// The scores: positions of their rows and columns, and which of the two are the keys.
   struct Scores {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
@@ -21,21 +21,21 @@ class RelativeBias {
   RelativeBias(const RelativeBuckets& buckets, const Scores& scores, float* memory)
       : buckets_(buckets), scores_(scores), memory_(memory) {}
   [[nodiscard]] bool active() const { return buckets_.active(); }
-  /// Floats that the biases of so many heads take.
+  /// Returns the floats that the biases of `heads` heads take.
   static std::int64_t numel(const Scores& scores, std::int64_t heads) {
     return heads * scores.distances();
   }
-  /// Takes them from a table (count, H), times `factor`.
+  /// Fills them from a table (count, H), times `factor`.
   void fill(const TensorView& table, float factor) const;
 
   [[nodiscard]] const float* of(std::int64_t head) const {
     return memory_ + head * scores_.distances();
   }
-  /// Where that of a score is among those of its head; those of the row lie from there on.
+  /// Returns the index of a score's bias among those of its head; those of the row follow.
   [[nodiscard]] std::int64_t place(std::int64_t row, std::int64_t column) const {
     return column - row + scores_.rows - 1;
   }
-  /// sums (count) = values by distance of one head, added up in the order of their places.
+  /// sums (count) = values by distance of one head, added in index order.
   void sum_rows(const float* by_distance, float* sums) const;
 
  private:

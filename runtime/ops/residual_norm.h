@@ -4,9 +4,9 @@
 
 namespace dstrain::ops {
 
-/// A branch joins the residual stream, and what reads the stream next normalises it.
+/// Adds a branch to the residual stream, and normalizes it for its next reader.
 struct ResidualNormArgs {
-  DropoutArgs join;    ///< output = residual + input times the mask: the stream from here on
+  DropoutArgs join;    ///< output = residual + input times the mask: the new stream
   LayerNormArgs norm;  ///< of join.output
 
   /// Calls `visit` with each tensor.
@@ -16,10 +16,10 @@ struct ResidualNormArgs {
   }
 };
 
-/// Has the bits of dropout() and layer_norm_forward(). Asynchronous on `stream`.
+/// Gives the bits of dropout() and layer_norm_forward(). Asynchronous on `stream`.
 void residual_norm_forward(const ResidualNormArgs& args, StreamView stream);
 
-/// The gradients of that, from those of the norm's output and of the stream behind it.
+/// The gradients of that, from those of the norm's output and of the stream after it.
 struct ResidualNormBackwardArgs {
   LayerNormBackwardArgs norm;  ///< input_gradient (B, T, C): that of the stream, old and new
   TensorView branch_gradient;  ///< (B, T, C): that of the branch before its dropout, input_gradient
@@ -35,7 +35,7 @@ struct ResidualNormBackwardArgs {
   }
 };
 
-/// How the branch's gradient comes from the stream's, at an active site.
+/// Returns how the branch's gradient follows from the stream's, at an active site.
 inline DropoutArgs branch_dropout(const ResidualNormBackwardArgs& args) {
   return {.input = args.norm.input_gradient,
           .residual = {},
@@ -43,7 +43,7 @@ inline DropoutArgs branch_dropout(const ResidualNormBackwardArgs& args) {
           .site = args.site};
 }
 
-/// Has the bits of layer_norm_backward() and dropout(). Asynchronous on `stream`.
+/// Gives the bits of layer_norm_backward() and dropout(). Asynchronous on `stream`.
 void residual_norm_backward(const ResidualNormBackwardArgs& args, StreamView stream);
 
 }  // namespace dstrain::ops

@@ -3,20 +3,20 @@
 
 namespace dstrain::ops {
 
-/// For kernels: the sines and cosines of all positions, in memory that the caller has.
+/// The sines and cosines of all positions, in the caller's memory. For kernels.
 class RotaryTable {
  public:
   RotaryTable() = default;
-  /// Floats that a table of so many positions takes.
+  /// Returns the floats of a table of `positions` positions.
   static std::int64_t numel(const Rotary& rotary, std::int64_t positions) {
     return positions * rotary.dims;
   }
   RotaryTable(const Rotary& rotary, float* memory) : dims_(rotary.dims), memory_(memory) {}
-  /// Computes them for sequences of so many tokens, on the calling thread and the compute threads.
+  /// Computes them for sequences of this length, on the calling thread and the compute threads.
   void fill(const Rotary& rotary, std::int64_t positions) const;
 
-  enum class Direction : std::int8_t { forward, backward };  ///< the latter of gradients
-  /// Turns rows of a tile, `columns` apart, of positions from `first` on.
+  enum class Direction : std::int8_t { forward, backward };  ///< backward is for gradients
+  /// Rotates rows of a tile, `columns` apart, at positions from `first` on.
   struct Rows {
     float* values;
     std::int64_t count;

@@ -23,7 +23,7 @@ typedef std::uint16_t Draws8 __attribute__((vector_size(16)));
   std::memcpy(target + 16, &high, sizeof(high));
 }
 
-/// What the elements of a group take.
+/// Draws the numbers for the elements of a group.
 [[gnu::always_inline]] inline void draw(const RandomKey& key, std::uint16_t* draws) {
   const PhiloxBlocks16 drawn = philox16(key);
   for (const Words16& word : drawn.words) {

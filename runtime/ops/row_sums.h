@@ -6,8 +6,8 @@
 
 namespace dstrain::ops {
 
-/// A (rows, columns) matrix of T, float, BFloat16 or Float16, whose rows are to be added up; with
-/// `input` also each row times the normalised input, (input - mean) rstd. For kernels: runs at
+/// A (rows, columns) matrix of T, float, BFloat16 or Float16, whose rows are summed; with `input`,
+/// also the sum of each row times the normalized input, (input - mean) rstd. For kernels: runs at
 /// once, on the calling thread and the compute threads.
 template <class T>
 struct RowSums {
@@ -19,15 +19,15 @@ struct RowSums {
   const float* rstd = nullptr;  ///< (rows)
 };
 
-/// Where one sum goes, (columns).
+/// The target of one sum, (columns).
 struct RowSumTarget {
-  float* values = nullptr;  ///< null: nowhere
+  float* values = nullptr;  ///< null: the sum is not stored
   bool accumulate = false;
 };
 
 /// Adds rows in groups of 64, then the groups, in order: the bits do not depend on threads, and the
-/// rounding error grows with rows / 64. Work is shared out by columns. `weighted` is written only
-/// when `sums.input` is there.
+/// rounding error grows with rows / 64. Work is split by columns. `weighted` is written only if
+/// there is a `sums.input`.
 template <class T>
 void add_up_rows(const RowSums<T>& sums, RowSumTarget plain, RowSumTarget weighted = {});
 extern template void add_up_rows(const RowSums<float>&, RowSumTarget, RowSumTarget);

@@ -8,7 +8,7 @@
 namespace dstrain::ops {
 namespace {
 
-/// Rows lie on pages of their own: wide parts of them touch fewer.
+/// Rows are on different pages, so wide parts of them touch fewer pages.
 constexpr std::int64_t columns_per_task = 192;
 constexpr std::int64_t rows_per_group = 64;
 

@@ -1,8 +1,8 @@
 #pragma once
 
 /// Whether functions exist once per instruction set, for the loader to choose from. The sanitizers
-/// cannot run before the loader's choice, and clang 14 cannot clone what it flattens, so there each
-/// is one plain copy.
+/// cannot run before the loader's choice, and clang 14 cannot clone flattened functions; there each
+/// function is one plain copy.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
 #define DSTRAIN_SIMD_DISPATCH 0
 #else
@@ -10,8 +10,8 @@
 #endif
 
 /// Marks a leaf kernel of plain loops: it is compiled for AVX-512, for AVX2 and for any x86-64, and
-/// the loader picks the best for the machine. Mark functions only, not lambdas; what they call must
-/// be inline, and is inlined (flatten): a call would leave the chosen instruction set.
+/// the loader picks the best for the machine. Mark only functions, not lambdas. Functions that they
+/// call must be inline, and are inlined (flatten): a call would leave the chosen instruction set.
 #if DSTRAIN_SIMD_DISPATCH
 #define DSTRAIN_SIMD_CLONES \
   __attribute__((flatten, target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -19,8 +19,7 @@
 #define DSTRAIN_SIMD_CLONES
 #endif
 
-/// Before a loop no iteration of which reads what another writes, though the compiler may not see
-/// it.
+/// Precedes a loop whose iterations are independent, even if the compiler cannot tell.
 #ifdef __clang__
 #define DSTRAIN_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -9,8 +9,8 @@ struct SinCos {
   float cosine;
 };
 
-/// To some 1e-7 for any angle of fewer than 2^30 quarter turns: what is left of a quarter turn is
-/// found in double, then come the polynomials of Cephes (Moshier, sinf.c).
+/// Accurate to about 1e-7 for angles of fewer than 2^30 quarter turns: the remainder of a quarter
+/// turn is computed in double, then the polynomials of Cephes (Moshier, sinf.c) follow.
 constexpr SinCos sin_cos(float angle) {
   constexpr double quarters_per_radian = 2.0 / std::numbers::pi;
   constexpr double round_to_integer = 6755399441055744.0;  // 1.5 * 2^52: adding drops the fraction

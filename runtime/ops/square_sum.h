@@ -8,11 +8,11 @@
 namespace dstrain::ops {
 
 /// Adds the squares of all `values`, each f32, bf16 or f16 and dense, to `sum`, an ExactSum in
-/// (ExactSum::numel) i64. Per block of 64 elements of each (its last may be short) they are added
-/// in double in a fixed order, eight lanes and then a tree, where a product of two floats is exact;
-/// blocks are added without rounding. So the bits depend on nothing but the blocks: as long as
-/// ranges start on multiples of 64 within a parameter, not on how it is split over tensors, calls
-/// or ranks. Asynchronous on `stream`.
+/// (ExactSum::numel) i64. The squares of each block of 64 elements (the last of a tensor may be
+/// short) are summed in double in a fixed order, eight lanes and then a tree; products of two
+/// floats are exact there. Blocks are added without rounding. So the bits depend only on the
+/// blocks, not on how a parameter is split over tensors, calls or ranks, as long as ranges start on
+/// multiples of 64. Asynchronous on `stream`.
 struct AddSquaresArgs {
   std::vector<TensorView> values;
   TensorView sum;
@@ -25,7 +25,7 @@ struct AddSquaresArgs {
 };
 void add_squares(const AddSquaresArgs& args, StreamView stream);
 
-/// A sum in the host's memory as such a tensor.
+/// Returns a sum in host memory as such a tensor.
 inline HostView view_of(ExactSum& sum) {
   return {&sum, DType::i64, {ExactSum::numel}};
 }

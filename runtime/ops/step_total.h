@@ -5,7 +5,7 @@
 
 namespace dstrain::ops {
 
-// What decide_step() computes, for the kernels of any device.
+// The computation of decide_step(), for the kernels of any device.
 
 /// A row of the totals: one rank's.
 struct StepTotal {
@@ -19,11 +19,11 @@ struct StepTotal {
 static_assert(sizeof(StepTotal) == step_total_numel * sizeof(std::int64_t));
 static_assert(sizeof(StepDecision) == StepDecision::numel * sizeof(double));
 
-/// Those of all ranks together.
+/// The figures of all ranks together.
 struct StepFigures {
   double loss_sum;
   double labels;
-  double norm;  ///< of gradients of a loss that is scaled
+  double norm;  ///< of gradients that still have the loss scale
   double loss_scale;
 };
 

@@ -25,8 +25,8 @@ bool has_amx_bf16() {
   return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx >> 22 & 1U) != 0;
 }
 
-/// Not under the sanitizers, whose frames are aligned for smaller vectors. Intel's VDPBF16PS runs
-/// at half the rate of f32 FMA, AMD's at twice it.
+/// Returns none under the sanitizers, whose frames are aligned for smaller vectors. Intel's
+/// VDPBF16PS runs at half the rate of f32 FMA, AMD's at twice it.
 Bf16Unit find_unit() {
   constexpr int request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr int tile_data = 18;
@@ -45,7 +45,7 @@ void scale_columns(const TileProduct& t) {
   }
 }
 
-/// No size is over packed_edge.
+/// No size exceeds packed_edge.
 void multiply_block(const TileProduct& t, bool add) {
   Packed packed;
   if (t.a_packed == nullptr) pack_left({t.a, t.a_row, t.a_column, t.m, t.k}, packed.a);

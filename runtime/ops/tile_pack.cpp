@@ -7,7 +7,7 @@
 namespace dstrain::ops {
 namespace {
 
-/// (even[0], odd[0]), (even[1], odd[1]), ..., rounded to bf16.
+/// Returns (even[0], odd[0]), (even[1], odd[1]), ..., rounded to bf16.
 DSTRAIN_BF16 inline __m512i interleave(const float* even, const float* odd) {
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
                                          8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
@@ -15,7 +15,7 @@ DSTRAIN_BF16 inline __m512i interleave(const float* even, const float* odd) {
   return _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(both));
 }
 
-/// Pairs of rows of (K, N) values.
+/// Packs pairs of rows of (K, N) values.
 DSTRAIN_BF16 void pack_columns(
     const float* from, std::int64_t row, std::int64_t k, std::int64_t n, std::uint32_t* to) {
   for (std::int64_t pair = 0; pair < padded_pairs(k); ++pair) {
@@ -28,7 +28,7 @@ DSTRAIN_BF16 void pack_columns(
   }
 }
 
-/// Pairs of neighbours of (M, K) values with contiguous rows.
+/// Packs pairs of neighbours of (M, K) values with contiguous rows.
 DSTRAIN_BF16 void pack_rows(
     const float* from, std::int64_t row, std::int64_t m, std::int64_t k, std::uint32_t* to) {
   for (std::int64_t i = 0; i < m; ++i) {
@@ -43,8 +43,8 @@ DSTRAIN_BF16 void pack_rows(
   }
 }
 
-/// 16 x 16 words, in place: four times, words trade places with those `1 << step` rows and columns
-/// away.
+/// Transposes 16 x 16 words in place, in four steps: words trade places with those `1 << step` rows
+/// and columns away.
 DSTRAIN_BF16 inline void transpose(__m512i (&rows)[tile_edge]) {
   const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   for (int distance = 1; distance < tile_edge; distance *= 2) {
@@ -61,7 +61,7 @@ DSTRAIN_BF16 inline void transpose(__m512i (&rows)[tile_edge]) {
   }
 }
 
-/// Pairs of neighbours of (M, K) values that are stored as (K, M).
+/// Packs pairs of neighbours of (M, K) values that are stored as (K, M).
 DSTRAIN_BF16 void pack_transposed(
     const float* from, std::int64_t column, std::int64_t m, std::int64_t k, std::uint32_t* to) {
   for (std::int64_t i = 0; i < m; i += tile_edge) {

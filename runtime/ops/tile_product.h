@@ -3,9 +3,9 @@
 
 namespace dstrain::ops {
 
-/// Operands of a small matrix product in cache, for kernels: element (i, k) of a lies at
-/// a[i * a_row + k * a_column], so that a may be transposed; b and c have contiguous rows. Fast
-/// where M is a multiple of 8 and N of 16.
+/// The operands of a small matrix product in cache, for kernels. Element (i, k) of a is at a[i *
+/// a_row + k * a_column], so that a may be transposed; b and c have contiguous rows. Fast if M is a
+/// multiple of 8 and N of 16.
 struct TileProduct {
   float* c;  ///< (M, N), rows c_row apart
   std::int64_t c_row;
@@ -17,20 +17,20 @@ struct TileProduct {
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
-  const float* factors = nullptr;           ///< (N), of Into::scale_add
-  bool rounds = false;                      ///< a and b may be rounded to bf16, where faster
-  const std::uint32_t* a_packed = nullptr;  ///< a by pack_left, or null
-  const std::uint32_t* b_packed = nullptr;  ///< b by pack_right, or null
+  const float* factors = nullptr;           ///< (N), for Into::scale_add
+  bool rounds = false;                      ///< a and b may be rounded to bf16 if that is faster
+  const std::uint32_t* a_packed = nullptr;  ///< a packed by pack_left, or null
+  const std::uint32_t* b_packed = nullptr;  ///< b packed by pack_right, or null
 };
 
-/// What becomes of c: a b, c + a b, or c diag(factors) + a b.
+/// The new value of c: a b, c + a b, or c diag(factors) + a b.
 enum class Into : std::int8_t { store, add, scale_add };
 
-/// On the calling thread. The order of additions depends on the sizes alone; products and sums are
-/// fused where the machine can.
+/// Runs on the calling thread. The order of additions depends only on the sizes; products and sums
+/// are fused if the machine can.
 void multiply_tile(const TileProduct& tile, Into into = Into::store);
 
-/// Products of the calling thread are set up once while one of these lives, not each for itself.
+/// While one of these exists, the calling thread's products are set up once, not each for itself.
 class TileProductScope {
  public:
   TileProductScope();
@@ -39,30 +39,30 @@ class TileProductScope {
   TileProductScope& operator=(const TileProductScope&) = delete;
 };
 
-/// Whether products that may round do here, because bf16 dot products (AMX, AMD's AVX512_BF16) are
-/// faster; they gain from operands packed once for many of them.
+/// Whether products that may round do so here, because bf16 dot products (AMX, AMD's AVX512_BF16)
+/// are faster. They gain from operands that are packed once for many products.
 bool rounds_products();
 
-/// Rows, columns and k of a packed operand are at most this.
+/// Most rows, columns and k of a packed operand.
 inline constexpr std::int64_t packed_edge = 64;
-/// What one takes, whatever its sizes. Pairs of neighbours along k, rounded to bf16, are a word;
-/// a row, or a pair of rows of b, holds packed_edge / 2, or packed_edge, words.
+/// Words of a packed operand, whatever its sizes. A word is a pair of neighbours along k, rounded
+/// to bf16; a row holds packed_edge / 2 words, and a pair of rows of b holds packed_edge words.
 inline constexpr std::int64_t packed_words = packed_edge * packed_edge / 2;
 
-/// An operand: element (i, j) lies at values[i * row + j * column].
+/// An operand: element (i, j) is at values[i * row + j * column].
 struct TileOperand {
   const float* values;
   std::int64_t row;
-  std::int64_t column;  ///< 1 of a right operand
+  std::int64_t column;  ///< 1 for a right operand
   std::int64_t rows;
   std::int64_t columns;
 };
 
-/// Packs a left operand; its row i begins i * packed_edge / 2 words on. Both only where
+/// Packs a left operand; its row i starts at word i * packed_edge / 2. Both functions require
 /// rounds_products().
 void pack_left(const TileOperand& a, std::uint32_t* packed);
-/// Packs a right operand; its row k, a multiple of 32, and column n begin k / 2 * packed_edge + n
-/// words on.
+/// Packs a right operand; its row k, a multiple of 32, and column n start at word k / 2 *
+/// packed_edge + n.
 void pack_right(const TileOperand& b, std::uint32_t* packed);
 
 }  // namespace dstrain::ops

@@ -18,11 +18,11 @@ struct TileConfiguration {
 };
 static_assert(sizeof(TileConfiguration) == 64);
 
-/// How many have set the calling thread's tiles up: they are registers, of a thread as this is.
+/// How many scopes have set up the calling thread's tiles, which are registers of the thread.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local int depth = 0;
 
-/// Where the operands and the sums of some tiles begin.
+/// The addresses of the operands and the sums of some tiles.
 struct TileGroup {
   const std::uint32_t* a;
   const std::uint32_t* b;
@@ -73,8 +73,8 @@ DSTRAIN_AMX void multiply(const TileGroup& group) {
 }
 
 DSTRAIN_AMX void set_tiles_up() {
-  // In static memory: g++ 12 believes that the instruction reads eight bytes, and drops the stores
-  // of the others to a local.
+  // In static memory: g++ 12 assumes that the instruction reads eight bytes, and drops the other
+  // stores to a local.
   static constexpr TileConfiguration configuration;
   _tile_loadconfig(&configuration);
 }

@@ -48,7 +48,7 @@ template <Into into, int width, int rows, int vectors>
   }
 }
 
-/// The columns from `column` on that fill no vector.
+/// The columns from `column` on that do not fill a vector.
 template <Into into>
 [[gnu::always_inline]] inline void tail(const TileProduct& t,
                                         std::int64_t row,
@@ -65,8 +65,8 @@ template <Into into>
   }
 }
 
-/// Columns [column, ...) in panels of `vectors` vectors, as far as they go; as many rows at once as
-/// keep the arithmetic busy within the registers.
+/// Columns [column, ...) in whole panels of `vectors` vectors, with as many rows at once as keep
+/// the arithmetic units busy within the registers.
 template <Into into, int width, int rows, int vectors>
 [[gnu::always_inline]] inline void panels(const TileProduct& t, std::int64_t& column) {
   constexpr std::int64_t step = std::int64_t{width} * vectors;

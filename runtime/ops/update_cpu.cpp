@@ -14,8 +14,8 @@
 namespace dstrain::ops {
 namespace {
 
-/// Elements between two requests for what lies ahead, and how far ahead that is: the square root
-/// and the division hold the processor up too long to ask for it in time by itself.
+/// Elements between two prefetches, and the prefetch distance: the square root and the division
+/// delay the processor's own prefetching too long.
 constexpr std::int64_t block_numel = 64;
 constexpr std::int64_t ahead_numel = 512;
 
@@ -26,10 +26,10 @@ inline void prefetch_block(const float* values) {
   }
 }
 
-// Kernels take a rule's states as pointers of their own, which do not overlap: in an array they
-// would keep the loop over elements from becoming vectors.
+// Kernels take a rule's states as separate pointers that do not overlap: an array of them would
+// keep the loop over elements from being vectorized.
 
-/// What is the same for all elements.
+/// Values that are the same for all elements.
 template <class Rule>
 struct Common {
   typename Rule::Scalars scalars;
@@ -110,14 +110,14 @@ void update_elementwise(const UpdateArgs& args, float gradient_scale) {
 
 // Layerwise rules.
 
-/// Elements whose change is kept until its squares are added up.
+/// Elements whose change is kept until its squares are summed.
 constexpr std::int64_t piece_numel = 4096;
 
-/// Of a parameter's values and of its change.
+/// Squares of a parameter's values and of its change.
 using Squares = std::array<ExactSum, norm_sums>;
 using SquareDigits = std::array<ExactSum::Digits, norm_sums>;
 
-/// New states, and the change that they give.
+/// Updates the states and computes the change that they give.
 template <class Rule, class... Float>
 DSTRAIN_SIMD_CLONES void measure_piece(const Common<Rule>& all,
                                        float* __restrict change,

@@ -6,8 +6,8 @@
 namespace dstrain::ops {
 
 /// Sixteen floats side by side: one AVX-512 register, or several smaller ones. For kernels in which
-/// the compiler must not choose what runs in lanes. Values of these types stay inside inlined
-/// functions: no register convention for them holds on every x86-64.
+/// the compiler must not choose what is vectorized. Values of these types stay inside inlined
+/// functions, because no register convention for them holds on every x86-64.
 typedef float Vector16 __attribute__((vector_size(64)));
 typedef std::uint32_t Unsigned16 __attribute__((vector_size(64)));
 typedef float Memory16 __attribute__((vector_size(64), aligned(4), may_alias));

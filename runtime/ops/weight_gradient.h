@@ -3,14 +3,14 @@
 
 namespace dstrain::ops {
 
-/// The gradients of a linear layer's weight and bias, both from the output's, which is read once
-/// where a device can: product.out (K, N) f32 = [product.out +] input' output_gradient, where
-/// product.a (R, K) is the input, transposed, and product.b (R, N) the output's gradient;
-/// bias_gradient = [bias_gradient +] the sum of the rows of the output's gradient, added in f32 and
-/// in a fixed order. Of a weight (N, K), with `outputs_first`, the operands change places.
+/// The gradients of a linear layer's weight and bias, both from the output's gradient, which is
+/// read once if the device can: product.out (K, N) f32 = [product.out +] input' output_gradient,
+/// where product.a (R, K) is the input, transposed, and product.b (R, N) the output's gradient;
+/// bias_gradient = [bias_gradient +] the sum of the rows of the output's gradient, in f32 and in a
+/// fixed order. For a weight (N, K), with `outputs_first`, the operands change places.
 struct WeightGradientArgs {
-  MatmulArgs product;        ///< product.out empty: of the bias alone
-  TensorView bias_gradient;  ///< (N) f32; empty: of the weight alone
+  MatmulArgs product;        ///< product.out empty: only the bias
+  TensorView bias_gradient;  ///< (N) f32; empty: only the weight
   bool accumulate_bias = false;
   bool outputs_first = false;
   [[nodiscard]] const TensorView& output_gradient() const {
