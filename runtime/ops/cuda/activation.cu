@@ -30,11 +30,11 @@ Rows<T> rows_in(const TensorView& view) {
   return {elements<T>(view), view.row_stride()};
 }
 
-/// An element of tensors of one size, however far apart their rows lie.
+/// An element of tensors of one size, whatever their strides.
 struct Place {
   std::int64_t row;
   std::int64_t column;
-  /// Element i of rows of so many columns.
+  /// Returns element i of rows of `columns` columns.
   DSTRAIN_DEVICE static Place of(std::int64_t i, std::int64_t columns) {
     if (i < columns) return {0, i};  // dense tensors are one row, and need no division
     return {i / columns, i % columns};
@@ -49,7 +49,7 @@ struct Place {
   }
 };
 
-/// Whether packs of elements lie within rows, on multiples of their bytes.
+/// Whether packs of elements fit into rows, at multiples of their bytes.
 template <class... Types>
 bool hold_packs(std::int64_t columns, const Rows<Types>&... rows) {
   const auto holds = [columns]<class T>(const Rows<T>& all) {
@@ -89,7 +89,7 @@ struct Backward {
   static constexpr int numel = pack_numel<T>;
   std::int64_t columns;
   Rows<const T> input;
-  Rows<const T> factor;  ///< or none, as the last two
+  Rows<const T> factor;  ///< or none, like the last two
   Rows<const T> output_gradient;
   Rows<T> input_gradient;
   Rows<T> factor_gradient;
@@ -123,8 +123,8 @@ struct Backward {
   }
 };
 
-/// Columns of tensors in which rows follow each other without a gap, taken as one row, else of what
-/// they are. Those that are empty count as dense.
+/// Returns the columns of tensors whose rows are contiguous, counted as one row; else their own
+/// columns. Empty views count as dense.
 std::int64_t longest_row(std::initializer_list<const TensorView*> views) {
   const bool dense =
       std::ranges::all_of(views, [](const TensorView* view) { return view->dense(); });

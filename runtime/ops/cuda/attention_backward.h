@@ -12,7 +12,7 @@ namespace dstrain::ops::gpu {
 // two blocks add to the same place. Both compute the tiles of P and dS, unless the first one can
 // keep dS for the second.
 
-/// What the kernels of backward read and write.
+/// The tensors that the kernels of backward read and write.
 template <class T>
 struct AttentionBackward {
   AttentionSizes sizes;
@@ -33,7 +33,7 @@ struct AttentionBackward {
   HeadMatrix<T> value_gradient;
   const float* logsumexp;
   float* delta;      ///< (B, H, T)
-  float* bias_sums;  ///< (B, H, tiles of queries, buckets); null: nobody wants them
+  float* bias_sums;  ///< (B, H, tiles of queries, buckets); null: not computed
 };
 
 /// Whether some of `count` queries may see some of so many keys from the tile's first one on.
@@ -45,8 +45,8 @@ DSTRAIN_DEVICE bool sees(const AttentionBackward<T>& args,
   return args.sight.of_tile(at.sequence, at.query, count).meets(at.key(), keys);
 }
 
-/// Of a tile of queries by keys: along its diagonals the sums of the gradients of scores, and the
-/// rows of the table of biases that those are of.
+/// For a tile of queries by keys: the sums of the gradients of scores along its diagonals, and
+/// their rows of the table of biases.
 template <int queries>
 struct DiagonalSums {
   static constexpr int count = queries + key_tile - 1;
@@ -54,7 +54,7 @@ struct DiagonalSums {
   std::int32_t row[count];
 };
 
-/// Writes those of a tile, in a fixed order.
+/// Writes the sums of a tile, in a fixed order.
 template <int threads, int queries>
 DSTRAIN_DEVICE void add_diagonals(const DistanceBias& bias,
                                   const AttentionPlace& at,
@@ -74,7 +74,7 @@ DSTRAIN_DEVICE void add_diagonals(const DistanceBias& bias,
   sums.row[thread()] = static_cast<std::int32_t>(bias.row_of(at.key() - at.query + ahead));
 }
 
-/// The sum of those of a row of the table, in a fixed order.
+/// Returns the sum for one row of the table, in a fixed order.
 template <int queries>
 DSTRAIN_DEVICE float sum_of_bias(const DiagonalSums<queries>& sums, int row) {
   float sum = 0;
@@ -85,8 +85,8 @@ DSTRAIN_DEVICE float sum_of_bias(const DiagonalSums<queries>& sums, int row) {
   return sum;
 }
 
-/// Backward of halves, by tensor cores: all but `delta` and the sum over `bias_sums`. Where there
-/// is a rotary embedding, queries and keys are turned into scratch first.
+/// Backward of 16-bit dtypes, by tensor cores: everything except `delta` and the sum over
+/// `bias_sums`. With a rotary embedding, queries and keys are first rotated into scratch memory.
 template <class T>
 void launch_half_backward(const AttentionBackward<T>& backward,
                           const AttentionScratch& scratch,

@@ -6,7 +6,7 @@
 
 namespace dstrain::ops::gpu {
 
-/// What the kernels of forward read and write.
+/// The tensors that the kernels of forward read and write.
 template <class T>
 struct AttentionForward {
   AttentionSizes sizes;
@@ -23,8 +23,8 @@ struct AttentionForward {
   float* logsumexp;
 };
 
-/// Forward of halves, by tensor cores. Where there is a rotary embedding, queries and keys are
-/// turned into `turned` first.
+/// Forward of 16-bit dtypes, by tensor cores. With a rotary embedding, queries and keys are first
+/// rotated into `turned`.
 template <class T>
 void launch_half_forward(const AttentionForward<T>& forward,
                          const TurnedHeads& turned,

@@ -9,13 +9,13 @@
 
 namespace dstrain::ops::gpu {
 
-// Attention of 16-bit tensors by tensor cores, organised as FlashAttention-2 is (Dao 2023): a warp
-// has 16 or 32 rows of what its block computes, in registers, and what one product gives goes into
-// the next from there. What it loads of the other factor from shared memory serves all its rows.
+// Attention of 16-bit tensors by tensor cores, organized like FlashAttention-2 (Dao 2023): a warp
+// has 16 or 32 rows of its block's result in registers, and the result of one product enters the
+// next from there. The other factor, loaded from shared memory, serves all rows of the warp.
 //
-// What is rounded to 16 bits: queries and keys after they were turned, probabilities before they
-// multiply values or gradients, gradients of scores before they multiply queries or keys, and what
-// is stored. All else is f32: scores, which are divided behind the product, sums, statistics.
+// Rounded to 16 bits are: queries and keys after rotation, probabilities before they multiply
+// values or gradients, gradients of scores before they multiply queries or keys, and stored
+// results. Everything else is f32: scores, which are divided after the product, sums, statistics.
 
 /// The score of a key that a query does not see.
 inline constexpr float nothing = -std::numeric_limits<float>::infinity();
@@ -49,7 +49,7 @@ DSTRAIN_DEVICE float sum_of_row(float value) {
   return value + shuffle_xor(value, 2);
 }
 
-/// The thread's copies have come, and those of the others; all have done what they did before.
+/// Waits for the thread's copies and those of the others; all have finished their earlier work.
 DSTRAIN_DEVICE void arrive() {
   wait_for_copies();
   sync();

@@ -7,8 +7,8 @@
 
 namespace dstrain::ops::gpu {
 
-// What attention's kernels have in common, whatever they multiply with: which keys queries see,
-// biases by distance, and what dropout draws.
+// The parts that attention's kernels share, however they multiply: which keys queries see, biases
+// by distance, and dropout.
 
 /// Which keys queries see.
 struct Sight {
@@ -71,8 +71,8 @@ struct Sight {
   }
 };
 
-/// Attention's bias by distance. Where the rows of its table begin is found on the host, so that
-/// they are the CPU's.
+/// Attention's bias by distance. The host computes where the rows of its table begin, so that they
+/// are the same as on the CPU.
 struct DistanceBias {
   static constexpr std::int64_t rows_most = 128;
   template <class Args>

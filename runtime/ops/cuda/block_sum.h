@@ -3,8 +3,8 @@
 
 namespace dstrain::ops::gpu {
 
-/// Sums over the threads of a block, in an order that depends on their number alone, which is a
-/// multiple of 32. In shared memory.
+/// Sums over the threads of a block, in shared memory. The order depends only on the number of
+/// threads, a multiple of 32.
 template <class T, int threads>
 struct BlockSum {
   T of_warp[threads / warp_threads];

@@ -5,16 +5,16 @@
 
 namespace dstrain::ops::gpu {
 
-/// The memory of a view that may be of a GPU or of the host, for copies alone.
+/// Returns the memory of a view on a GPU or the host. Only for copies.
 inline std::byte* either_side(const TensorView& view) {
   return device_access(view);
 }
 
-/// Copies between any two sides. Asynchronous, but where the host's memory is not pinned.
+/// Copies between any two of these. Asynchronous, unless the host memory is not pinned.
 void copy_bytes(const char* op, const void* from, void* to, Bytes bytes, StreamView stream);
 
-/// To be called before a copy from there: CUDA reads memory of the host that is not pinned at once,
-/// and what is in it may be written by what the stream waits for.
+/// Call before a copy from `from`: CUDA reads unpinned host memory at once, but work that the
+/// stream waits for may still write it.
 void wait_for_source(const void* from, cuda::CudaStream& stream);
 
 }  // namespace dstrain::ops::gpu

@@ -1,7 +1,7 @@
 #pragma once
 #include "runtime/ops/op_table.h"
 
-/// The entries of GPUs.
+/// The op table's entries for GPUs.
 namespace dstrain::ops::gpu {
 
 DSTRAIN_FOR_EACH_OP(DSTRAIN_OP_DECLARATION)

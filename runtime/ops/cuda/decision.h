@@ -4,8 +4,7 @@
 
 namespace dstrain::ops::gpu {
 
-/// What an update reads of a decision; without one, null, the step is taken, with gradients as they
-/// are.
+/// Whether an update is taken. Without a decision, null, it is taken, with unscaled gradients.
 DSTRAIN_DEVICE bool is_taken(const StepDecision* decision) {
   return decision == nullptr || decision->is_taken();
 }

@@ -5,7 +5,7 @@
 
 namespace dstrain::ops::gpu {
 
-/// What kernels draw for a site: the bits that ops/dropout_mask.h makes on the CPU.
+/// The mask that kernels draw for a site, with the same bits as ops/dropout_mask.h on the CPU.
 struct DropoutMask {
   explicit DropoutMask(const DropoutSite& site)
       : dropped_below(static_cast<std::uint64_t>(static_cast<double>(site.rate) * 0x1.0p32)),

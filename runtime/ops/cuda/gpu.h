@@ -4,8 +4,8 @@
 
 #include <cuda_runtime.h>
 
-// What kernels are written in: the few words of CUDA C++ that they use, so that another header of
-// this name can stand in for a GPU.
+// The few parts of CUDA C++ that kernels use, so that another header of this name can replace a
+// GPU.
 
 /// Before a kernel, a function of one argument, DSTRAIN_ARGUMENT, that blocks of so many threads
 /// run.
@@ -20,7 +20,7 @@
 
 namespace dstrain::ops::gpu {
 
-/// How many blocks a kernel has, of how many threads, and how much memory a block shares.
+/// The number of blocks and threads of a kernel, and the shared memory per block.
 struct Grid {
   std::int64_t x = 1;
   std::int64_t y = 1;
@@ -53,7 +53,7 @@ DSTRAIN_DEVICE std::int64_t blocks_z() {
   return gridDim.z;
 }
 
-/// All threads of the block arrive, and see what the others have written.
+/// Waits for all threads of the block; they then see each other's writes.
 DSTRAIN_DEVICE void sync() {
   __syncthreads();
 }

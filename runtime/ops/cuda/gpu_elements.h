@@ -5,8 +5,8 @@
 
 namespace dstrain::ops::gpu {
 
-/// The memory of a view of a GPU. Null when the view is empty. Throws Error{internal} for memory of
-/// the host.
+/// Returns the memory of a view on a GPU; null if it is empty. Throws Error{internal} for host
+/// memory.
 template <class T>
 T* elements(const TensorView& view) {
   if (view.empty()) return nullptr;

@@ -4,7 +4,7 @@
 
 namespace dstrain::ops::gpu {
 
-/// sum (1) f64 += losses[r] for each row r, in order: losses are f32. For the op of this name.
+/// sum (1) f64 += losses[r] for each row r, in order; losses are f32. `op` names the op in errors.
 void add_losses(const char* op, const TensorView& losses, const TensorView& sum, StreamView stream);
 
 }  // namespace dstrain::ops::gpu

@@ -4,9 +4,9 @@
 
 namespace dstrain::ops::gpu {
 
-/// dropout() of `join`, which drops nothing and has a residual, and layer_norm_forward() of its
-/// output in one pass, with their bits. False: it does nothing, as rows are too wide or not
-/// aligned.
+/// Computes dropout() of `join`, which drops nothing and has a residual, and layer_norm_forward()
+/// of its output in one pass, with the same bits. Returns false and does nothing if rows are too
+/// wide or not aligned.
 bool norm_of_sum(const DropoutArgs& join, const LayerNormArgs& args, StreamView stream);
 
 }  // namespace dstrain::ops::gpu

@@ -68,8 +68,8 @@ class OpState final : public cuda::CudaStream::Kept {
   ~OpState() override;
 
   [[nodiscard]] DeviceWords& words() const;  ///< an address of the device
-  /// Memory of the device of at least so many bytes, whose use by one op ends before the next's
-  /// begins.
+  /// Returns device memory of at least this many bytes. One op's use of it ends before the next
+  /// one's begins.
   [[nodiscard]] static constexpr std::int64_t staging_bytes() { return 4 << 20; }
   std::byte* staging();
   /// Likewise: norm_partial_numel of them.

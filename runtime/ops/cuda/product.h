@@ -35,7 +35,7 @@ struct Product {
 /// f32 by f32 uses TF32 where the stream does (use_tf32). `workspace`: u8.
 void multiply(const Product& product, const TensorView& workspace, StreamView stream);
 
-/// Products of f32 by f32 that are launched on `stream` from now on are computed in TF32.
+/// Later products of f32 by f32 on `stream` are computed in TF32.
 void use_tf32(StreamView stream);
 
 /// Of a dense view.

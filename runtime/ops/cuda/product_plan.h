@@ -14,7 +14,7 @@ namespace dstrain::ops::gpu {
 /// Throws Error{device} that names the op, the call, the product and cuBLASLt's reason.
 void check_cublas(cublasStatus_t status, const char* call, const Product& product);
 
-/// What a plan depends on.
+/// The key of a plan.
 struct ProductKey {
   std::int64_t m, n, k;
   std::int64_t a_stride, b_stride, out_stride;
@@ -43,17 +43,17 @@ struct PreferenceTraits {
   static void release(Raw raw) noexcept { cublasLtMatmulPreferenceDestroy(raw); }
 };
 
-/// A product as cuBLASLt is told of it, with an algorithm: at first its heuristic's first.
-/// cuBLASLt's matrices lie by columns: there out' (N, M) = b' a'.
+/// A product described for cuBLASLt, with an algorithm: at first the heuristic's first choice.
+/// cuBLASLt's matrices are stored by columns: there out' (N, M) = b' a'.
 class ProductPlan {
  public:
   ProductPlan(cublasLtHandle_t handle, const Product& product);
-  /// The algorithms that its heuristic has for it, at most `most`, first that which it takes for
-  /// the fastest. All of them reduce in a fixed order.
+  /// Returns at most `most` algorithms from the heuristic, in its order of expected speed. All of
+  /// them reduce in a fixed order.
   [[nodiscard]] std::vector<cublasLtMatmulAlgo_t> propose(cublasLtHandle_t handle,
                                                           const Product& product,
                                                           int most) const;
-  /// From now on it takes this algorithm, unless cuBLASLt says that it cannot. Returns which.
+  /// Uses this algorithm from now on, unless cuBLASLt rejects it. Returns whether it does.
   bool take(cublasLtHandle_t handle, const Product& product, const cublasLtMatmulAlgo_t& algorithm);
   /// Whether take() has set its algorithm.
   [[nodiscard]] bool chosen() const { return chosen_; }

@@ -4,8 +4,8 @@
 
 namespace dstrain::ops::gpu {
 
-/// A (rows, columns) matrix whose rows are to be added up, as ops/row_sums.h says; where both sums
-/// go.
+/// A (rows, columns) matrix whose rows are summed as in ops/row_sums.h, and the targets of both
+/// sums.
 template <class T>
 struct RowSums {
   const T* values;
