@@ -30,7 +30,7 @@ using Words = std::vector<std::string>;
 constexpr std::string_view bash_script = R"(# dstrain completion bash
 _dstrain() {
   local IFS=$'\n'
-  COMPREPLY=($("$1" complete "${COMP_WORDS[@]:1:COMP_CWORD-1}" "$2" 2>/dev/null))
+  COMPREPLY=($("${1/#\~/$HOME}" complete "${COMP_WORDS[@]:1:COMP_CWORD-1}" "$2" 2>/dev/null))
 }
 complete -o bashdefault -o default -F _dstrain dstrain
 )";
@@ -144,12 +144,12 @@ Words presets() {
   return names;
 }
 
-/// The values of a training option that are known.
-Words training_values(const std::string& option) {
+/// The values of an option that are known: of a training option, or the presets of any command.
+Words values_of(const std::string& option, bool trains) {
   std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
   std::ranges::replace(name, '-', '_');
   if (name == "config_name") return presets();
-  const config::FlagRow* const row = config::find_flag(name);
+  const config::FlagRow* const row = trains ? config::find_flag(name) : nullptr;
   if (row == nullptr) return {};
   Words values = split(row->choices, '|');
   for (const std::string& word : split(row->value, '|')) {
@@ -179,7 +179,7 @@ Words within_command(const CommandInfo& command,
   const bool trains = command.name == "train";
   const bool option = current.starts_with('-');
   if (!option && !before.empty() && before.back().starts_with("--")) {
-    const Words values = training_values(before.back());
+    const Words values = values_of(before.back(), trains);
     if (!values.empty()) return values;
   }
   if (trains) return option ? training_options() : Words();
@@ -206,9 +206,11 @@ Words candidates(std::span<const std::string> before, const std::string& current
   while (!before.empty()) {
     const std::size_t words = launcher::launch_option_words(before);
     if (words == 0) break;
-    const bool value_is_next = before.size() == 1 && !option;
-    const auto choices = launcher::launch_option_choices(before.front());
-    if (value_is_next && !choices.empty()) return {choices.begin(), choices.end()};
+    const Words with_value{before.front(), "value"};
+    if (before.size() == 1 && !option && launcher::launch_option_words(with_value) == 2) {
+      const auto choices = launcher::launch_option_choices(before.front());
+      return {choices.begin(), choices.end()};
+    }
     before = before.subspan(std::min(words, before.size()));
   }
   if (before.empty()) {

@@ -55,9 +55,10 @@ struct ParameterTile {
 
 /// What the loss of a model is made of.
 struct LossSpec {
-  std::int64_t outputs = 0;  ///< V: the columns of UnitCall::logits
-  std::int64_t classes = 0;  ///< labels are in [0, classes); 0: they only say which rows count
-  std::int64_t targets = 0;  ///< K: the columns of UnitCall::targets
+  std::int64_t outputs = 0;      ///< V: the columns of UnitCall::logits
+  std::int64_t classes = 0;      ///< labels are in [0, classes); 0: they only say which rows count
+  std::int64_t targets = 0;      ///< K: the columns of UnitCall::targets
+  std::vector<float> factors{};  ///< of the losses that are summed, in order
 };
 
 /// The parameters and activations of a unit. The order of the names is the order of the views in

@@ -175,12 +175,11 @@ std::unique_ptr<Unit> UnitBuilder::finish(Value output, const std::string& activ
   return std::make_unique<RecordedUnit>(std::move(record_));
 }
 
-LossSpec& UnitBuilder::add_loss(std::unique_ptr<const Layer> layer,
-                                Value input,
-                                std::int64_t outputs) {
+LossSpec& UnitBuilder::add_loss(std::unique_ptr<const Layer> layer, Value input, LossPart part) {
   DSTRAIN_CHECK(by_rows_, "unit {} computes the loss and not by rows", record_.spec.name);
   record_.layers.push_back({std::move(layer), {input.index}});
-  if (!record_.spec.loss) record_.spec.loss = {.outputs = outputs};
+  if (!record_.spec.loss) record_.spec.loss = {.outputs = part.outputs};
+  record_.spec.loss->factors.push_back(part.factor);
   return *record_.spec.loss;
 }
 
@@ -189,20 +188,20 @@ void UnitBuilder::cross_entropy(Value input,
                                 std::int64_t classes,
                                 float factor) {
   const ClassifierLayer::Options options{features(input), classes, factor};
-  add_loss(std::make_unique<ClassifierLayer>(weight, options, options_), input, classes).classes =
-      classes;
+  add_loss(std::make_unique<ClassifierLayer>(weight, options, options_), input, {classes, factor})
+      .classes = classes;
 }
 
 void UnitBuilder::mean_squared_error(Value input, float factor) {
   using Terms = MeanLossLayer::Terms;
   const std::int64_t targets = features(input);
-  add_loss(std::make_unique<MeanLossLayer>(Terms::squared_errors, factor), input, targets).targets =
-      targets;
+  add_loss(std::make_unique<MeanLossLayer>(Terms::squared_errors, factor), input, {targets, factor})
+      .targets = targets;
 }
 
 void UnitBuilder::mean_value(Value input, float factor) {
   add_loss(std::make_unique<MeanLossLayer>(MeanLossLayer::Terms::values, factor), input,
-           features(input));
+           {features(input), factor});
 }
 
 std::unique_ptr<Unit> UnitBuilder::finish_loss() {

@@ -107,7 +107,11 @@ class UnitBuilder {
     by_rows_ = by_rows_ && rate == 0;
     return {rate, next_place_++};
   }
-  LossSpec& add_loss(std::unique_ptr<const Layer> layer, Value input, std::int64_t outputs);
+  struct LossPart {
+    std::int64_t outputs = 0;
+    float factor = 1;
+  };
+  LossSpec& add_loss(std::unique_ptr<const Layer> layer, Value input, LossPart part);
   Value add_attention(const std::vector<Value>& inputs, const Attention& attention);
   /// The output has the positions of the first input, or those of `axis` if there is none.
   Value add_layer(std::unique_ptr<const Layer> layer,

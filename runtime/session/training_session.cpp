@@ -127,6 +127,12 @@ RunSetup TrainingSession::set_up(const Inputs& inputs) {
       "length {}, source_length {}, seed {}, gradient_checkpointing {}, trains {}",
       setup.settings.data.block_size, setup.settings.data.source_length, inputs.options.seed,
       inputs.options.gradient_checkpointing, inputs.options.trains));
+  for (const model::ParameterSpec& parameter : setup.model.parameters()) {
+    setup.alike.push_back(
+        fmt::format("a parameter {} of the shape {}", parameter.name, to_string(parameter.shape)));
+  }
+  setup.alike.push_back(
+      fmt::format("losses with the factors {}", fmt::join(setup.model.loss().factors, ", ")));
   if (worker.world_size > 1 && !inputs.model.directory.empty()) {
     setup.alike.push_back("weights with the digest " +
                           weights_digest(*setup.initial_parameters, setup.model));

@@ -63,6 +63,9 @@ TEST_CASE("Completion: commands and options by what stands before the cursor", "
            Line{{"--num_gpus", "2", ""}, {"train"}, {"--num_gpus"}},
            Line{{"--laun"}, {"--launcher", "--launcher_args"}, {"--hostfile"}},
            Line{{"--launcher", ""}, {"slurm", "ssh"}, {"train"}},
+           Line{{"--hostfile", ""}, {}, {"train"}},  // a file
+           Line{{"--num_gpus", ""}, {}, {"train"}},
+           Line{{"estimate", "--stage", ""}, {}, {"sft"}},
            Line{{"--device", "cu"}, {"cuda"}, {"cpu"}},
            Line{{"train", "--lr_sch"}, {"--lr_scheduler_type"}, {"--launcher"}},
            Line{{"--num_gpus", "2", "train", "--lr_scheduler_type", "c"}, {"cosine"}, {"linear"}},

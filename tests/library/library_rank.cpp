@@ -521,6 +521,19 @@ void learn_sines(dstrain::Rank& rank,
   std::printf("evaluated %.9g, %zu outputs say %.9g\n", loss, outputs.size(), error);
 }
 
+/// Ranks that do not agree about a factor of the loss.
+void weigh_apart(dstrain::Rank& rank, const Arguments& arguments) {
+  dstrain::ModelBuilder builder("apart", {.vocabulary = 256, .positions = length});
+  builder.unit("first", [](dstrain::UnitBuilder& unit) {
+    unit.write(unit.embedding("tokens", {.features = 8}), "x");
+  });
+  builder.unit("last", [&rank](dstrain::UnitBuilder& unit) {
+    unit.cross_entropy(unit.read("x"), "classes",
+                       {.count = 256, .factor = rank.rank() == 0 ? 0.5 : 0.25});
+  });
+  (void)dstrain::initialize(rank, dstrain::Config::from_file(arguments.config), builder.build());
+}
+
 /// Ranks that do not agree about the length.
 void differ(dstrain::Rank& rank, const Arguments& arguments) {
   make_engine(rank, arguments, {.length = length - rank.rank()});
@@ -538,6 +551,7 @@ int main(int argc, char** argv) {
       {"state", keep_state},
       {"refused", be_refused},
       {"differ", differ},
+      {"weigh", weigh_apart},
       {"parameters", change_parameters},
       {"layers", use_own_layers},
       {"pass", pass_on},

@@ -503,4 +503,7 @@ TEST_CASE("Library: ranks that differ are refused", "[library]") {
   CHECK_THAT(ran.err, ContainsSubstring("rank 0 has length 32") &&
                           ContainsSubstring("rank 1 has length 31") &&
                           ContainsSubstring("all ranks of a run need the same options"));
+  const test::Outcome weighed = run(trainings.rank(2, "weigh"));
+  CHECK(weighed.status == 2);
+  CHECK_THAT(weighed.err, ContainsSubstring("losses with the factors 0.25"));
 }

@@ -126,8 +126,10 @@ class DSTRAIN_API UnitBuilder {
 
   /// Ends the unit: later ones may read the value by this name. A unit writes one value.
   void write(Value value, const std::string& activation);
-  // Losses, which end the last unit. With several calls the loss is the sum of all, each times its
-  // `factor`, and logits() are those of the first. Each is a mean over the positions that count.
+  // Losses, which end the last unit, after all of its layers. With several calls the loss is the
+  // sum of all, each times its `factor`, and logits() are those of the first. Each is a mean over
+  // the positions that count. All cross-entropies have the same number of classes, as they share
+  // the labels; without any, a label says only whether the position counts.
   // Layers of this unit see each position by itself: no attention, dropout, embedding or custom
   // layer.
   struct Classes {
@@ -143,8 +145,8 @@ class DSTRAIN_API UnitBuilder {
   /// Of `input` as predictions of Batch::targets: at each position the mean over its
   /// Sizes::targets features of the squared differences, as torch.nn.MSELoss.
   void mean_squared_error(Value input, double factor = 1);
-  /// A loss of one's own: the mean at each position over the features of `input`, which an earlier
-  /// unit has computed, such as by a custom layer. That may read what it needs as features().
+  /// A loss of one's own: the mean at each position over the features of `input`, such as what a
+  /// custom layer of an earlier unit has computed, which may read what it needs as features().
   void mean_value(Value input, double factor = 1);
 
   class DSTRAIN_INTERNAL Impl;

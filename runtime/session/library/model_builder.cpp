@@ -204,7 +204,11 @@ class UnitBuilder::Impl {
     return std::move(unit);
   }
   void refuse_ended() const {
-    if (unit || losses) refuse("layers follow write() or a loss, which end a unit");
+    if (unit || losses)
+      refuse(
+          "layers follow write() or a loss, which end a unit: record all layers before the first "
+          "of "
+          "these");
   }
   [[nodiscard]] bool is_read(model::Value value) const {
     return std::ranges::find(reads, value.index) != reads.end();
@@ -447,6 +451,7 @@ ModelBuilder::ModelBuilder(const std::string& name, const Sizes& sizes)
 
 ModelBuilder& ModelBuilder::unit(const std::string& name,
                                  std::function<void(UnitBuilder&)> record) {
+  if (!record) fail(ErrorCode::config, "model {}: unit {} has no function", name_, name);
   units_.push_back({name, std::move(record)});
   return *this;
 }
