@@ -179,7 +179,7 @@ Words within_command(const CommandInfo& command,
   const bool trains = command.name == "train";
   const bool option = current.starts_with('-');
   if (!option && !before.empty() && before.back().starts_with("--")) {
-    const Words values = values_of(before.back(), trains);
+    Words values = values_of(before.back(), trains);
     if (!values.empty()) return values;
   }
   if (trains) return option ? training_options() : Words();
@@ -229,8 +229,7 @@ int complete_command(std::span<const std::string> arguments) {
   const std::string& current = arguments.back();
   Words names = candidates(arguments.first(arguments.size() - 1), current);
   std::ranges::sort(names);
-  const auto repeated = std::ranges::unique(names);
-  names.erase(repeated.begin(), repeated.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   for (const std::string& name : names) {
     if (!name.empty() && name.starts_with(current)) fmt::print("{}\n", name);
   }
