@@ -15,6 +15,7 @@
 #include "launcher/process/program_output.h"
 #include "launcher/process/program_path.h"
 #include "runtime/base/error.h"
+#include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
 #include "runtime/model/families.h"
 #include "runtime/rank/worker_env.h"
@@ -61,6 +62,9 @@ function __dstrain_complete
 end
 complete --command dstrain --arguments '(__dstrain_complete)'
 )";
+
+constexpr std::array shells{std::pair{"bash", bash_script}, std::pair{"zsh", zsh_script},
+                            std::pair{"fish", fish_script}};
 
 /// The long names at the front of a help text's line: "-i,--include TEXT", "--no_shuffle{false}".
 void add_names(std::string_view line, Words& names) {
@@ -151,9 +155,10 @@ Words values_of(const std::string& option, bool trains) {
   if (name == "config_name") return presets();
   const config::FlagRow* const row = trains ? config::find_flag(name) : nullptr;
   if (row == nullptr) return {};
-  Words values = split(row->choices, '|');
-  for (const std::string& word : split(row->value, '|')) {
-    if (is_word(word)) values.push_back(word);
+  Words values;
+  for (const std::string_view word : config::split_choices(row->choices)) values.emplace_back(word);
+  for (const std::string_view word : config::split_choices(row->value)) {
+    if (is_word(word)) values.emplace_back(word);
   }
   return values;
 }
@@ -186,7 +191,11 @@ Words within_command(const CommandInfo& command,
   for (const char* const of_a_job : {"status", "save", "stop"}) {
     if (command.name == of_a_job && !option) return job_ids();
   }
-  if (command.name == "completion") return {"bash", "zsh", "fish"};
+  if (command.name == "completion") {
+    Words names;
+    for (const auto& [shell, script] : shells) names.emplace_back(shell);
+    return names;
+  }
   const Help help = help_of(command.name);
   if (before.empty() && !option) {
     Words names;
@@ -237,8 +246,6 @@ int complete_command(std::span<const std::string> arguments) {
 }
 
 int completion_command(std::span<const std::string> arguments) {
-  constexpr std::array shells{std::pair{"bash", bash_script}, std::pair{"zsh", zsh_script},
-                              std::pair{"fish", fish_script}};
   const std::string shell = arguments.size() == 1 ? arguments.front() : "";
   for (const auto& [name, script] : shells) {
     if (shell == name) return fmt::print("{}", script), status::done;
