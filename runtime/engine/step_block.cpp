@@ -146,9 +146,8 @@ void StepBlock::show(std::size_t index, model::UnitCall& call) const {
     call.document_start = inputs_.document_start.part(begin, shape);
   }
   const auto columns = [begin, shape](const TensorView& rows) {
-    if (rows.empty()) return TensorView();
-    const std::int64_t width = rows.shape()[1];
-    return rows.part(begin * width, {shape[0], shape[1], width});
+    const std::int64_t width = columns_of(rows);
+    return width > 0 ? rows.part(begin * width, {shape[0], shape[1], width}) : TensorView();
   };
   call.features = columns(inputs_.features);
   call.targets = columns(inputs_.targets);
