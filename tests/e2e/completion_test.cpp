@@ -49,6 +49,16 @@ std::string complete_in_bash(const Words& words) {
   return lines.empty() ? "" : lines.back();
 }
 
+void check_syntax(const std::string& shell) {
+  const auto run = [](const std::string& script) {
+    test::RankProcess process({{"/bin/sh", "-c", script}, {}});
+    CAPTURE(process.read_all());
+    return process.wait();
+  };
+  if (run("command -v " + shell) != 0) test::skip(shell + " is not installed");
+  CHECK(run(fmt::format("'{}' completion {} | {} -n", DSTRAIN_PROGRAM, shell, shell)) == 0);
+}
+
 }  // namespace
 
 TEST_CASE("Completion: commands and options by what stands before the cursor", "[e2e]") {
@@ -115,16 +125,12 @@ TEST_CASE("Completion: bash completes through the script", "[e2e]") {
   CHECK(complete_in_bash({"dstrain", "train", "--train_file", "no such"}).empty());
 }
 
-TEST_CASE("Completion: other shells can read their scripts", "[e2e]") {
-  const auto shell = GENERATE(as<std::string>{}, "zsh", "fish");
-  const std::string script =
-      fmt::format("command -v {0} > /dev/null || exit 77; '{1}' completion {0} | {0} -n", shell,
-                  DSTRAIN_PROGRAM);
-  test::RankProcess process({{"/bin/sh", "-c", script}, {}});
-  const std::string out = process.read_all();
-  CAPTURE(shell, out);
-  const int status = process.wait();
-  CHECK((status == 0 || status == 77));
+TEST_CASE("Completion: zsh can read its script", "[e2e]") {
+  check_syntax("zsh");
+}
+
+TEST_CASE("Completion: fish can read its script", "[e2e]") {
+  check_syntax("fish");
 }
 
 TEST_CASE("Completion: an unknown shell is refused", "[e2e]") {
