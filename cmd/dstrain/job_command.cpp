@@ -37,7 +37,7 @@ std::string duration(double seconds) {
 }
 
 /// "step 12 of 100, loss 3.2142, 1234 tokens/s, last checkpoint /out/checkpoint-10"; steps count
-/// since the last restart.
+/// since the last restart, and a program's number of steps is not known.
 std::string progress_text(const Json& job) {
   const std::string saved = or_nothing(job, "last_checkpoint");
   if (job.at("step").is_null()) {
@@ -45,9 +45,16 @@ std::string progress_text(const Json& job) {
                        job.at("restarts") == 0 ? "" : " since the restart", saved);
   }
   const double loss = job.at("loss").is_null() ? NAN : job.at("loss").get<double>();
-  return fmt::format("step {} of {}, loss {:.4f}, {:.0f} tokens/s, last checkpoint {}",
-                     job.at("step").dump(), job.at("steps").dump(), loss,
+  const Json& steps = job.at("steps");
+  return fmt::format("step {}{}, loss {:.4f}, {:.0f} tokens/s, last checkpoint {}",
+                     job.at("step").dump(), steps.is_null() ? "" : " of " + steps.dump(), loss,
                      job.at("tokens_per_second").get<double>(), saved);
+}
+
+/// Or is a program that has taken a step of an engine.
+bool trains(const Json& job) {
+  return !job.at("output_dir").is_null() || !job.at("step").is_null() ||
+         !job.at("last_checkpoint").is_null();
 }
 
 std::string head_line(const Json& job) {
@@ -59,9 +66,8 @@ std::string head_line(const Json& job) {
 
 void print_job(const Json& job) {
   fmt::print("{}\n  launcher: pid {}\n", head_line(job), job.at("pid").dump());
-  if (!job.at("output_dir").is_null()) {
-    fmt::print("  {}\n  output: {}\n", progress_text(job), or_nothing(job, "output_dir"));
-  }
+  if (trains(job)) fmt::print("  {}\n", progress_text(job));
+  if (!job.at("output_dir").is_null()) fmt::print("  output: {}\n", or_nothing(job, "output_dir"));
   if (job.at("restarts") != 0) fmt::print("  restarts: {}\n", job.at("restarts").dump());
   for (const char* const name : {"idle", "absent"}) {
     const auto names = job.at(name).get<std::vector<std::string>>();
@@ -90,7 +96,7 @@ void print_list(const launcher::FoundJobs& jobs) {
   for (const launcher::FoundJob& found : jobs.answering) {
     const Json job = Json::parse(found.status);
     fmt::print("{}\n", head_line(job));
-    if (!job.at("output_dir").is_null()) fmt::print("  {}\n", progress_text(job));
+    if (trains(job)) fmt::print("  {}\n", progress_text(job));
   }
   for (const launcher::SilentJob& job : jobs.silent) {
     fmt::print("job {}: {}\n", job.id, job.reason);
@@ -173,7 +179,8 @@ int status_command(std::span<const std::string> arguments) {
 int save_command(std::span<const std::string> arguments) {
   CLI::App app{
       "Saves a checkpoint at the next step, waits until it is complete and prints its path. "
-      "Training continues.",
+      "Training continues. A program of your own saves when it next asks Rank::save_requested(), "
+      "or saves without asking.",
       "dstrain save"};
   const auto request = parse_request(app, arguments);
   if (!request) return status::done;

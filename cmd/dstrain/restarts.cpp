@@ -33,6 +33,13 @@ std::optional<std::int64_t> newest_checkpoint(const std::filesystem::path& outpu
   return std::nullopt;
 }
 
+/// From where a restart goes on, "from checkpoint-10".
+std::string describe_start(std::optional<std::int64_t> saved, const launcher::JobStatus& job) {
+  if (saved) return fmt::format("from checkpoint-{}", *saved);
+  return job.told_checkpoint.empty() ? "from the start"
+                                     : "after the program has saved " + job.told_checkpoint;
+}
+
 /// Runs a job from its first launch to its last.
 class RestartedJob {
  public:
@@ -61,6 +68,7 @@ class RestartedJob {
   std::optional<launcher::JobSession> session_;  ///< from the first launch on
   int restarts_ = 0;
   int fruitless_ = 0;
+  int told_before_ = 0;  ///< checkpoints that a program has told of, at the last launch
   bool resumes_ = false;
   std::optional<std::int64_t> first_checkpoint_;  ///< the newest one before the first launch
   bool elastic_ = false;
@@ -161,7 +169,10 @@ std::optional<double> RestartedJob::begin_again(const Outcome& outcome,
                                                 std::optional<std::int64_t> before) {
   if (!is_worth_another(outcome)) return std::nullopt;
   const auto saved = newest_checkpoint(policy_.output_directory);
-  fruitless_ = saved > before ? 0 : fruitless_ + 1;
+  const launcher::JobStatus& job = session_->status;
+  const bool has_told = job.told_checkpoints > told_before_;
+  told_before_ = job.told_checkpoints;
+  fruitless_ = saved > before || has_told ? 0 : fruitless_ + 1;
   if (fruitless_ > policy_.fruitless_max) {
     log_error(fmt::format("--max_restarts {}: giving up after this many without a new checkpoint",
                           policy_.fruitless_max));
@@ -173,8 +184,7 @@ std::optional<double> RestartedJob::begin_again(const Outcome& outcome,
   log_warning(fmt::format("status {}: restart {}{}, {} ({} of {} without a new checkpoint)",
                           outcome.result.status, restarts_,
                           pause > 0 ? fmt::format(" in {:.0f} s", pause) : "",
-                          saved ? fmt::format("from checkpoint-{}", *saved) : "from the start",
-                          fruitless_, policy_.fruitless_max));
+                          describe_start(saved, job), fruitless_, policy_.fruitless_max));
   session_->status.begin_restart(restarts_, saved.value_or(0));
   session_->server.refuse_saves();
   return pause;
@@ -192,6 +202,8 @@ void RestartedJob::tell_how_to_resume(const LaunchResult& result, int status) co
                                       status::stopped_with_checkpoint};
   if (!result.started || std::ranges::count(told_otherwise, status) > 0) return;
   const auto saved = newest_checkpoint(policy_.output_directory);
+  const std::string& told = session_->status.told_checkpoint;
+  if (!saved && !told.empty()) log_info("the program's newest checkpoint is " + told);
   if (!saved) return;
   log_info(
       fmt::format("the newest checkpoint is {}; to resume, rerun the same command with "

@@ -121,7 +121,7 @@ void JobServer::flush(Client& client) {
 }
 
 void JobServer::handle_request(Client& client, double now_seconds, Requests& requests) {
-  const bool trains = !status_.output_directory.empty();
+  const bool trains = status_.trains();
   if (client.input == "status") {
     answer(client, status_json(status_, now_seconds));
   } else if (client.input == "stacks") {
@@ -134,7 +134,7 @@ void JobServer::handle_request(Client& client, double now_seconds, Requests& req
     client.save_request = requests.save_request = ++save_requests_;
   } else if (client.input == "save") {
     answer(client,
-           error_line(fmt::format("job {} runs {}, which does not write dstrain checkpoints",
+           error_line(fmt::format("job {} runs {}, which has taken no step of a dstrain engine yet",
                                   status_.id, status_.program)));
   } else {
     answer(client, error_line("a request is status, stacks, save or stop"));

@@ -60,14 +60,11 @@ void add_progress(const JobStatus& status, Json& json) {
   for (const char* const name : {"step", "steps", "loss", "tokens_per_second", "last_checkpoint"}) {
     json[name] = nullptr;
   }
-  if (status.saved_step > 0) {
-    json["last_checkpoint"] =
-        fmt::format("{}/checkpoint-{}", status.output_directory, status.saved_step);
-  }
+  json["last_checkpoint"] = text_or_null(status.last_checkpoint());
   const std::optional<Progress> progress = status.progress();
   if (!progress) return;
   json["step"] = progress->step;
-  json["steps"] = progress->steps;
+  if (progress->steps > 0) json["steps"] = progress->steps;
   json["loss"] = progress->loss;
   json["tokens_per_second"] = progress->tokens_per_second;
 }
@@ -76,8 +73,7 @@ void add_progress(const JobStatus& status, Json& json) {
 
 int status_of_stop(const JobStatus& job, int status) {
   if (job.restarts == 0 || job.saved_step == 0) return status;
-  log_warning(fmt::format("stopped during a restart; the last checkpoint is checkpoint-{}",
-                          job.saved_step));
+  log_warning("stopped during a restart; the last checkpoint is " + job.last_checkpoint());
   return status::stopped_with_checkpoint;
 }
 
@@ -118,6 +114,15 @@ void JobStatus::begin_restart(int number, std::int64_t newest_checkpoint) {
   }
 }
 
+bool JobStatus::trains() const {
+  return !output_directory.empty() || saved_step > 0 || progress().has_value();
+}
+
+std::string JobStatus::last_checkpoint() const {
+  if (output_directory.empty() || saved_step == 0) return told_checkpoint;
+  return fmt::format("{}/checkpoint-{}", output_directory, saved_step);
+}
+
 std::optional<SaveAnswer> JobStatus::take(const RankMessage& message) {
   if (const auto progress = decode_progress(message.text)) {
     ranks.at(message.rank).progress = progress;
@@ -136,7 +141,10 @@ std::optional<SaveAnswer> JobStatus::take(const RankMessage& message) {
   }
   std::optional<SaveAnswer> answer = decode_save_answer(message.text);
   if (!answer || message.rank != ranks.begin()->first) return std::nullopt;
-  if (!answer->checkpoint.empty()) saved_step = answer->step;
+  if (answer->checkpoint.empty()) return answer;
+  saved_step = answer->step;
+  told_checkpoint = answer->checkpoint;
+  ++told_checkpoints;
   return answer;
 }
 

@@ -39,12 +39,20 @@ struct JobStatus {
   std::vector<std::string> idle{};    ///< of an elastic job: slots and hosts without a rank
   std::vector<std::string> absent{};  ///< hosts of the job that did not answer
   std::int64_t saved_step = 0;        ///< of the last checkpoint that was reported; 0: none
+  /// The last checkpoint that the first rank has told of; empty: none. A training tells only of
+  /// those that were asked for.
+  std::string told_checkpoint{};
+  int told_checkpoints = 0;
   std::map<int, RankStatus> ranks;
 
   /// Sets the ranks of another launch; their progress is not known yet.
   void set_ranks(const LaunchJob& job);
   /// A launch has ended and another will follow: forgets the progress of the ranks.
   void begin_restart(int number, std::int64_t newest_checkpoint);
+  /// Whether it can save: a training, or a program that has taken a step of an engine.
+  [[nodiscard]] bool trains() const;
+  /// The path of the last checkpoint; empty: none.
+  [[nodiscard]] std::string last_checkpoint() const;
   /// Takes a message of rank_control.h from a rank. Returns the first rank's answer to a request
   /// for a checkpoint.
   std::optional<SaveAnswer> take(const RankMessage& message);

@@ -14,7 +14,7 @@ bool SaveRequests::due(std::span<const std::uint32_t> votes, std::int64_t step) 
 }
 
 void SaveRequests::answer() {
-  if (answered_ == own_granted_) return;
+  if (control_.answered_save_request() == own_granted_) return;
   SaveAnswer answer{.request = own_granted_, .step = step_, .checkpoint = {}, .failure = {}};
   if (checkpointer_.saved_step() >= step_) {
     answer.step = checkpointer_.saved_step();
@@ -24,7 +24,7 @@ void SaveRequests::answer() {
   } else {
     return;
   }
-  if (control_.tell(answer)) answered_ = own_granted_;
+  (void)control_.tell(answer);  // again after the next step if it must be
 }
 
 }  // namespace dstrain::engine

@@ -40,7 +40,6 @@ class SaveRequests {
   const Checkpointer& checkpointer_;
   std::vector<std::uint32_t> granted_;  ///< by rank: the last request that was granted
   const std::uint32_t& own_granted_;    ///< of this rank
-  std::uint32_t answered_ = 0;          ///< of this rank
   std::int64_t step_ = 0;               ///< whose checkpoint answers the last request
 };
 

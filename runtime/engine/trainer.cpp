@@ -40,8 +40,6 @@ struct RankFigures {
   std::optional<monitor::GpuLoad> gpu{};
 };
 
-constexpr double step_memory = 8;  ///< steps over which their time is averaged
-
 }  // namespace
 
 Trainer::Trainer(Inputs inputs)
@@ -305,14 +303,12 @@ void Trainer::tell_progress(const Launched& launched, double loss) {
   const double now = inputs_.clock.now_seconds();
   const double seconds = now - std::max(launched.begun_at_seconds, settled_at_seconds_);
   settled_at_seconds_ = now;
-  const double taken = static_cast<double>(step - first_step_ + 1);
-  step_seconds_ += (seconds - step_seconds_) / std::min(taken, step_memory);
   const auto step_tokens = static_cast<double>(
       batch_shape(inputs_.settings.train_batch_size, inputs_.settings.data).positions());
   inputs_.control.tell({.step = step,
                         .steps = total_steps_,
                         .loss = loss,
-                        .tokens_per_second = step_tokens / step_seconds_,
+                        .tokens_per_second = step_tokens / step_rate_.add(seconds),
                         .saved_step = inputs_.checkpointer.saved_step()});
 }
 

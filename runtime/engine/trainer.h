@@ -14,6 +14,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/save_requests.h"
 #include "runtime/engine/step_counts.h"
+#include "runtime/engine/step_rate.h"
 #include "runtime/monitor/gpu_meter.h"
 #include "runtime/monitor/metrics_file.h"
 #include "runtime/rank/rank_control.h"
@@ -123,7 +124,7 @@ class Trainer {
   monitor::GpuMeter gpu_meter_;
   MeanLoss unprinted_loss_;
   std::optional<Launched> launched_;
-  double step_seconds_ = 0;  ///< moving average over the last steps
+  StepRate step_rate_;
   double settled_at_seconds_ = 0;
   std::int64_t reported_step_ = 0;
   double reported_at_seconds_ = 0;

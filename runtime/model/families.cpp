@@ -61,6 +61,12 @@ std::unique_ptr<ModelConfig> parse_model_config(const std::string& text, const s
     config->read(text, path);
     return config;
   }
+  if (is_own_model(text)) {
+    fail(ErrorCode::input,
+         "{}: a program has described this model, {}; only that program can run it, with the "
+         "weights by ModelBuilder::build(DIRECTORY)",
+         path, type.dump());
+  }
   fail(ErrorCode::input, "{}: model_type is {}; only {} are built", path, type.dump(), type_list());
 }
 

@@ -132,6 +132,12 @@ RankControl RankControl::from_environment() {
   return control;
 }
 
+bool RankControl::tell(const SaveAnswer& answer) {
+  if (!send(encode_save_answer(answer))) return false;
+  answered_ = answer.request;
+  return true;
+}
+
 bool RankControl::send(const std::string& message) const {
   if (!socket_) return true;
   for (;;) {

@@ -25,15 +25,15 @@ inline constexpr std::size_t control_message_bytes_max = 8192;
 /// The progress of training.
 struct Progress {
   std::int64_t step = 0;   ///< the last one that is done
-  std::int64_t steps = 0;  ///< in total
+  std::int64_t steps = 0;  ///< in total; 0: not known
   double loss = 0;
   double tokens_per_second = 0;
   std::int64_t saved_step = 0;  ///< of the last checkpoint; 0: none
 };
 
-/// The answer to a request for a checkpoint.
+/// The answer to a request for a checkpoint, or the news of one that nobody has asked for.
 struct SaveAnswer {
-  std::uint32_t request = 0;  ///< number of the request; also answers smaller ones
+  std::uint32_t request = 0;  ///< number of the request; also answers smaller ones; 0: none
   std::int64_t step = 0;      ///< the step after which to save
   std::string checkpoint;     ///< absolute path of the checkpoint; empty: it failed
   std::string failure;
@@ -66,16 +66,17 @@ class RankControl {
   void tell_awaited(std::string_view ranks) const { send(encode_awaited(ranks)); }
   void tell_unreachable(int rank) const { send(encode_unreachable(rank)); }
   /// Returns false if it must be told again later.
-  [[nodiscard]] bool tell(const SaveAnswer& answer) const {
-    return send(encode_save_answer(answer));
-  }
+  [[nodiscard]] bool tell(const SaveAnswer& answer);
   /// Returns the largest number of a request that has arrived; 0: none.
   std::uint32_t newest_save_request();
+  /// The request that was answered last; 0: none.
+  [[nodiscard]] std::uint32_t answered_save_request() const { return answered_; }
 
  private:
   bool send(const std::string& message) const;
   UniqueFd socket_;
   std::uint32_t newest_ = 0;
+  std::uint32_t answered_ = 0;
 };
 
 }  // namespace dstrain

@@ -1,6 +1,7 @@
 #include "runtime/session/batch_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <tuple>
 
@@ -31,9 +32,13 @@ void copy_row(std::span<const T> rows, std::int64_t index, std::int64_t length, 
 }  // namespace
 
 std::string BatchRows::problem(const Batch& batch, bool wants_loss) const {
-  if (batch.sequences < 0 || batch.length < 0 || batch.length > limits_.sizes.tokens) {
-    return fmt::format("{} sequences of length {}, of which the engine takes up to {}",
-                       batch.sequences, batch.length, limits_.sizes.tokens);
+  for (const auto& [name, value] :
+       {std::pair("sequences", batch.sequences), std::pair("length", batch.length)}) {
+    if (value < 0) return fmt::format("{} is {}; it cannot be negative", name, value);
+  }
+  if (batch.length > limits_.sizes.tokens) {
+    return fmt::format("length {}: this engine takes sequences of up to {} (InitializeOptions)",
+                       batch.length, limits_.sizes.tokens);
   }
   constexpr std::int64_t sequences_max = std::numeric_limits<std::int32_t>::max();
   const std::int64_t numel =
@@ -56,12 +61,39 @@ std::string BatchRows::problem(const Batch& batch, bool wants_loss) const {
       return fmt::format("token {} is not one of the vocabulary of {}", *bad, limits_.vocabulary);
     }
   }
-  const std::string problem = label_problem(batch);
+  std::string problem = label_problem(batch, wants_loss);
+  if (problem.empty()) problem = float_problem(batch);
   return problem.empty() ? source_problem(batch) : problem;
 }
 
-std::string BatchRows::label_problem(const Batch& batch) const {
+/// A number that is none would spoil every gradient of the step.
+std::string BatchRows::float_problem(const Batch& batch) const {
+  const auto is_ignored = [&](std::int64_t position) {
+    return !batch.labels.empty() &&
+           batch.labels[static_cast<std::size_t>(position)] == ignored_label;
+  };
+  const auto problem = [&](const char* name, std::span<const float> values, std::int64_t each,
+                           bool where_ignored) -> std::string {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::isfinite(values[i])) continue;
+      const std::int64_t position = static_cast<std::int64_t>(i) / each;
+      if (!where_ignored && is_ignored(position)) continue;
+      return fmt::format("a {} of sequence {}, position {}, is {}", name, position / batch.length,
+                         position % batch.length, values[i]);
+    }
+    return "";
+  };
+  const std::string features = problem("feature", batch.features, limits_.sizes.features, true);
+  if (!features.empty()) return features;
+  return problem("target", batch.targets, limits_.sizes.targets, false);
+}
+
+std::string BatchRows::label_problem(const Batch& batch, bool wants_loss) const {
   const std::int64_t numel = batch.sequences * batch.length;
+  if (wants_loss && batch.labels.empty() && limits_.classes > 0 && numel > 0) {
+    return fmt::format("no labels for {} positions: the loss needs one of {} classes for each",
+                       numel, limits_.classes);
+  }
   if (!batch.labels.empty() && std::ssize(batch.labels) != numel) {
     return fmt::format("{} labels for {} positions", batch.labels.size(), numel);
   }

@@ -33,7 +33,8 @@ class BatchRows {
   }
 
  private:
-  [[nodiscard]] std::string label_problem(const Batch& batch) const;
+  [[nodiscard]] std::string label_problem(const Batch& batch, bool wants_loss) const;
+  [[nodiscard]] std::string float_problem(const Batch& batch) const;
   [[nodiscard]] std::string source_problem(const Batch& batch) const;
   [[nodiscard]] bool all_count(const Batch& batch) const {
     return limits_.classes == 0 && batch.labels.empty();

@@ -172,15 +172,23 @@ std::vector<TrainingSession::Share> TrainingSession::meet(const Share& own) {
                                     "evaluate",        "logits",           "save_checkpoint",
                                     "load_checkpoint", "save_pretrained",  "gathered_parameters",
                                     "release"};
+  const auto name_of = [](const Share& share) {
+    return names.at(static_cast<std::size_t>(share.call));
+  };
   refuse_broken();
-  std::vector<Share> all = control_.gather(own);
+  std::vector<Share> all;
+  try {
+    all = control_.gather(own);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::timeout) throw;
+    fail(error.code(), "{}: {}", name_of(own), error.what());
+  }
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const Share& other = all[rank];
     if (other.call == all.front().call && other.engine == all.front().engine) continue;
     fail(ErrorCode::usage,
          "ranks make different calls: rank 0 {} of its engine {}, rank {} {} of its engine {}",
-         names.at(static_cast<std::size_t>(all.front().call)), all.front().engine, rank,
-         names.at(static_cast<std::size_t>(other.call)), other.engine);
+         name_of(all.front()), all.front().engine, rank, name_of(other), other.engine);
   }
   return all;
 }
@@ -195,6 +203,7 @@ TrainingSession::Total TrainingSession::agree(Call call,
                   .engine = number_,
                   .told = told,
                   .labels = problem.empty() ? rows_.counted(batch) : 0,
+                  .positions = problem.empty() ? batch.sequences * batch.length : 0,
                   .batches = (batch.sequences + each - 1) / each,
                   .refused = problem.empty() ? 0 : 1};
   Total total;
@@ -213,6 +222,7 @@ TrainingSession::Total TrainingSession::agree(Call call,
     if (all[rank].refused != 0)
       fail(ErrorCode::input, "batch: rank {} has one that is refused", rank);
     total.labels += all[rank].labels;
+    total.positions += all[rank].positions;
     total.batches = std::max(total.batches, all[rank].batches);
   }
   return total;
@@ -255,7 +265,7 @@ StepResult TrainingSession::train_batch(const Batch& batch) {
   }
   const InPhase training(&rank_.progress(), RunPhase::training);
   const std::int64_t step = setup_.state.global_step + 1;
-  rank_.progress().begin_step(step);
+  begin_step(step);
   const Total total = agree(Call::train_batch, batch, problem);
   if (total.labels == 0) {
     fail(ErrorCode::input, "step {}: the batch has no label that counts", step);
@@ -268,11 +278,11 @@ StepResult TrainingSession::train_batch(const Batch& batch) {
   engine::StepInput input = counts_->input(step);
   input.micro_batches = micro_batches;
   input.labels = total.labels;
-  return settle(input, total.labels, [&](engine::Engine& engine) { engine.accumulate(input); });
+  return settle(input, total, [&](engine::Engine& engine) { engine.accumulate(input); });
 }
 
 StepResult TrainingSession::settle(const engine::StepInput& input,
-                                   std::int64_t labels,
+                                   const Total& total,
                                    Action first_half) {
   ops::StepDecision decision;
   compute([&](engine::Engine& engine) {
@@ -290,13 +300,36 @@ StepResult TrainingSession::settle(const engine::StepInput& input,
   setup_.state.global_step = input.step;
   setup_.state.consumed_samples += setup_.settings.train_batch_size;
   counts_->write(setup_.state);
+  tell_progress(input.step, decision.loss, total.positions);
   return {.step = input.step,
           .loss = decision.loss,
           .gradient_norm = decision.gradient_norm,
           .learning_rate = input.update.learning_rate,
           .loss_scale = input.loss_scale,
-          .labels = labels,
+          .labels = total.labels,
           .taken = decision.is_taken()};
+}
+
+void TrainingSession::begin_step(std::int64_t step) {
+  rank_.progress().begin_step(step);
+  begun_at_seconds_ = rank_.clock().now_seconds();
+}
+
+void TrainingSession::tell_progress(std::int64_t step, double loss, std::int64_t positions) {
+  const double now = rank_.clock().now_seconds();
+  const double before = settled_at_seconds_ > 0 ? settled_at_seconds_ : begun_at_seconds_;
+  settled_at_seconds_ = now;
+  tell_save();
+  rank_.control().tell(
+      {.step = step,
+       .steps = 0,
+       .loss = loss,
+       .tokens_per_second = static_cast<double>(positions) / step_rate_.add(now - before),
+       .saved_step = saved_step_});
+}
+
+void TrainingSession::tell_save() {
+  if (untold_save_ && rank_.control().tell(*untold_save_)) untold_save_.reset();
 }
 
 double TrainingSession::forward_backward(const Batch& micro_batch, std::int64_t labels) {
@@ -318,10 +351,10 @@ double TrainingSession::forward_backward(const Batch& micro_batch, std::int64_t 
   if (!open_) {
     open_ = OpenStep{.input = counts_->input(setup_.state.global_step + 1)};
     open_->input.labels = labels > 0 ? labels : std::max<std::int64_t>(total.labels, 1) * steps;
-    rank_.progress().begin_step(open_->input.step);
+    begin_step(open_->input.step);
   }
   const std::int64_t index = open_->micro_batches;
-  const std::int64_t counted = open_->labels + total.labels;
+  const std::int64_t counted = open_->total.labels + total.labels;
   // The last micro-batch is where the optimizer may begin to update.
   if (index + 1 == steps && counted != open_->input.labels &&
       zero::updates_early(setup_.memory.store.offload)) {
@@ -340,7 +373,8 @@ double TrainingSession::forward_backward(const Batch& micro_batch, std::int64_t 
     if (index == 0) engine.begin_step(open_->input, steps);
     loss = engine.run_micro_batch(filled, index);
   });
-  open_->labels = counted;
+  open_->total.labels = counted;
+  open_->total.positions += total.positions;
   ++open_->micro_batches;
   const std::int64_t own = engine::counted_labels({&filled, 1});
   return own > 0 ? loss / static_cast<double>(own) : 0;
@@ -357,11 +391,11 @@ StepResult TrainingSession::step() {
   meet(Call::step);
   const InPhase training(&rank_.progress(), RunPhase::training);
   const OpenStep open = *std::exchange(open_, std::nullopt);
-  if (open.labels == 0) {
+  if (open.total.labels == 0) {
     fail(ErrorCode::input, "step {}: no label of its batches counts", open.input.step);
   }
-  return settle(open.input, open.labels,
-                [&](engine::Engine& engine) { engine.end_step(open.labels); });
+  return settle(open.input, open.total,
+                [&](engine::Engine& engine) { engine.end_step(open.total.labels); });
 }
 
 double TrainingSession::evaluate(const Batch& batch) {
@@ -413,10 +447,11 @@ std::vector<float> TrainingSession::logits(const Batch& batch) {
 void TrainingSession::save_checkpoint(const fs::path& directory, const SaveOptions& options) {
   require_training();
   refuse_open_step("save_checkpoint");
+  const InPhase saving(&rank_.progress(), RunPhase::saving);
   meet(Call::save_checkpoint);
   check_client_state(options.client_state, control_);
   make_directory(directory, control_);
-  const InPhase saving(&rank_.progress(), RunPhase::saving);
+  const std::uint32_t request = rank_.control().newest_save_request();
   engine::Checkpointer checkpointer(
       checkpointer_inputs(setup_, rank_, session_, [](const std::string&) {}),
       checkpointer_options(setup_, rank_, directory), compute_);
@@ -426,9 +461,15 @@ void TrainingSession::save_checkpoint(const fs::path& directory, const SaveOptio
   state.tag = options.tag.empty() ? fmt::format("global_step{}", state.global_step) : options.tag;
   checkpointer.begin(state);
   checkpointer.finish();
-  if (checkpointer.saved_step() == state.global_step) return;
-  fail(ErrorCode::io, "{}: {}", checkpointer.path_of(state.global_step).string(),
-       checkpointer.failure());
+  const bool saved = checkpointer.saved_step() == state.global_step;
+  const fs::path path = checkpointer.path_of(state.global_step);
+  untold_save_ = SaveAnswer{.request = request,
+                            .step = state.global_step,
+                            .checkpoint = saved ? fs::absolute(path).string() : "",
+                            .failure = checkpointer.failure()};
+  tell_save();
+  if (!saved) fail(ErrorCode::io, "{}: {}", path.string(), checkpointer.failure());
+  saved_step_ = state.global_step;
 }
 
 namespace {
@@ -457,6 +498,7 @@ std::optional<Loaded> TrainingSession::load_checkpoint(const fs::path& directory
                                                        const std::string& tag) {
   require_training();
   refuse_open_step("load_checkpoint");
+  const InPhase loading(&rank_.progress(), RunPhase::loading);
   meet(Call::load_checkpoint);
   std::error_code ignored;
   const bool wrong =
@@ -474,7 +516,6 @@ std::optional<Loaded> TrainingSession::load_checkpoint(const fs::path& directory
                           .visible_seconds = visible_within(rank_.worker())};
   if (leads()) plan.names = list_names(directory, tag);
   if (control_.broadcast(plan.names.empty() ? "" : "some", 0).empty()) return std::nullopt;
-  const InPhase loading(&rank_.progress(), RunPhase::loading);
   const engine::Resumed resumed =
       engine::resume(plan, setup_.state, {setup_.model, session_.store(), control_}, compute_);
   engine::go_on_from(resumed.state, setup_.state);
@@ -487,9 +528,9 @@ std::optional<Loaded> TrainingSession::load_checkpoint(const fs::path& directory
 
 void TrainingSession::save_pretrained(const fs::path& directory) {
   refuse_open_step("save_pretrained");
+  const InPhase exporting(&rank_.progress(), RunPhase::exporting);
   meet(Call::save_pretrained);
   make_directory(directory, control_);
-  const InPhase exporting(&rank_.progress(), RunPhase::exporting);
   const std::exception_ptr failure =
       engine::save_model(setup_.model, session_.store(), leads() ? &directory : nullptr, compute_);
   std::string text;

@@ -12,7 +12,9 @@
 #include "runtime/base/function_ref.h"
 #include "runtime/config/ds_config.h"
 #include "runtime/engine/step_counts.h"
+#include "runtime/engine/step_rate.h"
 #include "runtime/model/model.h"
+#include "runtime/rank/rank_control.h"
 #include "runtime/session/batch_rows.h"
 #include "runtime/session/parameter_access.h"
 #include "runtime/session/rank_session.h"
@@ -76,14 +78,16 @@ class TrainingSession {
   struct Share {
     Call call{};
     std::int64_t engine = 0;
-    std::int64_t told = 0;     ///< the labels that forward_backward() was told
-    std::int64_t labels = 0;   ///< that count
+    std::int64_t told = 0;    ///< the labels that forward_backward() was told
+    std::int64_t labels = 0;  ///< that count
+    std::int64_t positions = 0;
     std::int64_t batches = 0;  ///< micro-batches that it fills, the last one not wholly
     std::int64_t refused = 0;  ///< 1: it does not fit
   };
   /// The sums over all ranks.
   struct Total {
     std::int64_t labels = 0;
+    std::int64_t positions = 0;
     std::int64_t batches = 0;  ///< of the rank with the most
   };
   /// Returns what all ranks tell. Throws Error{usage} on every rank if their calls differ.
@@ -104,7 +108,12 @@ class TrainingSession {
     computing_ = false;
   }
   /// Completes a step after `first_half`, which accumulates its gradients.
-  StepResult settle(const engine::StepInput& input, std::int64_t labels, Action first_half);
+  StepResult settle(const engine::StepInput& input, const Total& total, Action first_half);
+  void begin_step(std::int64_t step);
+  /// Tells the launcher of a step.
+  void tell_progress(std::int64_t step, double loss, std::int64_t positions);
+  /// Tells the launcher of a save, again if it did not listen.
+  void tell_save();
   [[nodiscard]] bool leads() const { return rank_.worker().rank == 0; }
 
   JoinedRank& rank_;
@@ -122,9 +131,15 @@ class TrainingSession {
   struct OpenStep {
     engine::StepInput input;
     std::int64_t micro_batches = 0;  ///< run so far
-    std::int64_t labels = 0;         ///< of all ranks, in these
+    Total total{};                   ///< of these
   };
   std::optional<OpenStep> open_;
+
+  double begun_at_seconds_ = 0;    ///< the step under way
+  double settled_at_seconds_ = 0;  ///< the last step; 0: none yet
+  engine::StepRate step_rate_;
+  std::int64_t saved_step_ = 0;            ///< of the last checkpoint; 0: none
+  std::optional<SaveAnswer> untold_save_;  ///< to be told yet
 };
 
 }  // namespace dstrain::session

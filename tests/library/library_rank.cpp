@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "examples/library/byte_samples.h"
+#include "tests/library/rank_modes.h"
 
 namespace {
 
@@ -17,24 +18,11 @@ constexpr const char* sizes =
     "n_layer=2,n_embd=48,n_head=4,vocab_size=256,n_positions=32,embd_pdrop=0.1,attn_pdrop=0.1,"
     "resid_pdrop=0.1";
 
-struct Arguments {
-  std::string mode;
-  std::string config;
-  std::string text;
-  std::string output;
-};
-
 dstrain::Engine make_engine(dstrain::Rank& rank,
                             const Arguments& arguments,
                             dstrain::InitializeOptions options = {.length = length}) {
   return dstrain::initialize(rank, dstrain::Config::from_file(arguments.config),
                              dstrain::Model::from_config("gpt2", sizes), options);
-}
-
-void print(const dstrain::Rank& rank, const dstrain::StepResult& result) {
-  if (rank.rank() != 0) return;
-  std::printf("step %lld loss %.17g norm %.17g\n", static_cast<long long>(result.step), result.loss,
-              result.gradient_norm);
 }
 
 /// Sequences [first, first + count) of a batch.
@@ -159,6 +147,12 @@ void be_refused(dstrain::Rank& rank, const Arguments& arguments) {
   bad = good;
   bad.labels = {};
   tries("no labels", [&] { engine.train_batch(bad); });
+  const std::vector<std::int32_t> ignored(good.labels.size(), dstrain::ignored_label);
+  bad.labels = ignored;
+  tries("ignored", [&] { engine.train_batch(bad); });
+  bad = good;
+  bad.sequences = -1;
+  tries("negative", [&] { engine.train_batch(bad); });
   bad = good;
   bad.length = 33;
   tries("length", [&] { engine.train_batch(bad); });
@@ -204,6 +198,16 @@ void be_refused(dstrain::Rank& rank, const Arguments& arguments) {
         .unit("one", [](auto& unit) { unit.mean_squared_error(unit.features()); })
         .build();
   });
+  tries("no sizes", [&] { dstrain::ModelBuilder("own", {.positions = 8}); });
+  tries("no positions", [&] { dstrain::ModelBuilder("own", {.vocabulary = 8}); });
+  tries("negative size", [&] { dstrain::ModelBuilder("own", {.vocabulary = 8, .targets = -1}); });
+  tries("scale", [&] {
+    builds([](auto& unit) { unit.scale(unit.embedding("tokens", {.features = 4}), NAN); });
+  });
+  tries("rate", [&] {
+    builds([](auto& unit) { unit.dropout(unit.embedding("tokens", {.features = 4}), 1); });
+  });
+  tries("no name", [&] { builds([](auto& unit) { unit.embedding("", {.features = 4}); }); });
   tries("features", [&] {
     dstrain::Batch batch = good;
     const std::vector<float> features(4);
@@ -357,170 +361,6 @@ void pass_on(dstrain::Rank& rank, const Arguments& arguments) {
   }
 }
 
-// What tests/golden/make_regression.py trains.
-constexpr std::int64_t golden_sequences = 12;
-constexpr std::int64_t golden_length = 4;
-constexpr std::int64_t golden_features = 6;
-constexpr std::int64_t golden_targets = 3;
-
-dstrain::ModelBuilder regression() {
-  dstrain::ModelBuilder builder(
-      "regression",
-      {.positions = golden_length, .features = golden_features, .targets = golden_targets});
-  builder.unit("net", [](dstrain::UnitBuilder& unit) {
-    const dstrain::Value h = unit.linear(unit.features(), "linear1", {.outputs = 16});
-    unit.mean_squared_error(unit.linear(unit.activation(h, dstrain::Activation::relu), "linear2",
-                                        {.outputs = golden_targets}));
-  });
-  return builder;
-}
-
-dstrain::ModelBuilder tokens_and_features() {
-  dstrain::ModelBuilder builder("both", {.vocabulary = 11,
-                                         .positions = golden_length,
-                                         .features = golden_features,
-                                         .targets = golden_targets});
-  builder.unit("embedding", [](dstrain::UnitBuilder& unit) {
-    const dstrain::Value tokens = unit.embedding("tokens", {.features = 16});
-    const dstrain::Value linear = unit.linear(unit.features(), "linear", {.outputs = 16});
-    unit.write(unit.activation(unit.add(tokens, linear), dstrain::Activation::silu), "hidden");
-  });
-  builder.unit("head", [](dstrain::UnitBuilder& unit) {
-    const dstrain::Value hidden = unit.read("hidden");
-    const dstrain::Value predictions = unit.linear(hidden, "predict", {.outputs = golden_targets});
-    unit.cross_entropy(hidden, "classes", {.count = 5, .factor = 0.5});
-    unit.mean_squared_error(predictions, 2);
-  });
-  return builder;
-}
-
-/// log(cosh(first input - second input)).
-class LogCosh final : public dstrain::CustomLayer {
- public:
-  void forward(const Values& values, std::span<float> output) const override {
-    for (std::size_t i = 0; i < output.size(); ++i) {
-      output[i] = std::log(std::cosh(values.inputs[0][i] - values.inputs[1][i]));
-    }
-  }
-  void backward(const Values& values, const Gradients& gradients) const override {
-    for (std::size_t i = 0; i < gradients.output.size(); ++i) {
-      const float slope = std::tanh(values.inputs[0][i] - values.inputs[1][i]);
-      gradients.inputs[0][i] = gradients.output[i] * slope;
-      gradients.inputs[1][i] = -gradients.output[i] * slope;
-    }
-  }
-};
-
-dstrain::ModelBuilder own_loss() {
-  dstrain::ModelBuilder builder(
-      "own", {.vocabulary = 11, .positions = golden_length, .features = golden_features});
-  builder.unit("embedding", [](dstrain::UnitBuilder& unit) {
-    const dstrain::Value tokens = unit.embedding("tokens", {.features = golden_features});
-    unit.write(unit.custom({tokens, unit.features()}, "log_cosh", std::make_shared<LogCosh>()),
-               "losses");
-  });
-  builder.unit("loss", [](auto& unit) { unit.mean_value(unit.read("losses")); });
-  return builder;
-}
-
-float sine(double first, double step, std::int64_t i) {
-  return static_cast<float>(std::sin(first + step * static_cast<double>(i)));
-}
-
-/// What batches have beside features.
-struct Reads {
-  bool tokens = true;  ///< and labels, of which some do not count
-  bool targets = true;
-};
-
-/// A rank's share of a step's sines.
-struct Sines {
-  Sines(const dstrain::Rank& rank, const dstrain::Engine& engine, Reads of) : reads(of) {
-    const std::int64_t micro = engine.micro_batch();
-    count = engine.accumulation_steps() * micro;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t in_step =
-          (i / micro * rank.world_size() + rank.rank()) * micro + i % micro;
-      const std::int64_t sequence = engine.steps() * golden_sequences + in_step;
-      for (std::int64_t t = 0; t < golden_length; ++t) add(sequence * golden_length + t);
-    }
-  }
-  void add(std::int64_t position) {
-    tokens.push_back(static_cast<std::int32_t>(position * 7 % 11));
-    labels.push_back(position % 7 == 3 ? dstrain::ignored_label
-                                       : static_cast<std::int32_t>(position % 5));
-    for (std::int64_t k = 0; k < golden_features; ++k) {
-      features.push_back(sine(0, 0.37, position * golden_features + k));
-    }
-    for (std::int64_t k = 0; k < golden_targets; ++k) {
-      targets.push_back(sine(0, 0.23, position * golden_targets + k));
-    }
-  }
-  /// Sequences [first, first + n).
-  [[nodiscard]] dstrain::Batch part(std::int64_t first, std::int64_t n) const {
-    const auto cut = [first, n](const auto& values, std::int64_t each) {
-      const auto begin = static_cast<std::size_t>(first * golden_length * each);
-      return std::span(values).subspan(begin, static_cast<std::size_t>(n * golden_length * each));
-    };
-    dstrain::Batch batch{
-        .sequences = n, .length = golden_length, .features = cut(features, golden_features)};
-    if (reads.tokens) batch.tokens = cut(tokens, 1);
-    if (reads.tokens) batch.labels = cut(labels, 1);
-    if (reads.targets) batch.targets = cut(targets, golden_targets);
-    return batch;
-  }
-
-  Reads reads;
-  std::int64_t count = 0;
-  std::vector<std::int32_t> tokens;
-  std::vector<std::int32_t> labels;
-  std::vector<float> features;
-  std::vector<float> targets;
-};
-
-void learn_sines(dstrain::Rank& rank,
-                 const Arguments& arguments,
-                 const dstrain::ModelBuilder& builder,
-                 Reads reads) {
-  auto engine =
-      dstrain::initialize(rank, dstrain::Config::from_file(arguments.config), builder.build());
-  const std::vector<dstrain::ParameterInfo> parameters = engine.parameters();
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    auto gathered = engine.gathered_parameters({parameters[p].name});
-    std::int64_t i = 0;
-    for (float& value : gathered[parameters[p].name]) {
-      value = static_cast<float>(
-          0.3 * static_cast<double>(sine(1 + 3 * static_cast<double>(p), 0.7, i++)));
-    }
-  }
-  while (engine.steps() < 8) {
-    const Sines sines(rank, engine, reads);
-    const std::int64_t micro = engine.micro_batch();
-    if (engine.steps() % 2 == 0) {
-      print(rank, engine.train_batch(sines.part(0, sines.count)));
-      continue;
-    }
-    for (std::int64_t i = 0; i < sines.count; i += micro) {
-      engine.forward_backward(sines.part(i, micro));
-    }
-    print(rank, engine.step());
-  }
-  // Predictions, or the logits of the first loss, agree on every rank's own sequences.
-  const Sines sines(rank, engine, reads);
-  const dstrain::Batch batch = sines.part(0, sines.count);
-  const double loss = engine.evaluate(batch);
-  const std::vector<float> outputs = engine.logits(batch);
-  if (rank.rank() != 0) return;
-  double error = 0;
-  if (!reads.tokens) {
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const double difference = static_cast<double>(outputs[i] - batch.targets[i]);
-      error += difference * difference / static_cast<double>(outputs.size());
-    }
-  }
-  std::printf("evaluated %.9g, %zu outputs say %.9g\n", loss, outputs.size(), error);
-}
-
 /// Ranks that do not agree about a factor of the loss.
 void weigh_apart(dstrain::Rank& rank, const Arguments& arguments) {
   dstrain::ModelBuilder builder("apart", {.vocabulary = 256, .positions = length});
@@ -539,41 +379,40 @@ void differ(dstrain::Rank& rank, const Arguments& arguments) {
   make_engine(rank, arguments, {.length = length - rank.rank()});
 }
 
+/// Trains until it is asked to stop, and saves whenever someone asks.
+void serve(dstrain::Rank& rank, const Arguments& arguments) {
+  dstrain::Engine engine = make_engine(rank, arguments);
+  ByteSamples samples(arguments.text, length);
+  while (!rank.stop_requested()) {
+    print(rank, engine.train_batch(samples.next(rank, engine)));
+    if (rank.save_requested()) engine.save_checkpoint(arguments.output);
+  }
+}
+
+/// Goes on from its checkpoint, takes a step, saves and fails, until there are four steps.
+void fail_after_a_save(dstrain::Rank& rank, const Arguments& arguments) {
+  dstrain::Engine engine = make_engine(rank, arguments);
+  engine.load_checkpoint(arguments.output);
+  ByteSamples samples(arguments.text, length);
+  print(rank, engine.train_batch(samples.next(rank, engine)));
+  engine.save_checkpoint(arguments.output);
+  if (engine.steps() < 4) std::exit(7);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 2;
-  const Arguments arguments{argv[1], argv[2], argv[3], argv[4]};
-  const std::vector<std::pair<std::string, void (*)(dstrain::Rank&, const Arguments&)>> modes{
-      {"hand", train_by_hand},
-      {"labels", count_labels},
-      {"evaluate", evaluate},
-      {"state", keep_state},
-      {"refused", be_refused},
-      {"differ", differ},
-      {"weigh", weigh_apart},
-      {"parameters", change_parameters},
-      {"layers", use_own_layers},
-      {"pass", pass_on},
-      {"regression",
-       [](auto& rank, auto& a) {
-         learn_sines(rank, a, regression(), {.tokens = false});
-       }},
-      {"both",
-       [](auto& rank, auto& a) {
-         learn_sines(rank, a, tokens_and_features(), {});
-       }},
-      {"own", [](auto& rank, auto& a) {
-         learn_sines(rank, a, own_loss(), {.targets = false});
-       }}};
-  try {
-    dstrain::Rank rank;
-    for (const auto& [name, run] : modes) {
-      if (name == arguments.mode) run(rank, arguments);
-    }
-    return 0;
-  } catch (const dstrain::Error& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return error.code() == dstrain::ErrorCode::config ? 2 : 1;
-  }
+  return run_mode(argc, argv,
+                  {{"hand", train_by_hand},
+                   {"labels", count_labels},
+                   {"evaluate", evaluate},
+                   {"state", keep_state},
+                   {"refused", be_refused},
+                   {"differ", differ},
+                   {"weigh", weigh_apart},
+                   {"parameters", change_parameters},
+                   {"layers", use_own_layers},
+                   {"pass", pass_on},
+                   {"serve", serve},
+                   {"fail", fail_after_a_save}});
 }

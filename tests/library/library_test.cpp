@@ -63,6 +63,9 @@ class Trainings {
                                               const std::string& output = "out") const {
     return command(ranks, {DSTRAIN_LIBRARY_RANK, mode, config_, text_, path(output)});
   }
+  [[nodiscard]] std::vector<std::string> regression(int ranks, const std::string& mode) const {
+    return command(ranks, {DSTRAIN_REGRESSION_RANK, mode, config_, text_, path("out")});
+  }
   [[nodiscard]] std::vector<std::string> train(int ranks, const std::string& output) const {
     return command(ranks, {"train",
                            "--config_name",
@@ -287,8 +290,10 @@ TEST_CASE("Library: errors are thrown on every rank before anything is computed"
   CHECK(ran.status == 0);
   for (const char* line : {
            "token: batch: rank 1 has one that is refused",
-           "no labels: step 1: the batch has no label that counts",
-           "length: batch: 6 sequences of length 33, of which the engine takes up to 32",
+           "no labels: batch: no labels for 192 positions: the loss needs one of 256 classes",
+           "ignored: step 1: the batch has no label that counts",
+           "negative: batch: sequences is -1; it cannot be negative",
+           "length: batch: length 33: this engine takes sequences of up to 32",
            "sequences: batch: 192 tokens for 100 sequences of length 32",
            "early step: step: 0 of 3 forward_backward() are done (gradient_accumulation_steps)",
            "client state: save_checkpoint: client_state is no JSON object",
@@ -303,6 +308,12 @@ TEST_CASE("Library: errors are thrown on every rank before anything is computed"
            "rows: unit one: computes the loss, and sees each position by itself",
            "unread: model own: has 2 features and 1 target, of which its units read 2 and 0",
            "targets: unit one: mean_squared_error() of 2 features and 1 target",
+           "no sizes: model own: Sizes: vocabulary and features are 0; a model reads tokens",
+           "no positions: model own: Sizes: positions is 0; give the length of the longest",
+           "negative size: model own: Sizes: targets is -1; it cannot be negative",
+           "scale: unit one: a factor is nan",
+           "rate: unit one: a dropout rate is 1, not at least 0 and below 1",
+           "no name: unit one: a layer with parameters has no name",
            "features: batch: 4 features for 192 positions, of which each has 0",
            "unknown: unit one: no unit before it writes nothing",
            "heads: unit one: 4 features are not 3 queries, 3 keys and 3 values of one width",
@@ -425,7 +436,7 @@ TEST_CASE("Library: regressions and sums of losses follow PyTorch", "[library]")
   trainings.configure(config);
   for (const auto& [mode, steps] : golden.items()) {
     CAPTURE(mode);
-    const test::Outcome ran = run(trainings.rank(kind.ranks, mode));
+    const test::Outcome ran = run(trainings.regression(kind.ranks, mode));
     CAPTURE(ran.err);
     REQUIRE(ran.status == 0);
     const std::vector<double> losses = losses_of(ran.out);
@@ -488,11 +499,72 @@ TEST_CASE("Library: a loop on a GPU follows the one on CPUs", "[library]") {
        {std::pair{on("cpu", own_model("cpu")), on("cuda", own_model("gpu"))},
         std::pair{on("cpu", trainings.rank(2, "parameters")),
                   on("cuda", trainings.rank(2, "parameters"))},
-        std::pair{on("cpu", trainings.rank(2, "both")), on("cuda", trainings.rank(2, "both"))}}) {
+        std::pair{on("cpu", trainings.regression(2, "both")),
+                  on("cuda", trainings.regression(2, "both"))}}) {
     REQUIRE(cpu.size() >= 3);
     REQUIRE(gpu.size() == cpu.size());
     for (std::size_t i = 0; i < cpu.size(); ++i) CHECK(gpu[i] == Approx(cpu[i]).epsilon(1e-6));
   }
+}
+
+TEST_CASE("Library: a program answers status and save and stop", "[library]") {
+  Trainings trainings;
+  trainings.configure(json::object());
+  const Launch::Options options{
+      .env = {{"OMP_NUM_THREADS", "1"}, {"XDG_RUNTIME_DIR", trainings.path("")}}, .directory = ""};
+  Launch launch(trainings.rank(2, "serve"), options);
+  REQUIRE(launch.wait_for_output("step 2 "));
+  const auto list = [&] {
+    return json::parse(test::run_command({"status", "--json"}, options).out).at(0);
+  };
+  const json before = list();
+  CHECK(before.at("step") >= 1);
+  CHECK(before.at("steps").is_null());
+  CHECK(before.at("loss") > 0);
+  CHECK(before.at("tokens_per_second") > 0);
+  CHECK(before.at("last_checkpoint").is_null());
+  const std::string job = before.at("job");
+  for (int i = 0; i < 2; ++i) {
+    const test::Outcome saved = test::run_command({"save", job}, options);
+    CAPTURE(saved.err);
+    REQUIRE(saved.status == 0);
+    const fs::path path = saved.out.substr(0, saved.out.size() - 1);
+    CHECK(path.parent_path() == trainings.path("out"));
+    CHECK(checkpoint::verify(path, checkpoint::Depth::contents).intact());
+    CHECK(list().at("last_checkpoint") == path.string());
+  }
+  CHECK_THAT(test::run_command({"status", job}, options).out,
+             ContainsSubstring("last checkpoint " + trainings.path("out").string()));
+  CHECK(test::run_command({"stop", job}, options).status == 0);
+  launch.wait();
+}
+
+TEST_CASE("Library: a program that saves before it fails is restarted as often", "[library]") {
+  Trainings trainings;
+  trainings.configure(json::object());
+  std::vector<std::string> words = trainings.rank(2, "fail");
+  REQUIRE(words.front() == "-q");
+  words.erase(words.begin());
+  words.insert(words.begin(), {"--max_restarts", "1"});
+  const test::Outcome ran = run(words);
+  CAPTURE(ran.err);
+  CHECK(ran.status == 0);
+  CHECK(steps_of(ran.out).size() == 4);
+  CHECK_THAT(ran.err,
+             ContainsSubstring("restart 3, after the program has saved " +
+                               (trainings.path("out") / "checkpoint-3").string() + " (0 of 1 "));
+}
+
+TEST_CASE("Library: numbers that are none are refused unless nothing reads them", "[library]") {
+  Trainings trainings;
+  trainings.configure({{"scheduler", nullptr}});
+  const test::Outcome ran = run(trainings.regression(2, "spoiled"));
+  CAPTURE(ran.err, ran.out);
+  CHECK(ran.status == 0);
+  CHECK_THAT(ran.out,
+             ContainsSubstring("feature: batch: a feature of sequence 0, position 2, is") &&
+                 ContainsSubstring("target: batch: a target of sequence 0, position 1, is") &&
+                 ContainsSubstring("ignored target: taken"));
 }
 
 TEST_CASE("Library: ranks that differ are refused", "[library]") {

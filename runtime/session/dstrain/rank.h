@@ -33,6 +33,9 @@ class DSTRAIN_API Rank {
   /// on every rank. Save a checkpoint then and return 75, which a SLURM script takes as a request
   /// to be queued again. Collective: every rank must ask.
   [[nodiscard]] bool stop_requested();
+  /// Whether someone waits in `dstrain save JOB` for a checkpoint: the same on every rank. The next
+  /// save_checkpoint() of any engine answers, whether the program asks here or not. Collective.
+  [[nodiscard]] bool save_requested();
   /// Returns once every rank has called it. Collective.
   void barrier();
 

@@ -22,7 +22,8 @@ model::ParameterInit init_of(const Initial& initial) {
   using Kind = model::ParameterInit::Kind;
   if (initial.kind == Initial::Kind::zeros) return {Kind::zeros};
   if (initial.kind == Initial::Kind::ones) return {Kind::ones};
-  if (initial.stddev >= 0) return {Kind::normal, static_cast<float>(initial.stddev)};
+  if (initial.stddev >= 0 && std::isfinite(initial.stddev))
+    return {Kind::normal, static_cast<float>(initial.stddev)};
   fail(ErrorCode::config, "a parameter's stddev is {}", initial.stddev);
 }
 
@@ -193,8 +194,21 @@ class UnitBuilder::Impl {
   }
   [[nodiscard]] float factor(double value) const {
     const auto factor = static_cast<float>(value);
-    if (!std::isfinite(factor)) refuse(fmt::format("a loss has the factor {}", value));
+    if (!std::isfinite(factor)) refuse(fmt::format("a factor is {}", value));
     return factor;
+  }
+  [[nodiscard]] float dropout(double rate) const {
+    if (rate >= 0 && rate < 1) return static_cast<float>(rate);
+    refuse(fmt::format("a dropout rate is {}, not at least 0 and below 1", rate));
+  }
+  [[nodiscard]] float epsilon(double value) const {
+    if (value > 0 && std::isfinite(value)) return static_cast<float>(value);
+    refuse(fmt::format("an epsilon is {}, not above 0", value));
+  }
+  /// The name of a layer with parameters.
+  [[nodiscard]] const std::string& layer(const std::string& given) const {
+    if (given.empty()) refuse("a layer with parameters has no name");
+    return given;
   }
   void end(std::unique_ptr<model::Unit> ended) { unit = std::move(ended); }
   /// The unit, after all of its layers.
@@ -244,8 +258,8 @@ Value UnitBuilder::embedding(const std::string& name, const Embedding& embedding
   if (impl_.model.vocabulary == 0) impl_.refuse(name + " embeds tokens of no vocabulary");
   const model::ParameterInit init = init_of(embedding.initial);
   if (embedding.features < 1) impl_.refuse(fmt::format("{} has no features", name));
-  model::EmbeddingLayer::Tables tables{
-      impl_.builder.own(name + ".weight", {impl_.model.vocabulary, embedding.features}, init)};
+  model::EmbeddingLayer::Tables tables{impl_.builder.own(
+      impl_.layer(name) + ".weight", {impl_.model.vocabulary, embedding.features}, init)};
   if (embedding.positions) {
     tables.positions =
         impl_.builder.own(name + ".positions", {impl_.model.positions, embedding.features}, init);
@@ -260,20 +274,22 @@ Value UnitBuilder::features() {
 }
 
 Value UnitBuilder::layer_norm(Value input, const std::string& name, double epsilon) {
-  return impl_.keep(impl_.builder.layer_norm(impl_.at(input), name, static_cast<float>(epsilon)),
-                    impl_.features(input));
+  return impl_.keep(
+      impl_.builder.layer_norm(impl_.at(input), impl_.layer(name), impl_.epsilon(epsilon)),
+      impl_.features(input));
 }
 
 Value UnitBuilder::rms_norm(Value input, const std::string& name, double epsilon) {
-  return impl_.keep(impl_.builder.rms_norm(impl_.at(input), name, static_cast<float>(epsilon)),
-                    impl_.features(input));
+  return impl_.keep(
+      impl_.builder.rms_norm(impl_.at(input), impl_.layer(name), impl_.epsilon(epsilon)),
+      impl_.features(input));
 }
 
 Value UnitBuilder::linear(Value input, const std::string& name, const Linear& linear) {
   if (linear.outputs < 1) impl_.refuse(fmt::format("{} has no outputs", name));
   return impl_.keep(
       impl_.builder.linear(
-          impl_.at(input), name,
+          impl_.at(input), impl_.layer(name),
           {.outputs = linear.outputs, .init = init_of(linear.initial), .bias = linear.bias}),
       linear.outputs);
 }
@@ -300,7 +316,7 @@ Value UnitBuilder::attention(Value packed, const Attention& attention) {
                                                  .kv_heads = kv_heads,
                                                  .head_size = head_size,
                                                  .rule = rule,
-                                                 .dropout = static_cast<float>(attention.dropout)}),
+                                                 .dropout = impl_.dropout(attention.dropout)}),
       attention.heads * head_size);
 }
 
@@ -317,12 +333,12 @@ Value UnitBuilder::gated(Value packed, Activation kind) {
 
 Value UnitBuilder::dropout(Value input, double rate) {
   impl_.by_rows = impl_.by_rows && rate == 0;
-  return impl_.keep(impl_.builder.dropout(impl_.at(input), static_cast<float>(rate)),
+  return impl_.keep(impl_.builder.dropout(impl_.at(input), impl_.dropout(rate)),
                     impl_.features(input));
 }
 
 Value UnitBuilder::scale(Value input, double factor) {
-  return impl_.keep(impl_.builder.scale(impl_.at(input), static_cast<float>(factor)),
+  return impl_.keep(impl_.builder.scale(impl_.at(input), impl_.factor(factor)),
                     impl_.features(input));
 }
 
@@ -332,9 +348,8 @@ Value UnitBuilder::add(Value residual, Value branch, double dropout) {
                              impl_.features(branch)));
   }
   impl_.by_rows = impl_.by_rows && dropout == 0;
-  return impl_.keep(
-      impl_.builder.add(impl_.at(residual), impl_.at(branch), static_cast<float>(dropout)),
-      impl_.features(residual));
+  return impl_.keep(impl_.builder.add(impl_.at(residual), impl_.at(branch), impl_.dropout(dropout)),
+                    impl_.features(residual));
 }
 
 Value UnitBuilder::custom(const std::vector<Value>& inputs,
@@ -378,8 +393,9 @@ void UnitBuilder::write(Value value, const std::string& activation) {
 void UnitBuilder::cross_entropy(Value input, const std::string& name, const Classes& classes) {
   if (classes.count < 2) impl_.refuse(fmt::format("cross_entropy() of {} classes", classes.count));
   const model::Value logits_of = impl_.at_loss(input);
-  const model::ParameterRef weight = impl_.builder.own(
-      name + ".weight", {classes.count, impl_.features_of_loss(input)}, init_of(classes.initial));
+  const model::ParameterRef weight =
+      impl_.builder.own(impl_.layer(name) + ".weight",
+                        {classes.count, impl_.features_of_loss(input)}, init_of(classes.initial));
   impl_.add_classes(classes.count);
   impl_.builder.cross_entropy(logits_of, weight, classes.count, impl_.factor(classes.factor));
 }
@@ -440,12 +456,20 @@ void check_tied(const model::Model& model, std::int64_t vocabulary) {
 
 ModelBuilder::ModelBuilder(const std::string& name, const Sizes& sizes)
     : name_(name), sizes_(sizes) {
-  const bool reads = sizes.vocabulary > 0 || sizes.features > 0;
-  const bool negative = sizes.vocabulary < 0 || sizes.features < 0 || sizes.targets < 0;
-  if (!reads || negative || sizes.positions < 1) {
-    fail(ErrorCode::config,
-         "model {}: has a vocabulary of {}, {} positions, {} features and {} targets", name,
-         sizes.vocabulary, sizes.positions, sizes.features, sizes.targets);
+  const auto refuse = [&](const std::string& problem) {
+    fail(ErrorCode::config, "model {}: Sizes: {}", name.empty() ? "without a name" : name, problem);
+  };
+  if (name.empty()) refuse("a model needs a name, which its config.json takes as model_type");
+  for (const auto& [what, size] :
+       {std::pair("vocabulary", sizes.vocabulary), std::pair("positions", sizes.positions),
+        std::pair("features", sizes.features), std::pair("targets", sizes.targets)}) {
+    if (size < 0) refuse(fmt::format("{} is {}; it cannot be negative", what, size));
+  }
+  if (sizes.vocabulary == 0 && sizes.features == 0) {
+    refuse("vocabulary and features are 0; a model reads tokens, features or both");
+  }
+  if (sizes.positions == 0) {
+    refuse("positions is 0; give the length of the longest sequence, 1 for single vectors");
   }
 }
 

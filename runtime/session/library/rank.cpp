@@ -80,6 +80,14 @@ bool Rank::stop_requested() {
       [&] { return impl_->joined.control_group().any(impl_->signals.arrived() != 0); });
 }
 
+bool Rank::save_requested() {
+  RankControl& control = impl_->joined.control();
+  return impl_->named([&] {
+    return impl_->joined.control_group().any(control.newest_save_request() !=
+                                             control.answered_save_request());
+  });
+}
+
 void Rank::barrier() {
   impl_->named([&] { impl_->joined.control_group().barrier(); });
 }
