@@ -243,11 +243,24 @@ std::vector<std::int32_t> encode_prompt(const data::TextEncoder& encoder,
 
 void warn_of_end_tokens(const model::GenerationConfig& defaults, GenerateSetup& setup) {
   for (const std::int32_t token : defaults.end_tokens) {
-    if (token < setup.model.vocabulary) continue;
+    if (token < setup.run.model.vocabulary) continue;
     setup.warnings.push_back(
         fmt::format("{}: eos_token_id {} ends no text: the model has {} tokens", defaults.file,
-                    token, setup.model.vocabulary));
+                    token, setup.run.model.vocabulary));
   }
+}
+
+/// As one rank holds the longest text that may come of the prompt.
+void plan_memory(GenerateSetup& setup) {
+  const model::Model& model = setup.run.model;
+  config::TrainSettings& settings = setup.run.settings;
+  settings.trains = false;
+  settings.dtype = model.dtype;
+  settings.evaluation.batch_size = 1;
+  settings.data.block_size =
+      std::min(setup.given + setup.sampling.max_new_tokens - 1, model.positions);
+  if (model.pairs) settings.data.source_length = std::ssize(setup.prompt);
+  setup.run.memory = session::set_up_memory(settings, model, 1);
 }
 
 }  // namespace
@@ -289,7 +302,7 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   const config::ModelSettings settings{.directory = options.directory};
   const std::unique_ptr<model::ModelConfig> model = session::model_config(settings);
   session::StoredWeights weights = session::open_weights(settings, model->make());
-  setup.model = model->make({.dtype = weights.dtype, .device = device});
+  setup.run.model = model->make({.dtype = weights.dtype, .device = device});
   const bool of_bytes = model->byte_tokens || model->vocabulary() == data::byte_vocabulary;
   const std::string own =
       !of_bytes && data::has_tokenizer(options.directory) ? options.directory : "byte";
@@ -298,9 +311,9 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   if (!missing.empty()) fail(ErrorCode::input, "{}", missing);
   setup.knows_tokens = tokenizer != "byte" || of_bytes;
   setup.encoder = data::make_encoder(tokenizer);
-  setup.prompt = encode_prompt(*setup.encoder, prompt_text(options, input), setup.model);
+  setup.prompt = encode_prompt(*setup.encoder, prompt_text(options, input), setup.run.model);
   model::GenerationConfig defaults = model::read_generation_config(
-      options.directory, setup.model.config_json, model->family().text_tokens.end,
+      options.directory, setup.run.model.config_json, model->family().text_tokens.end,
       session::stored_companions(options.directory));
   // Bytes have no end: what config.json calls so is of a vocabulary that the model was not trained
   // with. Who writes a generation_config.json means it.
@@ -312,19 +325,20 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   warn_of_end_tokens(defaults, setup);
   std::string adapter = model::explain_idle_adapter(options.directory);
   if (!adapter.empty()) setup.warnings.push_back(std::move(adapter));
-  setup.given = setup.model.pairs ? 1 : std::ssize(setup.prompt);
+  setup.given = setup.run.model.pairs ? 1 : std::ssize(setup.prompt);
   setup.sampling = choose_sampling(options, defaults, setup.given);
   setup.mode = describe_mode(setup.sampling);
-  if (setup.given + setup.sampling.max_new_tokens - 1 > setup.model.positions) {
+  if (setup.given + setup.sampling.max_new_tokens - 1 > setup.run.model.positions) {
     setup.warnings.push_back(
         fmt::format("the model has {} positions: from there on it sees the last {} tokens only",
-                    setup.model.positions, setup.model.positions));
+                    setup.run.model.positions, setup.run.model.positions));
   }
   if (!defaults.unsupported.empty()) {
     setup.warnings.push_back(fmt::format("{}: generate decodes without {}", defaults.file,
                                          fmt::join(defaults.unsupported, ", ")));
   }
-  setup.parameters = std::move(weights.parameters);
+  setup.run.initial_parameters = std::move(weights.parameters);
+  plan_memory(setup);
   return setup;
 }
 

@@ -7,8 +7,7 @@
 
 #include "runtime/data/text_encoder.h"
 #include "runtime/engine/generator.h"
-#include "runtime/model/model.h"
-#include "runtime/model/parameter_source.h"
+#include "runtime/session/run_setup.h"
 
 namespace dstrain::cmd {
 
@@ -19,9 +18,8 @@ struct GenerateSetup {
   std::vector<std::int32_t> prompt;  ///< its tokens, with what begins every text
   std::int64_t given = 0;  ///< tokens that the text begins with: the prompt's; of a target one
   engine::SamplingOptions sampling;
-  model::Model model;
-  bool knows_tokens = false;  ///< the model is known to have learnt this tokenizer's
-  std::unique_ptr<model::ParameterSource> parameters;
+  session::RunSetup run;
+  bool knows_tokens = false;          ///< the model is known to have learnt this tokenizer's
   std::string mode;                   ///< how tokens are chosen, for people
   std::vector<std::string> warnings;  ///< a line each
 };

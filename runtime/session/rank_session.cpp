@@ -91,7 +91,9 @@ Streams RankSession::views(const OwnStreams& streams) {
 }
 
 RankSession::RankSession(const Inputs& inputs)
-    : backend_(checked_backend(inputs)),
+    : model_(inputs.model),
+      progress_(inputs.rank.progress()),
+      backend_(checked_backend(inputs)),
       own_streams_(make_streams(backend_, inputs)),
       streams_(views(own_streams_)),
       host_communicator_(inputs.rank.make_communicator()),
@@ -116,13 +118,18 @@ RankSession::RankSession(const Inputs& inputs)
               store_memory(memory_, inputs.memory.store.offload, disks_),
               inputs.memory.groups.get(), timeline_.get()},
              inputs.memory.store,
-             streams_),
-      engine_({inputs.model, store_, memory_.device.activations,
-               memory_.of(crossing_tier(inputs.model.device)).activations, timeline_.get(),
-               &inputs.rank.progress()},
-              inputs.memory.engine,
-              streams_) {
+             streams_) {
   communicator_->set_observer(&collective_records_);
+  if (!inputs.decodes) engine_.emplace(engine_inputs(), inputs.memory.engine, streams_);
+}
+
+engine::Engine::Inputs RankSession::engine_inputs() {
+  return {model_,
+          store_,
+          memory_.device.activations,
+          memory_.of(crossing_tier(model_.device)).activations,
+          timeline_.get(),
+          &progress_};
 }
 
 }  // namespace dstrain::session

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ class RankSession {
     /// Throws if the plan does not fit into the free memory of the device. Called before the
     /// session takes any.
     std::function<void(const DeviceRoom&)> check_room;
+    bool decodes = false;  ///< engine::generate() makes the engines: the session has none
   };
 
   /// Allocates what the plan says; the parameters are not loaded yet. Collective. Throws
@@ -48,7 +50,9 @@ class RankSession {
   /// Null without --profile and without a profiler.
   [[nodiscard]] profile::Timeline* timeline() { return timeline_.get(); }
   [[nodiscard]] zero::ShardedStore& store() { return store_; }
-  [[nodiscard]] engine::Engine& engine() { return engine_; }
+  /// What engines of this session run on.
+  [[nodiscard]] engine::Engine::Inputs engine_inputs();
+  [[nodiscard]] engine::Engine& engine() { return *engine_; }
 
  private:
   /// The compute stream stands in for streams that are null.
@@ -61,6 +65,8 @@ class RankSession {
   static OwnStreams make_streams(Backend& backend, const Inputs& inputs);
   static Streams views(const OwnStreams& streams);
 
+  const model::Model& model_;
+  ProgressPage& progress_;
   Backend& backend_;
   OwnStreams own_streams_;
   Streams streams_;
@@ -73,7 +79,7 @@ class RankSession {
   engine::ObservedControlGroup control_group_;
   RankDisks disks_;
   zero::ShardedStore store_;
-  engine::Engine engine_;
+  std::optional<engine::Engine> engine_;
 };
 
 }  // namespace dstrain::session

@@ -134,13 +134,22 @@ TEST_CASE("Generate: an end token outside the vocabulary is told", "[e2e][genera
 
 TEST_CASE("Generate: a text that exceeds the memory is refused", "[e2e][generate]") {
   const GivenModel model;
-  Words words = model.command({"--prompt", prompt});
-  words.insert(words.begin(), {"--host_memory", "64KiB"});
-  const Outcome outcome = test::run_command(words);
-  CHECK(outcome.status == 2);
-  CHECK(outcome.out.empty());
-  CHECK_THAT(outcome.err, ContainsSubstring("1 rank of this machine would need ") &&
-                              ContainsSubstring("--host_memory allows 64.0 KiB"));
+  const auto generate = [&](const char* option, const std::string& size) {
+    Words words = model.command({"--prompt", prompt});
+    words.insert(words.begin(), {option, size});
+    return test::run_command(words);
+  };
+  const Outcome host = generate("--host_memory", "64KiB");
+  CHECK(host.status == 2);
+  CHECK(host.out.empty());
+  CHECK_THAT(host.err, ContainsSubstring("1 rank of this machine would need ") &&
+                           ContainsSubstring("--host_memory allows 64.0 KiB"));
+  const Outcome device = generate("--device_memory", "64KiB");
+  CHECK(device.status == 2);
+  CHECK_THAT(device.err, ContainsSubstring("the run needs ") &&
+                             ContainsSubstring("--device_memory allows 64.0 KiB") &&
+                             ContainsSubstring("fewer --max_new_tokens take less"));
+  CHECK(generate("--device_memory", "1GiB").out == model.generate().out);
 }
 
 TEST_CASE("Generate: the mode is named and typed options override the model's", "[e2e][generate]") {
