@@ -128,7 +128,7 @@ int ranks_to_check(const WorkerEnv& worker) {
   throw;
 }
 
-void save_outcome(session::TrainingRank& rank, const engine::Trainer::Outcome& outcome) {
+void save_outcome(session::TrainingRank& rank, const session::Trainer::Outcome& outcome) {
   try {
     rank.save(outcome);
   } catch (const Error& error) {
@@ -139,7 +139,7 @@ void save_outcome(session::TrainingRank& rank, const engine::Trainer::Outcome& o
 
 /// The model is there by now, as far as it could be written.
 void fail_unless_saved(session::TrainingRank& rank,
-                       const engine::Trainer::Outcome& outcome,
+                       const session::Trainer::Outcome& outcome,
                        const std::string& directory) {
   std::vector<std::string> problems;
   if (!outcome.unsaved.empty()) problems.push_back(outcome.unsaved);
@@ -157,7 +157,7 @@ int train(TrainSetup& setup,
   const session::Remedies remedies = remedies_for(setup);
   session::TrainingRank rank(setup, joined, remedies, say);
   signals.keep();  // until here there is nothing to save
-  const engine::Trainer::Outcome outcome = rank.train(signals);
+  const session::Trainer::Outcome outcome = rank.train(signals);
   if (outcome.stopped && outcome.steps > 0) {
     if (worker.rank == 0) {
       tell_stop(outcome.steps, rank.checkpoint_of(outcome.steps),

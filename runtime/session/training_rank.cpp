@@ -208,7 +208,7 @@ void TrainingRank::load_checkpoint(const std::filesystem::path& path) {
 }
 
 /// --load_best_model_at_end.
-void TrainingRank::load_best(const engine::Trainer::Outcome& outcome) {
+void TrainingRank::load_best(const Trainer::Outcome& outcome) {
   if (!outcome.best) {
     if (worker_.rank == 0) {
       log_warning(
@@ -226,14 +226,7 @@ void TrainingRank::load_best(const engine::Trainer::Outcome& outcome) {
   }
 }
 
-std::function<std::string(const std::string&)> TrainingRank::tuner() {
-  if (!tuning_) return nullptr;
-  return [this](const std::string& kept) {
-    return tuning_->settle(kept);
-  };
-}
-
-engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
+Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
   const config::TrainSettings& settings = setup_.settings;
   const data::LoaderShare share{settings.micro_batch_size, worker_.rank, worker_.world_size};
   const data::BatchLoader training(*setup_.data.training_data, share,
@@ -258,26 +251,17 @@ engine::Trainer::Outcome TrainingRank::train(const StopSignals& signals) {
     control_group_.barrier();
     session_.timeline()->restart();
   }
-  engine::Trainer trainer({.settings = settings,
-                           .model = setup_.model,
-                           .engine = session_.engine(),
-                           .control_group = control_group_,
-                           .memory = session_.memory().ledgers,
-                           .planned_memory = setup_.memory.plan.bytes,
-                           .clock = rank_.clock(),
-                           .training_data = training,
-                           .checkpointer = *checkpointer_,
-                           .control = rank_.control(),
-                           .state = setup_.state,
-                           .validation_data = validation ? &*validation : nullptr,
-                           .metrics = metrics_ ? &*metrics_ : nullptr,
-                           .timeline = session_.timeline(),
-                           .progress = &progress_,
-                           .read_sensors = [this] { return session_.backend().read_sensors(); },
-                           .say = say_,
-                           .stop_requested = [&signals] { return signals.arrived() != 0; },
-                           .tune = tuner()});
-  engine::Trainer::Outcome outcome = trainer.run();
+  Trainer trainer({.setup = setup_,
+                   .rank = rank_,
+                   .session = session_,
+                   .training_data = training,
+                   .validation_data = validation ? &*validation : nullptr,
+                   .checkpointer = *checkpointer_,
+                   .metrics = metrics_ ? &*metrics_ : nullptr,
+                   .tuning = tuning_ ? &*tuning_ : nullptr,
+                   .say = say_,
+                   .signals = signals});
+  Trainer::Outcome outcome = trainer.run();
   tell_library_memory();
   return outcome;
 }
@@ -311,7 +295,7 @@ std::string TrainingRank::lost_metrics() {
   return metrics_->failure();
 }
 
-void TrainingRank::save(const engine::Trainer::Outcome& outcome) {
+void TrainingRank::save(const Trainer::Outcome& outcome) {
   const InPhase exporting(&progress_, RunPhase::exporting);
   if (setup_.settings.evaluation.loads_best && !outcome.stopped) load_best(outcome);
   const std::filesystem::path directory = setup_.settings.output.directory;

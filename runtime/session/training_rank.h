@@ -5,12 +5,12 @@
 
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/resume.h"
-#include "runtime/engine/trainer.h"
 #include "runtime/rank/worker_env.h"
 #include "runtime/session/matmul_tuning.h"
 #include "runtime/session/rank_session.h"
 #include "runtime/session/run_setup.h"
 #include "runtime/session/stop_signals.h"
+#include "runtime/session/trainer.h"
 
 namespace dstrain::session {
 
@@ -24,10 +24,10 @@ class TrainingRank {
   TrainingRank(RunSetup& setup, JoinedRank& rank, const Remedies& remedies, Say say);
 
   /// Until the last step, or the end of the one in which a signal arrived at a rank.
-  engine::Trainer::Outcome train(const StopSignals& signals);
+  Trainer::Outcome train(const StopSignals& signals);
   /// Writes the model to the output directory, the best one if that is asked for, then the profile
   /// if there is one.
-  void save(const engine::Trainer::Outcome& outcome);
+  void save(const Trainer::Outcome& outcome);
   /// Why lines of metrics.jsonl are not there, after one more try; empty: all are. For rank 0.
   [[nodiscard]] std::string lost_metrics();
   /// OUTPUT_DIR/checkpoint-N.
@@ -41,8 +41,7 @@ class TrainingRank {
   void tell_new_data(const engine::Resumed& resumed) const;
   [[nodiscard]] std::optional<engine::BestCheckpoint> find_best(const engine::Resumed& resumed);
   void set_up_tuning();
-  [[nodiscard]] std::function<std::string(const std::string&)> tuner();
-  void load_best(const engine::Trainer::Outcome& outcome);
+  void load_best(const Trainer::Outcome& outcome);
   void load_checkpoint(const std::filesystem::path& path);
   void flush_metrics() const;
   void tell_library_memory();

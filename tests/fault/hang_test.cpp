@@ -93,7 +93,8 @@ TEST_CASE("Hang: a suspended rank is named with stacks and its return is reporte
   const nlohmann::json stacks = run.status({"--stacks"});
   CHECK(names_rank_1(stacks.at("where").dump()));
   CHECK(stacks.at("stacks").size() == 2);
-  CHECK_THAT(stacks.at("stacks").dump(), ContainsSubstring("dstrain::engine::Trainer::take_steps"));
+  CHECK_THAT(stacks.at("stacks").dump(),
+             ContainsSubstring("dstrain::session::Trainer::take_steps"));
   ::kill(pid, SIGCONT);
   CHECK(launch.wait_for_error("the job makes progress again"));
 }

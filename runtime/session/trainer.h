@@ -1,59 +1,48 @@
 #pragma once
-#include <array>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "runtime/base/clock.h"
-#include "runtime/config/train_settings.h"
 #include "runtime/data/batch_loader.h"
 #include "runtime/data/batch_prefetcher.h"
 #include "runtime/engine/best_checkpoint.h"
 #include "runtime/engine/checkpointer.h"
-#include "runtime/engine/engine.h"
 #include "runtime/engine/save_requests.h"
 #include "runtime/engine/step_counts.h"
 #include "runtime/engine/step_rate.h"
 #include "runtime/monitor/gpu_meter.h"
 #include "runtime/monitor/metrics_file.h"
-#include "runtime/rank/rank_control.h"
+#include "runtime/session/matmul_tuning.h"
+#include "runtime/session/rank_session.h"
+#include "runtime/session/run_setup.h"
+#include "runtime/session/stop_signals.h"
 
-namespace dstrain::engine {
+namespace dstrain::session {
 
 /// The training loop of one rank: data, steps, learning rate, evaluation and metrics. Every rank
 /// runs one; rank 0 reports.
 class Trainer {
  public:
+  /// All must outlive the trainer.
   struct Inputs {
-    const config::TrainSettings& settings;
-    const model::Model& model;
-    Engine& engine;
-    comm::ControlGroup& control_group;
-    const MemoryLedgers& memory;
-    TierBytes planned_memory{};  ///< with the memory that saving takes
-    const Clock& clock;
+    RunSetup& setup;  ///< its state follows the training
+    JoinedRank& rank;
+    RankSession& session;
     const data::BatchLoader& training_data;
-    Checkpointer& checkpointer;
-    RankControl& control;                                     ///< connection to the agent
-    TrainerState state;                                       ///< initial state
-    const data::EvaluationLoader* validation_data = nullptr;  ///< null: no evaluation
-    monitor::MetricsFile* metrics = nullptr;                  ///< null except on rank 0
-    profile::Timeline* timeline = nullptr;                    ///< null: nothing is recorded
-    ProgressPage* progress = nullptr;                         ///< null: nothing is published
-    monitor::GpuMeter::Read read_sensors;                     ///< of this rank's GPU
-    std::function<void(const std::string&)> say;              ///< prints progress
-    std::function<bool()> stop_requested;  ///< asked once a step, before its update
-    /// Called after the first step of the run with the state's `matmul_algorithms`; returns the new
-    /// ones. Collective; null: no tuning.
-    std::function<std::string(const std::string&)> tune{};
+    const data::EvaluationLoader* validation_data;  ///< null: no evaluation
+    engine::Checkpointer& checkpointer;
+    monitor::MetricsFile* metrics;                       ///< null except on rank 0
+    MatmulTuning* tuning;                                ///< null: none
+    const std::function<void(const std::string&)>& say;  ///< prints progress
+    const StopSignals& signals;  ///< looked at once a step, before its update
   };
-  explicit Trainer(Inputs inputs);
+  explicit Trainer(const Inputs& inputs);
 
   struct Outcome {
     std::int64_t steps = 0;  ///< taken, including those before a resume
     bool stopped = false;    ///< before the end, because a rank was asked to stop
-    std::optional<BestCheckpoint> best{};
+    std::optional<engine::BestCheckpoint> best{};
     /// Why the last due checkpoint was not saved; empty: it was saved, or none was due.
     std::string unsaved{};
   };
@@ -68,7 +57,7 @@ class Trainer {
   struct Report {
     std::int64_t labels = 0;         ///< that count in its batches of the next step
     std::uint32_t save_request = 0;  ///< the newest that it has received
-    Checkpointer::State save = Checkpointer::State::idle;
+    engine::Checkpointer::State save = engine::Checkpointer::State::idle;
     bool stop = false;  ///< it was asked to
   };
   [[nodiscard]] std::vector<Report> exchange();
@@ -111,20 +100,27 @@ class Trainer {
   void flush_metrics();
   void tell_metrics_failure();
 
-  Inputs inputs_;
+  const Inputs inputs_;
+  const config::TrainSettings& settings_;
+  engine::TrainerState& state_;
+  engine::Engine& engine_;
+  comm::ControlGroup& control_group_;
+  profile::Timeline* timeline_;  ///< null: nothing is recorded
+  ProgressPage& progress_;
+  const Clock& clock_;
   std::int64_t first_step_ = 1;
   std::int64_t total_steps_ = 0;
-  std::int64_t begun_save_ = 0;            ///< the step of the last save that was begun; 0: none
-  std::vector<MicroBatch> micro_batches_;  ///< of the next step, or of the one under way
-  std::vector<Report> reports_;            ///< of all ranks, of the last exchange
-  bool reports_are_old_ = true;            ///< a save or an evaluation happened since
-  SaveRequests save_requests_;
-  BestTracker best_;
-  StepCounts counts_;
+  std::int64_t begun_save_ = 0;  ///< the step of the last save that was begun; 0: none
+  std::vector<engine::MicroBatch> micro_batches_;  ///< of the next step, or of the one under way
+  std::vector<Report> reports_;                    ///< of all ranks, of the last exchange
+  bool reports_are_old_ = true;                    ///< a save or an evaluation happened since
+  engine::SaveRequests save_requests_;
+  engine::BestTracker best_;
+  engine::StepCounts counts_;
   monitor::GpuMeter gpu_meter_;
-  MeanLoss unprinted_loss_;
+  engine::MeanLoss unprinted_loss_;
   std::optional<Launched> launched_;
-  StepRate step_rate_;
+  engine::StepRate step_rate_;
   double settled_at_seconds_ = 0;
   std::int64_t reported_step_ = 0;
   double reported_at_seconds_ = 0;
@@ -132,4 +128,4 @@ class Trainer {
   bool metrics_wait_ = false;  ///< for free disk space
 };
 
-}  // namespace dstrain::engine
+}  // namespace dstrain::session

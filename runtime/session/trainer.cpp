@@ -1,4 +1,4 @@
-#include "runtime/engine/trainer.h"
+#include "runtime/session/trainer.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "runtime/monitor/progress_line.h"
 #include "runtime/profile/recording.h"
 
-namespace dstrain::engine {
+namespace dstrain::session {
 namespace {
 
 bool is_nth(std::int64_t step, std::int64_t every) {
@@ -42,31 +42,38 @@ struct RankFigures {
 
 }  // namespace
 
-Trainer::Trainer(Inputs inputs)
-    : inputs_(std::move(inputs)),
-      first_step_(inputs_.state.global_step + 1),
-      total_steps_(inputs_.settings.steps),
-      save_requests_(inputs_.control, inputs_.checkpointer, inputs_.control_group),
-      best_(inputs_.settings.evaluation, inputs_.state.best),
-      counts_(inputs_.settings, inputs_.state),
-      gpu_meter_(inputs_.read_sensors, inputs_.clock) {
-  if (inputs_.settings.steps_per_print == 0) unprinted_loss_ = inputs_.state.unlogged_loss;
+Trainer::Trainer(const Inputs& inputs)
+    : inputs_(inputs),
+      settings_(inputs.setup.settings),
+      state_(inputs.setup.state),
+      engine_(inputs.session.engine()),
+      control_group_(inputs.session.control_group()),
+      timeline_(inputs.session.timeline()),
+      progress_(inputs.rank.progress()),
+      clock_(inputs.rank.clock()),
+      first_step_(state_.global_step + 1),
+      total_steps_(settings_.steps),
+      save_requests_(inputs.rank.control(), inputs.checkpointer, control_group_),
+      best_(settings_.evaluation, state_.best),
+      counts_(settings_, state_),
+      gpu_meter_([this] { return inputs_.session.backend().read_sensors(); }, clock_) {
+  if (settings_.steps_per_print == 0) unprinted_loss_ = state_.unlogged_loss;
 }
 
 std::vector<Trainer::Report> Trainer::exchange() {
-  const profile::Recording recording(inputs_.timeline, profile::Lane::communication,
+  const profile::Recording recording(timeline_, profile::Lane::communication,
                                      profile::Activity::exchange);
-  begin_work(inputs_.progress, Work::vote);
+  begin_work(&progress_, Work::vote);
   reports_are_old_ = false;
-  return inputs_.control_group.gather(Report{.labels = counted_labels(micro_batches_),
-                                             .save_request = save_requests_.vote(),
-                                             .save = inputs_.checkpointer.state(),
-                                             .stop = inputs_.stop_requested()});
+  return control_group_.gather(Report{.labels = engine::counted_labels(micro_batches_),
+                                      .save_request = save_requests_.vote(),
+                                      .save = inputs_.checkpointer.state(),
+                                      .stop = inputs_.signals.arrived() != 0});
 }
 
 /// Takes the save under way as far as all ranks are.
 void Trainer::advance_save() {
-  std::vector<Checkpointer::State> saves;
+  std::vector<engine::Checkpointer::State> saves;
   std::ranges::transform(reports_, std::back_inserter(saves), &Report::save);
   flush_metrics();  // before a checkpoint is committed that counts their steps
   inputs_.checkpointer.advance(saves);
@@ -96,7 +103,7 @@ bool Trainer::due(const config::Cadence& cadence, std::int64_t step) const {
 }
 
 bool Trainer::saves_after(std::int64_t step) {
-  const config::CheckpointSettings& settings = inputs_.settings.checkpoint;
+  const config::CheckpointSettings& settings = settings_.checkpoint;
   if (settings.only_better) {
     if (best_.improves(step)) end_save();  // which may have been as good
     return best_.improves(step);
@@ -114,29 +121,29 @@ void Trainer::end_save() {
 void Trainer::begin_save(std::int64_t step) {
   settle();
   end_save();
-  const InPhase saving(inputs_.progress, RunPhase::saving);
+  const InPhase saving(&progress_, RunPhase::saving);
   best_.saving(step);
-  inputs_.state.best = best_.including(step);
-  inputs_.state.global_step = step;
-  counts_.write(inputs_.state);
-  inputs_.state.max_steps = total_steps_;
-  inputs_.state.epoch = inputs_.training_data.epochs_after(step);
-  inputs_.state.consumed_samples = inputs_.state.data_start.samples + samples_since_start(step);
+  state_.best = best_.including(step);
+  state_.global_step = step;
+  counts_.write(state_);
+  state_.max_steps = total_steps_;
+  state_.epoch = inputs_.training_data.epochs_after(step);
+  state_.consumed_samples = state_.data_start.samples + samples_since_start(step);
   flush_metrics();
   begun_save_ = step;
-  inputs_.checkpointer.begin(inputs_.state);
+  inputs_.checkpointer.begin(state_);
   reports_are_old_ = true;
 }
 
 /// That step `step` and those before it have taken since the data began.
 std::int64_t Trainer::samples_since_start(std::int64_t step) const {
   const data::SampleOrder& order = inputs_.training_data.order();
-  return order.samples_of(step) - order.samples_of(inputs_.state.data_start.step);
+  return order.samples_of(step) - order.samples_of(state_.data_start.step);
 }
 
 /// Checkpoints that failed on the way are made up for by a later one.
 std::string Trainer::unsaved() const {
-  const Checkpointer& checkpointer = inputs_.checkpointer;
+  const engine::Checkpointer& checkpointer = inputs_.checkpointer;
   if (checkpointer.saved_step() >= begun_save_) return {};
   return fmt::format("{} could not be saved: {}", checkpointer.path_of(begun_save_).string(),
                      checkpointer.failure());
@@ -144,7 +151,7 @@ std::string Trainer::unsaved() const {
 
 Trainer::Outcome Trainer::stop(std::int64_t step) {
   settle();
-  Checkpointer& checkpointer = inputs_.checkpointer;
+  engine::Checkpointer& checkpointer = inputs_.checkpointer;
   end_save();
   save_requests_.answer();
   if (step > 0 && checkpointer.saved_step() != step) {
@@ -159,17 +166,17 @@ Trainer::Outcome Trainer::stop(std::int64_t step) {
 }
 
 data::StepBatches Trainer::empty_batches() const {
-  const std::int64_t micro_steps = inputs_.settings.accumulation_steps;
-  return {data::SampleBuffer(micro_steps * inputs_.settings.micro_batch_size,
-                             inputs_.training_data.sizes()),
-          std::vector<std::int64_t>(static_cast<std::size_t>(micro_steps))};
+  const std::int64_t micro_steps = settings_.accumulation_steps;
+  return {
+      data::SampleBuffer(micro_steps * settings_.micro_batch_size, inputs_.training_data.sizes()),
+      std::vector<std::int64_t>(static_cast<std::size_t>(micro_steps))};
 }
 
 /// Runs on the prefetching thread; `step` counts from 0.
 void Trainer::load(std::int64_t step, data::StepBatches& batches) const {
-  const profile::Recording recording(inputs_.timeline, profile::Lane::data, profile::Activity::load,
+  const profile::Recording recording(timeline_, profile::Lane::data, profile::Activity::load,
                                      step + 1);
-  const std::int64_t count = inputs_.settings.micro_batch_size;
+  const std::int64_t count = settings_.micro_batch_size;
   for (std::int64_t i = 0; i < std::ssize(batches.first_samples); ++i) {
     batches.first_samples[static_cast<std::size_t>(i)] =
         inputs_.training_data.fill(step, i, batches.samples.rows(i * count, count));
@@ -179,16 +186,15 @@ void Trainer::load(std::int64_t step, data::StepBatches& batches) const {
 /// Waits for the batches of `step`, if there is such a step; those of the step before are spent.
 void Trainer::load_next(std::int64_t step, data::BatchPrefetcher& batches) {
   if (step > total_steps_) return;
-  const profile::Recording recording(inputs_.timeline, profile::Lane::compute,
-                                     profile::Activity::wait);
-  begin_work(inputs_.progress, Work::tokens);
+  const profile::Recording recording(timeline_, profile::Lane::compute, profile::Activity::wait);
+  begin_work(&progress_, Work::tokens);
   data::StepBatches& loaded = batches.take(step - 1);
-  const std::int64_t count = inputs_.settings.micro_batch_size;
+  const std::int64_t count = settings_.micro_batch_size;
   micro_batches_.resize(static_cast<std::size_t>(inputs_.training_data.micro_steps(step - 1)));
   for (std::int64_t i = 0; i < std::ssize(micro_batches_); ++i) {
     const auto index = static_cast<std::size_t>(i);
     micro_batches_[index] =
-        micro_batch(loaded.samples.rows(i * count, count), loaded.first_samples[index]);
+        engine::micro_batch(loaded.samples.rows(i * count, count), loaded.first_samples[index]);
   }
 }
 
@@ -197,14 +203,13 @@ void Trainer::load_next(std::int64_t step, data::BatchPrefetcher& batches) {
 /// unless that depends on it.
 void Trainer::launch_step(std::int64_t step, data::BatchPrefetcher& batches) {
   if (counts_.waits()) settle();
-  StepInput input = counts_.input(step, launched_.has_value());
+  engine::StepInput input = counts_.input(step, launched_.has_value());
   input.micro_batches = micro_batches_;
-  const Launched launched{step, input.update.learning_rate, input.loss_scale,
-                          inputs_.clock.now_seconds()};
+  const Launched launched{step, input.update.learning_rate, input.loss_scale, clock_.now_seconds()};
   for (const Report& rank : reports_) input.labels += rank.labels;
-  inputs_.engine.accumulate(input);
+  engine_.accumulate(input);
   settle();
-  inputs_.engine.update();
+  engine_.update();
   launched_ = launched;
   load_next(step + 1, batches);
   reports_ = exchange();
@@ -213,12 +218,12 @@ void Trainer::launch_step(std::int64_t step, data::BatchPrefetcher& batches) {
 /// Products are known once they have run; what is chosen for them holds from the next step on, and
 /// is in the checkpoints from this one on.
 void Trainer::tune() {
-  if (!inputs_.tune) return;
+  if (inputs_.tuning == nullptr) return;
   settle();
   reports_are_old_ = true;  // it may take long, in which a rank is asked to stop
-  const double begin = inputs_.clock.now_seconds();
-  inputs_.state.matmul_algorithms = inputs_.tune(inputs_.state.matmul_algorithms);
-  leave_out(inputs_.clock.now_seconds() - begin);
+  const double begin = clock_.now_seconds();
+  state_.matmul_algorithms = inputs_.tuning->settle(state_.matmul_algorithms);
+  leave_out(clock_.now_seconds() - begin);
 }
 
 /// Excludes time that was not spent training from all figures.
@@ -234,27 +239,27 @@ void Trainer::settle() {
   const ops::StepDecision decision = await_decision(launched.step);
   counts_.settle(launched.step, decision);
   if (!decision.is_taken()) tell_skip(launched.step, decision);
-  begin_work(inputs_.progress, Work::vote);
+  begin_work(&progress_, Work::vote);
   tell_progress(launched, decision.loss);
   report(launched, decision);
 }
 
 ops::StepDecision Trainer::await_decision(std::int64_t step) {
-  const profile::Recording recording(profile::beside_device(inputs_.timeline), profile::Lane::host,
+  const profile::Recording recording(profile::beside_device(timeline_), profile::Lane::host,
                                      profile::Activity::wait);
-  return inputs_.engine.decision(step);
+  return engine_.decision(step);
 }
 
 void Trainer::tell_skip(std::int64_t step, const ops::StepDecision& decision) {
-  const std::string parameter = find_overflow(inputs_.engine, inputs_.model, inputs_.control_group);
+  const std::string parameter = engine::find_overflow(engine_, inputs_.setup.model, control_group_);
   if (inputs_.metrics == nullptr) return;
   log_warning(counts_.overflow().describe_skip(step, decision, parameter));
 }
 
 Trainer::Outcome Trainer::run() {
-  started_at_seconds_ = reported_at_seconds_ = inputs_.clock.now_seconds();
-  reported_step_ = inputs_.state.global_step;
-  const InPhase training(inputs_.progress, RunPhase::training);
+  started_at_seconds_ = reported_at_seconds_ = clock_.now_seconds();
+  reported_step_ = state_.global_step;
+  const InPhase training(&progress_, RunPhase::training);
   try {
     return take_steps();
   } catch (const Error& error) {
@@ -265,7 +270,7 @@ Trainer::Outcome Trainer::run() {
 }
 
 Trainer::Outcome Trainer::take_steps() {
-  const config::TrainSettings& settings = inputs_.settings;
+  const config::TrainSettings& settings = settings_;
   if (first_step_ > total_steps_ && inputs_.metrics != nullptr) {
     inputs_.say(fmt::format("{} steps are taken already, of {}: there is nothing left to train",
                             first_step_ - 1, total_steps_));
@@ -275,16 +280,16 @@ Trainer::Outcome Trainer::take_steps() {
       empty_batches());
   load_next(first_step_, batches);
   for (std::int64_t step = first_step_; step <= total_steps_; ++step) {
-    if (inputs_.timeline != nullptr) inputs_.timeline->begin_step(step);
-    if (inputs_.progress != nullptr) inputs_.progress->begin_step(step);
+    if (timeline_ != nullptr) timeline_->begin_step(step);
+    progress_.begin_step(step);
     if (reports_are_old_) reports_ = exchange();
     advance_save();
     if (saves_on_request(step - 1)) begin_save(step - 1);
     if (stops()) return stop(step - 1);
     launch_step(step, batches);
-    if (inputs_.timeline != nullptr) inputs_.timeline->end_step();
+    if (timeline_ != nullptr) timeline_->end_step();
     if (step == first_step_) tune();
-    if (!inputs_.engine.runs_ahead() || logs(step) || prints(step)) settle();
+    if (!engine_.runs_ahead() || logs(step) || prints(step)) settle();
     // First, as the checkpoint of a step says whether it is the best.
     if (step == total_steps_ || due(settings.evaluation.cadence, step)) evaluate(step);
     if (saves_after(step)) begin_save(step);
@@ -295,45 +300,45 @@ Trainer::Outcome Trainer::take_steps() {
   if (skipped > 0 && inputs_.metrics != nullptr) {
     inputs_.say(fmt::format("{} of {} steps overflowed and were left out", skipped, total_steps_));
   }
-  return {std::max(total_steps_, inputs_.state.global_step), false, best_.best(), unsaved()};
+  return {std::max(total_steps_, state_.global_step), false, best_.best(), unsaved()};
 }
 
 void Trainer::tell_progress(const Launched& launched, double loss) {
   const std::int64_t step = launched.step;
-  const double now = inputs_.clock.now_seconds();
+  const double now = clock_.now_seconds();
   const double seconds = now - std::max(launched.begun_at_seconds, settled_at_seconds_);
   settled_at_seconds_ = now;
   const auto step_tokens = static_cast<double>(
-      batch_shape(inputs_.settings.train_batch_size, inputs_.settings.data).positions());
-  inputs_.control.tell({.step = step,
-                        .steps = total_steps_,
-                        .loss = loss,
-                        .tokens_per_second = step_tokens / step_rate_.add(seconds),
-                        .saved_step = inputs_.checkpointer.saved_step()});
+      engine::batch_shape(settings_.train_batch_size, settings_.data).positions());
+  inputs_.rank.control().tell({.step = step,
+                               .steps = total_steps_,
+                               .loss = loss,
+                               .tokens_per_second = step_tokens / step_rate_.add(seconds),
+                               .saved_step = inputs_.checkpointer.saved_step()});
 }
 
 monitor::StepMetrics Trainer::measure(std::int64_t step) {
   const data::SampleOrder& order = inputs_.training_data.order();
-  const double now = inputs_.clock.now_seconds();
+  const double now = clock_.now_seconds();
   const double seconds = now - reported_at_seconds_;
-  const model::BatchShape batch =
-      batch_shape(order.samples_of(step) - order.samples_of(reported_step_), inputs_.settings.data);
+  const model::BatchShape batch = engine::batch_shape(
+      order.samples_of(step) - order.samples_of(reported_step_), settings_.data);
   monitor::StepMetrics metrics;
   metrics.step = step;
   metrics.epoch = inputs_.training_data.epochs_after(step);
-  metrics.tokens = inputs_.state.data_start.tokens +
-                   batch_shape(samples_since_start(step), inputs_.settings.data).positions();
+  metrics.tokens = state_.data_start.tokens +
+                   engine::batch_shape(samples_since_start(step), settings_.data).positions();
   metrics.step_seconds = seconds / static_cast<double>(step - reported_step_);
   metrics.tokens_per_second = static_cast<double>(batch.positions()) / seconds;
-  metrics.model_tflops = inputs_.model.flops(batch) / seconds / 1e12;
-  metrics.planned = inputs_.planned_memory;
+  metrics.model_tflops = inputs_.setup.model.flops(batch) / seconds / 1e12;
+  metrics.planned = inputs_.setup.memory.plan.bytes;
   reported_step_ = step;
   reported_at_seconds_ = now;
-  const RankFigures own{peaks_of(inputs_.memory), gpu_meter_.load()};
-  if (own.gpu && inputs_.timeline != nullptr) {
-    inputs_.timeline->record_gpu(own.gpu->watts, own.gpu->busy_percent);
+  const RankFigures own{peaks_of(inputs_.session.memory().ledgers), gpu_meter_.load()};
+  if (own.gpu && timeline_ != nullptr) {
+    timeline_->record_gpu(own.gpu->watts, own.gpu->busy_percent);
   }
-  const std::vector<RankFigures> ranks = inputs_.control_group.gather(own);
+  const std::vector<RankFigures> ranks = control_group_.gather(own);
   Bytes largest = -1;
   std::vector<monitor::GpuLoad> gpus;
   for (const auto& [memory, gpu] : ranks) {
@@ -351,26 +356,26 @@ monitor::StepMetrics Trainer::measure(std::int64_t step) {
 
 /// In the metrics.
 bool Trainer::logs(std::int64_t step) const {
-  return step == 1 || step == total_steps_ || due(inputs_.settings.output.logging, step);
+  return step == 1 || step == total_steps_ || due(settings_.output.logging, step);
 }
 
 /// On the terminal.
 bool Trainer::prints(std::int64_t step) const {
-  const std::int64_t every = inputs_.settings.steps_per_print;
+  const std::int64_t every = settings_.steps_per_print;
   if (every > 0 && is_nth(step, every)) return true;
-  if (every > 0 && !inputs_.settings.prints_logged_steps) return step == 1 || step == total_steps_;
+  if (every > 0 && !settings_.prints_logged_steps) return step == 1 || step == total_steps_;
   return logs(step) || step == first_step_;
 }
 
 void Trainer::report(const Launched& launched, const ops::StepDecision& decision) {
   const std::int64_t step = launched.step;
-  for (MeanLoss* const mean : {&inputs_.state.unlogged_loss, &unprinted_loss_}) {
+  for (engine::MeanLoss* const mean : {&state_.unlogged_loss, &unprinted_loss_}) {
     mean->add(decision.loss);
   }
   const bool logged = logs(step);
   const bool printed = prints(step);
   if (!logged && !printed) return;
-  if (logged) inputs_.state.logged_step = step;
+  if (logged) state_.logged_step = step;
   monitor::StepMetrics metrics = measure(step);
   metrics.step_loss = decision.loss;
   metrics.learning_rate = launched.learning_rate;
@@ -379,7 +384,7 @@ void Trainer::report(const Launched& launched, const ops::StepDecision& decision
   metrics.skipped_steps = counts_.overflow().state().skipped_steps;
   const std::string times = printed ? describe_times() : "";
   if (logged) {
-    metrics.loss = std::exchange(inputs_.state.unlogged_loss, {}).value_or(decision.loss);
+    metrics.loss = std::exchange(state_.unlogged_loss, {}).value_or(decision.loss);
     if (inputs_.metrics != nullptr) write(metrics);
   }
   if (!printed) return;
@@ -388,7 +393,7 @@ void Trainer::report(const Launched& launched, const ops::StepDecision& decision
 }
 
 void Trainer::print(const monitor::StepMetrics& metrics, const std::string& times) {
-  const double seconds_per_step = (inputs_.clock.now_seconds() - started_at_seconds_) /
+  const double seconds_per_step = (clock_.now_seconds() - started_at_seconds_) /
                                   static_cast<double>(metrics.step - first_step_ + 1);
   inputs_.say(
       monitor::to_text(monitor::ProgressLine{
@@ -425,29 +430,28 @@ void Trainer::tell_metrics_failure() {
 
 /// The times within the last step, as a mean over the ranks; empty without a timeline.
 std::string Trainer::describe_times() {
-  if (inputs_.timeline == nullptr) return "";
-  inputs_.timeline->catch_up();
-  const profile::Ring<profile::StepTimes>& steps = inputs_.timeline->steps();
+  if (timeline_ == nullptr) return "";
+  timeline_->catch_up();
+  const profile::Ring<profile::StepTimes>& steps = timeline_->steps();
   profile::StepTimes sum;
-  for (const profile::StepTimes& rank : inputs_.control_group.gather(steps[steps.pushed() - 1])) {
+  for (const profile::StepTimes& rank : control_group_.gather(steps[steps.pushed() - 1])) {
     sum += rank;
   }
-  return " | " + profile::describe(sum, inputs_.control_group.size());
+  return " | " + profile::describe(sum, control_group_.size());
 }
 
 void Trainer::evaluate(std::int64_t step) {
   if (inputs_.validation_data == nullptr) return;
   settle();
   reports_are_old_ = true;  // it may take long, in which a rank is asked to stop
-  const InPhase evaluating(inputs_.progress, RunPhase::evaluating);
-  const double begin = inputs_.clock.now_seconds();
-  const double loss =
-      engine::evaluate(inputs_.engine, *inputs_.validation_data, inputs_.control_group);
+  const InPhase evaluating(&progress_, RunPhase::evaluating);
+  const double begin = clock_.now_seconds();
+  const double loss = engine::evaluate(engine_, *inputs_.validation_data, control_group_);
   best_.evaluated(step, loss);
-  leave_out(inputs_.clock.now_seconds() - begin);
+  leave_out(clock_.now_seconds() - begin);
   if (inputs_.metrics == nullptr) return;
   write(monitor::EvalMetrics{step, loss});
   inputs_.say(fmt::format("step {}/{} | {}", step, total_steps_, monitor::describe_held_out(loss)));
 }
 
-}  // namespace dstrain::engine
+}  // namespace dstrain::session
