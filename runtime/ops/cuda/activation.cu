@@ -20,7 +20,7 @@ struct GpuArithmetic {
 /// Rows of one length that lie `stride` apart.
 template <class T>
 struct Rows {
-  T* first;  ///< null: there are none
+  T* first;  ///< null if the tensor is absent
   std::int64_t stride;
   DSTRAIN_DEVICE explicit operator bool() const { return first != nullptr; }
 };
@@ -30,13 +30,13 @@ Rows<T> rows_in(const TensorView& view) {
   return {elements<T>(view), view.row_stride()};
 }
 
-/// An element of tensors of one size, whatever their strides.
+/// The position of an element in tensors of the same shape; strides may differ.
 struct Place {
   std::int64_t row;
   std::int64_t column;
   /// Returns element i of rows of `columns` columns.
   DSTRAIN_DEVICE static Place of(std::int64_t i, std::int64_t columns) {
-    if (i < columns) return {0, i};  // dense tensors are one row, and need no division
+    if (i < columns) return {0, i};  // dense tensors are one row: no division
     return {i / columns, i % columns};
   }
   template <int n, class T>
@@ -49,7 +49,7 @@ struct Place {
   }
 };
 
-/// Whether packs of elements fit into rows, at multiples of their bytes.
+/// Whether rows divide into aligned packs.
 template <class... Types>
 bool hold_packs(std::int64_t columns, const Rows<Types>&... rows) {
   const auto holds = [columns]<class T>(const Rows<T>& all) {
@@ -65,7 +65,7 @@ struct Forward {
   static constexpr int numel = pack_numel<T>;
   std::int64_t columns;
   Rows<const T> input;
-  Rows<const T> factor;  ///< or none
+  Rows<const T> factor;  ///< optional
   Rows<T> output;
   [[nodiscard]] bool aligned() const { return hold_packs(columns, input, factor, output); }
 
@@ -89,7 +89,7 @@ struct Backward {
   static constexpr int numel = pack_numel<T>;
   std::int64_t columns;
   Rows<const T> input;
-  Rows<const T> factor;  ///< or none, like the last two
+  Rows<const T> factor;  ///< optional, like the last two
   Rows<const T> output_gradient;
   Rows<T> input_gradient;
   Rows<T> factor_gradient;
@@ -123,8 +123,8 @@ struct Backward {
   }
 };
 
-/// Returns the columns of tensors whose rows are contiguous, counted as one row; else their own
-/// columns. Empty views count as dense.
+/// Returns the total number of elements if all tensors are dense, which makes them one row;
+/// otherwise their number of columns. Empty views count as dense.
 std::int64_t longest_row(std::initializer_list<const TensorView*> views) {
   const bool dense =
       std::ranges::all_of(views, [](const TensorView* view) { return view->dense(); });

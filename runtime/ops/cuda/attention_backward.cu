@@ -43,7 +43,7 @@ DSTRAIN_DEVICE void load_keys(const Backward& args, const Place& at, Shared<colu
   load_tile<key_tile, columns, float>(key_rows(args.sizes, args.value, at), 1, s.values);
 }
 
-/// Scores and dP of the thread's part of a tile.
+/// The thread's part of the scores and dP of a tile.
 struct Products {
   float scores[own_rows][own_keys];
   float gradients[own_rows][own_keys];
@@ -78,7 +78,7 @@ DSTRAIN_DEVICE void multiply_products(const Shared<columns>& s, Products& p) {
   }
 }
 
-/// Writes P Z and dS of a tile, zero where a query does not see a key.
+/// Writes P Z and dS of a tile, with zeros where a query does not see a key.
 template <int columns>
 DSTRAIN_DEVICE void compute_tile(const Backward& args, const Place& at, Shared<columns>& s) {
   Products p;
@@ -111,14 +111,14 @@ DSTRAIN_DEVICE void compute_tile(const Backward& args, const Place& at, Shared<c
   }
 }
 
-/// The gradients of a thread's rows of keys and values.
+/// The thread's rows of the key and value gradients.
 template <int columns>
 struct KeyGradients {
   float keys[own_keys][columns / 16];
   float values[own_keys][columns / 16];
 };
 
-/// [+]= dS' queries and (P Z)' output gradients.
+/// keys += dS' queries, values += (P Z)' output gradients.
 template <int columns>
 DSTRAIN_DEVICE void add_key_gradients(const Shared<columns>& s, KeyGradients<columns>& sums) {
 #pragma unroll 2
@@ -153,8 +153,8 @@ DSTRAIN_DEVICE void put_rows(const float (&sums)[own_keys][columns / 16],
   }
 }
 
-/// Blocks: tiles of keys, heads of keys, sequences. Adds up over the heads of queries that share
-/// the head, and over their tiles, in order.
+/// Grid: (key tiles, key heads, sequences). Sums in order over the query heads that share the key
+/// head, and over their tiles.
 template <int columns>
 DSTRAIN_KERNEL_AT_ONCE(attention_threads, blocks_at_once(columns))
 key_kernel(DSTRAIN_ARGUMENT Backward args) {
@@ -187,7 +187,7 @@ key_kernel(DSTRAIN_ARGUMENT Backward args) {
       s.values, 1, args.rotary, false, key_rows(args.sizes, args.value_gradient, at));
 }
 
-/// [+]= dS keys.
+/// sums += dS keys.
 template <int columns>
 DSTRAIN_DEVICE void add_query_gradients(const Shared<columns>& s,
                                         float (&sums)[own_rows][columns / 16]) {
@@ -205,7 +205,7 @@ DSTRAIN_DEVICE void add_query_gradients(const Shared<columns>& s,
   }
 }
 
-/// Blocks: tiles of queries, heads, sequences.
+/// Grid: (query tiles, heads, sequences).
 template <int columns>
 DSTRAIN_KERNEL_AT_ONCE(attention_threads, blocks_at_once(columns))
 query_kernel(DSTRAIN_ARGUMENT Backward args) {
@@ -254,10 +254,10 @@ struct Delta {
   HeadMatrix<const T> output_gradient;
   float* delta;
   AttentionSizes sizes;
-  bool copies;  ///< 16 bytes at a time
+  bool copies;  ///< whether rows can be copied 16 bytes at a time
 };
 
-/// As many elements as 16 bytes hold, with zeros behind the last one there is.
+/// 16 bytes of elements, padded with zeros past the end.
 template <class T>
 struct alignas(16) DeltaChunk {
   static constexpr int count = 16 / sizeof(T);
@@ -273,7 +273,7 @@ struct alignas(16) DeltaChunk {
   }
 };
 
-/// So many lanes for each query of a head.
+/// `lanes` threads per query of a head.
 template <class T, int lanes>
 DSTRAIN_KERNEL(attention_threads)
 delta_kernel(DSTRAIN_ARGUMENT Delta<T> args) {
@@ -303,7 +303,7 @@ delta_kernel(DSTRAIN_ARGUMENT Delta<T> args) {
   if (exists && thread() % lanes == 0) args.delta[index] = sum;
 }
 
-/// The gradient (buckets, H) is the sum of those of all sequences and tiles, in their order.
+/// Sums the bias gradients of all sequences and tiles, in order, into `gradient` (buckets, H).
 struct AddBiasSums {
   const float* sums;
   float* gradient;
@@ -366,7 +366,7 @@ void launch_delta(const AttentionBackward<T>& backward, StreamView stream) {
   });
 }
 
-/// Of f32, whose products are exact but for the order of their sums.
+/// For f32: products are exact up to the order of their sums.
 void launch_backward(const Backward& backward, StreamView stream) {
   const AttentionSizes& sizes = backward.sizes;
   with_columns(sizes.head_size, [&](auto columns) {

@@ -7,18 +7,18 @@
 namespace dstrain::ops::gpu {
 
 // With P the probabilities, Z the dropout multipliers, dP the gradient of P Z:
-// dS = P (dP Z - delta), delta = sum_j P_j (dP Z)_j = dO . O per query. One kernel adds up the
-// gradients of a tile of keys over queries, another that of a tile of queries over keys, so that no
-// two blocks add to the same place. Both compute the tiles of P and dS, unless the first one can
-// keep dS for the second.
+// dS = P (dP Z - delta), delta = sum_j P_j (dP Z)_j = dO . O per query. One kernel sums the
+// gradients of a key tile over queries, another those of a query tile over keys, so that no two
+// blocks add to the same element. Both compute the tiles of P and dS, unless the first kernel has
+// room to store dS for the second.
 
-/// The tensors that the kernels of backward read and write.
+/// Arguments of the backward kernels.
 template <class T>
 struct AttentionBackward {
   AttentionSizes sizes;
   Rotary rotary;
-  float query_factor;           ///< of scores: log2(e) / divisor
-  float query_gradient_factor;  ///< of the gradients of what made them: 1 / divisor
+  float query_factor;           ///< scales scores: log2(e) / divisor
+  float query_gradient_factor;  ///< scales gradients of queries and keys: 1 / divisor
   Sight sight;
   DistanceBias bias;
   const T* bias_table;
@@ -33,10 +33,10 @@ struct AttentionBackward {
   HeadMatrix<T> value_gradient;
   const float* logsumexp;
   float* delta;      ///< (B, H, T)
-  float* bias_sums;  ///< (B, H, tiles of queries, buckets); null: not computed
+  float* bias_sums;  ///< (B, H, query tiles, buckets); null: not computed
 };
 
-/// Whether some of `count` queries may see some of so many keys from the tile's first one on.
+/// Whether any of `count` queries may see any of the `keys` keys that begin with the tile.
 template <class T>
 DSTRAIN_DEVICE bool sees(const AttentionBackward<T>& args,
                          const AttentionPlace& at,
@@ -45,8 +45,8 @@ DSTRAIN_DEVICE bool sees(const AttentionBackward<T>& args,
   return args.sight.of_tile(at.sequence, at.query, count).meets(at.key(), keys);
 }
 
-/// For a tile of queries by keys: the sums of the gradients of scores along its diagonals, and
-/// their rows of the table of biases.
+/// Sums of a tile's score gradients along its diagonals, and the row of the bias table that each
+/// diagonal belongs to.
 template <int queries>
 struct DiagonalSums {
   static constexpr int count = queries + key_tile - 1;
@@ -54,7 +54,7 @@ struct DiagonalSums {
   std::int32_t row[count];
 };
 
-/// Writes the sums of a tile, in a fixed order.
+/// Sums each diagonal of a tile in a fixed order.
 template <int threads, int queries>
 DSTRAIN_DEVICE void add_diagonals(const DistanceBias& bias,
                                   const AttentionPlace& at,
@@ -63,7 +63,7 @@ DSTRAIN_DEVICE void add_diagonals(const DistanceBias& bias,
   constexpr int count = DiagonalSums<queries>::count;
   static_assert(count <= threads);
   if (thread() >= count) return;
-  const int ahead = thread() - (queries - 1);  // of its row, the column
+  const int ahead = thread() - (queries - 1);  // column - row
   float sum = 0;
 #pragma unroll 1
   for (int row = 0; row < queries; ++row) {
@@ -74,7 +74,7 @@ DSTRAIN_DEVICE void add_diagonals(const DistanceBias& bias,
   sums.row[thread()] = static_cast<std::int32_t>(bias.row_of(at.key() - at.query + ahead));
 }
 
-/// Returns the sum for one row of the table, in a fixed order.
+/// Returns the sum for one row of the bias table, added in a fixed order.
 template <int queries>
 DSTRAIN_DEVICE float sum_of_bias(const DiagonalSums<queries>& sums, int row) {
   float sum = 0;
@@ -85,8 +85,8 @@ DSTRAIN_DEVICE float sum_of_bias(const DiagonalSums<queries>& sums, int row) {
   return sum;
 }
 
-/// Backward of 16-bit dtypes, by tensor cores: everything except `delta` and the sum over
-/// `bias_sums`. With a rotary embedding, queries and keys are first rotated into scratch memory.
+/// The backward pass of 16-bit dtypes on tensor cores, except `delta` and the sum over `bias_sums`.
+/// With a rotary embedding, queries and keys are first rotated into scratch memory.
 template <class T>
 void launch_half_backward(const AttentionBackward<T>& backward,
                           const AttentionScratch& scratch,

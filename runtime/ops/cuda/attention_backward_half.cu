@@ -11,15 +11,15 @@ static_assert(half_rows == attention_backward_half_queries && half_rows == key_t
 
 template <class T>
 struct HalfBackward : AttentionBackward<T> {
-  bool copies = false;  ///< what is read: 16 bytes at a time
+  bool copies = false;  ///< whether inputs can be copied 16 bytes at a time
   ScoreGradients scores;
-  T* score_gradients = nullptr;  ///< those that are kept, or null
-  /// What a launch begins with.
+  T* score_gradients = nullptr;  ///< stored score gradients, or null
+  /// The first sequence and key head of a launch.
   std::int64_t first_sequence = 0;
   std::int64_t first_key_head = 0;
 };
 
-/// The patch of gradients of scores that holds a warp's queries and keys.
+/// The patch of stored score gradients for a warp's queries and keys.
 template <class T>
 DSTRAIN_DEVICE T* score_patch(const HalfBackward<T>& args, const AttentionPlace& at) {
   const std::int64_t group = args.sizes.group();
@@ -31,13 +31,13 @@ DSTRAIN_DEVICE T* score_patch(const HalfBackward<T>& args, const AttentionPlace&
   return args.score_gradients + patch * ScoreGradients::queries * ScoreGradients::keys;
 }
 
-/// Sums of a block, for what turns them back and stores them.
+/// A block's sums in shared memory, from which they are rotated back and stored.
 template <int rows, int columns>
 struct SumTile {
   float sum[rows][columns + padding];
 };
 
-/// Stores the sums of a block, whose threads are all here.
+/// Stores the sums of a block. All its threads must call.
 template <class T, int tiles, int count>
 DSTRAIN_DEVICE void store_sums(const FragmentC (&sums)[tiles][count],
                                float factor,
@@ -57,25 +57,25 @@ DSTRAIN_DEVICE void store_sums(const FragmentC (&sums)[tiles][count],
   store_tile<half_threads, rows, columns, T>(tile.sum, factor, rotary, turns, to);
 }
 
-// Keys: a block has a tile of keys and takes turns of queries. Rows of what it computes are keys,
-// so that scores, transposed, are where the next product takes them from.
+// Keys: a block owns a tile of keys and iterates over tiles of queries ("turns"). Scores are
+// transposed, with keys as rows, which leaves them in the registers that the next product reads.
 
-/// Queries of a turn: what registers have room for beside two gradients of 128 columns.
+/// Queries per turn: as many as registers can hold beside two gradients of 128 columns.
 constexpr int turn_queries = 32;
 static_assert(turn_queries == ScoreGradients::queries && key_tile == ScoreGradients::keys);
 
-/// Tiles of 16 keys that a warp has. Two halve what it loads from shared memory for each product.
+/// Tiles of 16 keys per warp. Two tiles halve the loads from shared memory per product.
 template <int columns>
 constexpr int warp_tiles = columns <= 64 ? 2 : 1;
-/// Keys of a block, of one tile of keys or two.
+/// Keys per block: one or two key tiles.
 template <int columns>
 constexpr int block_keys = warp_tiles<columns>* half_rows;
 
-/// Where registers do not do for both gradients, one kernel computes one, another the other.
+/// If registers cannot hold both gradients, two kernels compute one each.
 enum class Wanted : std::uint8_t { both, keys, values };
 
-/// Lets a thread have eight queries in a row in four fragments, to store their gradients at once:
-/// the columns 2 t and 2 t + 1 of fragment i are the queries 8 t + 2 i and the next one.
+/// Gives each thread eight consecutive queries in four fragments, so that it can store their
+/// gradients at once: columns 2 t and 2 t + 1 of fragment i hold query 8 t + 2 i and the next one.
 struct QueryOrder {
   DSTRAIN_DEVICE int operator()(int query) const {
     return query % 8 / 2 * 8 + query / 8 * 2 + query % 2;
@@ -84,7 +84,7 @@ struct QueryOrder {
 };
 static_assert(turn_queries == 32, "QueryOrder is of four fragments");
 
-/// The queries of a turn, in QueryOrder, and what is known of them.
+/// The queries of a turn, in QueryOrder, with their statistics.
 template <class T, int columns>
 struct Queries {
   static constexpr int drop_tiles = block_keys<columns> / key_tile;
@@ -92,8 +92,8 @@ struct Queries {
   HalfTile<T, turn_queries, columns> output_gradient;
   float logsumexp[turn_queries];  ///< times log2(e)
   float delta[turn_queries];
-  Sight::Range visible[turn_queries];  ///< counted from the first key on
-  /// Bit i: dropout leaves the key of 16 i + the index.
+  Sight::Range visible[turn_queries];  ///< relative to the block's first key
+  /// Bit i of element j: dropout keeps key 16 i + j of the tile.
   std::uint8_t kept[turn_queries][drop_tiles][16];
   float biases[turn_queries + block_keys<columns>];
 };
@@ -146,8 +146,8 @@ DSTRAIN_DEVICE void start_queries(const HalfBackward<T>& args,
   q.visible[column] = args.sight.of(at.sequence, query).from(at.key());
 }
 
-/// Moves on to queries of the head or of the next one, before `heads`, of which some may see some
-/// of the keys; whether there are any.
+/// Advances `at` to the next query tile that may see some of the keys, in this head or a later one
+/// before `heads`. Returns false if there is none.
 template <class T>
 DSTRAIN_DEVICE bool find_queries(const HalfBackward<T>& args,
                                  std::int32_t heads,
@@ -164,7 +164,7 @@ DSTRAIN_DEVICE bool find_queries(const HalfBackward<T>& args,
   return false;
 }
 
-/// Scores or their gradients, by keys of a warp and queries of a turn.
+/// Scores or their gradients: the warp's keys by the turn's queries.
 template <int columns>
 using TurnScores = FragmentC[warp_tiles<columns>][turn_queries / 8];
 
@@ -179,7 +179,7 @@ DSTRAIN_DEVICE void for_each_score(FragmentC (&scores)[tiles][turn_queries / 8],
   }
 }
 
-/// The transpose of finish_scores(), of what keys and queries multiply to.
+/// finish_scores() for the transposed products of keys and queries.
 template <class T, int columns>
 DSTRAIN_DEVICE void finish_transposed_scores(const HalfBackward<T>& args,
                                              const AttentionPlace& at,
@@ -190,7 +190,7 @@ DSTRAIN_DEVICE void finish_transposed_scores(const HalfBackward<T>& args,
     score = score * args.query_factor - q.logsumexp[column];
   });
   if (args.bias.active()) {
-    // All of a thread lie at constant offsets from that of its first row and query.
+    // A thread's biases lie at constant offsets from the one of its first row and query.
     const int first = block_row(0, 0, warp_tiles<columns>);
     const float* const biases = &q.biases[first - QueryOrder::first_of_thread() + turn_queries - 1];
     for_each_score(scores, [&](int row, int column, float& score) {
@@ -207,7 +207,7 @@ DSTRAIN_DEVICE void finish_transposed_scores(const HalfBackward<T>& args,
   });
 }
 
-/// Multiplies values by what dropout makes of their scores.
+/// Multiplies values by the dropout multipliers of their scores.
 template <class T, int columns>
 DSTRAIN_DEVICE void drop_scores(const HalfBackward<T>& args,
                                 const Queries<T, columns>& q,
@@ -248,7 +248,7 @@ DSTRAIN_DEVICE void weigh_keys(const HalfBackward<T>& args,
   drop_scores(args, q, weights);
 }
 
-/// Keeps gradients of scores as a patch, row by row of its keys.
+/// Stores score gradients as a patch with one row per key.
 template <class T, int tiles>
 DSTRAIN_DEVICE void keep_gradients(const FragmentC (&gradients)[tiles][turn_queries / 8],
                                    T* patch) {
@@ -272,14 +272,14 @@ DSTRAIN_DEVICE void keep_gradients(const FragmentC (&gradients)[tiles][turn_quer
   }
 }
 
-/// The gradients of a block's keys and values, those rows of them that are a warp's.
+/// The warp's rows of the block's key and value gradients.
 template <int columns>
 struct KeySums {
   FragmentC keys[warp_tiles<columns>][columns / 8]{};
   FragmentC values[warp_tiles<columns>][columns / 8]{};
 };
 
-/// [+]= dS' queries and (P Z)' output gradients, unless no query sees the warp's tile of keys.
+/// keys += dS' queries, values += (P Z)' output gradients, unless no query sees the warp's keys.
 template <Wanted wanted, class T, int columns>
 DSTRAIN_DEVICE void add_queries(const HalfBackward<T>& args,
                                 AttentionPlace at,
@@ -307,7 +307,7 @@ DSTRAIN_DEVICE void add_queries(const HalfBackward<T>& args,
   }
 }
 
-/// Stores the sums of a block, whose threads are all here.
+/// Stores the sums of a block. All its threads must call.
 template <Wanted wanted, class T, int columns>
 DSTRAIN_DEVICE void store_keys(const HalfBackward<T>& args,
                                const AttentionPlace& at,
@@ -322,14 +322,14 @@ DSTRAIN_DEVICE void store_keys(const HalfBackward<T>& args,
   }
 }
 
-/// Blocks that a multiprocessor is to have room for, with tiles of so many columns.
+/// Resident blocks per multiprocessor that the kernel is compiled for.
 constexpr int key_blocks_at_once(int columns) {
   return columns <= 128 ? 2 : 1;
 }
 
-/// Blocks: heads of keys, sequences, tiles of keys, those that most queries see first. Adds
-/// up over the heads of queries that share the head, and over their tiles, in order; those of the
-/// next turn are copied during one.
+/// Grid: (key heads, sequences, key tiles); tiles that most queries see start first. Sums in order
+/// over the query heads that share the key head, and over their tiles. The next turn's queries are
+/// copied during the current one.
 template <class T, int columns, Wanted wanted>
 DSTRAIN_KERNEL_AT_ONCE(half_threads, key_blocks_at_once(columns))
 half_key_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
@@ -357,7 +357,7 @@ half_key_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
   store_keys<wanted>(args, first, sums);
 }
 
-// Queries: a block has a tile of queries and takes turns of keys.
+// Queries: a block owns a tile of queries and iterates over tiles of keys.
 
 /// The keys of a turn.
 template <class T, int columns>
@@ -373,16 +373,16 @@ struct QueryShared {
   HalfTile<T, half_rows, columns> output_gradient;
   Keys<T, columns> turn[2];
 };
-/// The same, where the gradients of biases are wanted.
+/// Shared memory if gradients of biases are wanted.
 template <class T, int columns>
 struct BiasedShared {
   QueryShared<T, columns> queries;
   float gradients[half_rows][key_tile + padding];
   DiagonalSums<half_rows> diagonals;
-  float sums[2 * half_threads];  ///< by row of the table; each is of one thread alone
+  float sums[2 * half_threads];  ///< by row of the bias table; only one thread accesses each
 };
 
-/// What a thread knows of its two rows.
+/// A thread's state of its two rows.
 template <int columns>
 struct QueryRows {
   float logsumexp[2];  ///< times log2(e)
@@ -423,7 +423,7 @@ DSTRAIN_DEVICE void clear_biases(BiasedShared<T, columns>& s) {
   for (int i = 0; i < 2; ++i) s.sums[thread() + i * half_threads] = 0;
 }
 
-/// Adds the gradients of a tile's scores by row of the table of biases.
+/// Adds the score gradients of a tile to the sums of their rows of the bias table.
 template <class T, int columns>
 DSTRAIN_DEVICE void add_biases(const HalfBackward<T>& args,
                                const AttentionPlace& at,
@@ -441,7 +441,6 @@ DSTRAIN_DEVICE void add_biases(const HalfBackward<T>& args,
   }
 }
 
-/// What became of them, when the block is done.
 template <class T, int columns>
 DSTRAIN_DEVICE void store_biases(const HalfBackward<T>& args,
                                  const AttentionPlace& at,
@@ -454,7 +453,7 @@ DSTRAIN_DEVICE void store_biases(const HalfBackward<T>& args,
   }
 }
 
-/// [+]= dS keys.
+/// sums += dS keys.
 template <class T, int columns>
 DSTRAIN_DEVICE void add_keys(const HalfBackward<T>& args,
                              const AttentionPlace& at,
@@ -493,8 +492,8 @@ constexpr int query_blocks_at_once(int columns) {
   return columns <= 64 ? 3 : columns <= 128 ? 2 : 1;
 }
 
-/// Blocks: tiles of queries, those that see most keys first, heads, sequences. The keys of the next
-/// turn are copied during one.
+/// Grid: (query tiles, heads, sequences); tiles that see most keys start first. The next turn's
+/// keys are copied during the current one.
 template <class T, int columns>
 DSTRAIN_KERNEL_AT_ONCE(half_threads, query_blocks_at_once(columns))
 half_query_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
@@ -524,11 +523,11 @@ half_query_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
              query_rows(args.sizes, args.query_gradient, at));
 }
 
-// Queries where gradients of scores were kept: a block has 128 of them and takes turns of keys.
+// Queries with stored score gradients: a block owns 128 queries and iterates over tiles of keys.
 
 constexpr int patch_rows = half_threads / warp_threads * turn_queries;
 
-/// The keys of a turn, and what each warp has of the gradients of scores, both transposed.
+/// The keys of a turn and each warp's patch of score gradients, both transposed.
 template <class T, int columns>
 struct PatchTurn {
   HalfTile<T, key_tile, columns> keys;
@@ -539,7 +538,7 @@ struct PatchShared {
   PatchTurn<T, columns> turn[2];
 };
 
-/// Whether the kernel of keys has kept gradients for queries of the warp.
+/// Whether the key kernel has stored score gradients for the warp's queries.
 template <class T>
 DSTRAIN_DEVICE bool kept_patch(const HalfBackward<T>& args, const AttentionPlace& of_warp) {
   return of_warp.query < args.sizes.tokens && sees(args, of_warp, turn_queries);
@@ -566,8 +565,8 @@ constexpr int patch_blocks_at_once(int columns) {
   return columns <= 64 ? 3 : 2;
 }
 
-/// Blocks: heads of queries, sequences, tiles of queries, those that see most keys first.
-/// The keys of the next turn are copied during one.
+/// Grid: (query heads, sequences, query tiles); tiles that see most keys start first. The next
+/// turn's keys are copied during the current one.
 template <class T, int columns>
 DSTRAIN_KERNEL_AT_ONCE(half_threads, patch_blocks_at_once(columns))
 half_patch_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
@@ -596,7 +595,7 @@ half_patch_kernel(DSTRAIN_ARGUMENT HalfBackward<T> args) {
              query_rows(args.sizes, args.query_gradient, at));
 }
 
-/// The gradients of so many heads of keys, and their values, of so many sequences.
+/// Computes the key and value gradients of `kv_heads` heads in `sequences` sequences.
 template <class T, int columns>
 void launch_keys(const HalfBackward<T>& args,
                  std::int64_t kv_heads,
@@ -615,7 +614,7 @@ void launch_keys(const HalfBackward<T>& args,
   }
 }
 
-/// All gradients, with those of scores computed for keys and again for queries.
+/// Computes all gradients; score gradients are computed twice, for keys and for queries.
 template <class T, int columns>
 void launch_twice(const HalfBackward<T>& args, StreamView stream) {
   const AttentionSizes& sizes = args.sizes;
@@ -630,7 +629,7 @@ void launch_twice(const HalfBackward<T>& args, StreamView stream) {
          args, stream);
 }
 
-/// All gradients, with those of scores kept for as many heads at once as there is room for.
+/// Computes all gradients; score gradients are stored for as many heads at a time as fit.
 template <class T, int columns>
 void launch_once(HalfBackward<T> args, StreamView stream) {
   const AttentionSizes& sizes = args.sizes;

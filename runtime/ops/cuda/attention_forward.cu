@@ -24,17 +24,17 @@ struct Shared {
   float biases[query_tile + key_tile];
 };
 
-/// What a thread knows of its rows.
+/// A thread's state of its rows.
 template <int columns>
 struct Rows {
   float largest[own_rows];
   float sum[own_rows];
-  float factor[own_rows];  ///< for what was summed before the last tile
+  float factor[own_rows];  ///< rescales the sums of the tiles before the last
   Sight::Range visible[own_rows];
   float output[own_rows][columns / 16];
 };
 
-/// The largest of the values that the threads of a row have.
+/// The maximum over the 16 threads of a row.
 DSTRAIN_DEVICE float largest_of_row(float value) {
 #pragma unroll
   for (int lanes = 8; lanes > 0; lanes /= 2) value = fmaxf(value, shuffle_xor(value, lanes));
@@ -69,7 +69,7 @@ DSTRAIN_DEVICE void multiply_scores(const Shared<columns>& s, float (&scores)[ow
   }
 }
 
-/// Turns the scores of a row into weights 2^(score - largest), and moves its maximum and sum on.
+/// Turns the scores of a row into weights 2^(score - largest), and updates its maximum and sum.
 template <int columns>
 DSTRAIN_DEVICE void weigh_row(Rows<columns>& rows, int i, float (&scores)[own_keys]) {
   constexpr float nothing = -std::numeric_limits<float>::infinity();
@@ -89,7 +89,7 @@ DSTRAIN_DEVICE void weigh_row(Rows<columns>& rows, int i, float (&scores)[own_ke
   rows.largest[i] = largest;
 }
 
-/// From queries and keys to weights, dropped where there is dropout.
+/// Computes weights from queries and keys, with dropout applied.
 template <int columns>
 DSTRAIN_DEVICE void compute_weights(const Forward& args,
                                     const Place& at,
@@ -152,7 +152,7 @@ DSTRAIN_DEVICE void store_rows(const Forward& args, const Place& at, const Rows<
   for (int i = 0; i < own_rows; ++i) {
     const std::int64_t query = at.query + tile_y() + 16 * i;
     if (query >= args.sizes.tokens) continue;
-    const bool sees = rows.sum[i] > 0;  // else it stands for nothing, and gets zeros
+    const bool sees = rows.sum[i] > 0;  // a query that sees no key gets zeros
     const float inverse = sees ? 1.0F / rows.sum[i] : 0.0F;
     float* const output = args.output.at(at.sequence, at.head, query, head_size);
 #pragma unroll
@@ -166,7 +166,7 @@ DSTRAIN_DEVICE void store_rows(const Forward& args, const Place& at, const Rows<
   }
 }
 
-/// Blocks: tiles of queries, heads, sequences.
+/// Grid: (query tiles, heads, sequences).
 template <int columns>
 DSTRAIN_KERNEL_AT_ONCE(attention_threads, blocks_at_once(columns))
 forward_kernel(DSTRAIN_ARGUMENT Forward args) {
@@ -198,7 +198,7 @@ forward_kernel(DSTRAIN_ARGUMENT Forward args) {
   store_rows<columns>(args, at, rows);
 }
 
-/// Of f32, whose products are exact but for the order of their sums.
+/// For f32: products are exact up to the order of their sums.
 void launch_forward(const Forward& forward, StreamView stream) {
   const AttentionSizes& sizes = forward.sizes;
   with_columns(sizes.head_size, [&](auto columns) {

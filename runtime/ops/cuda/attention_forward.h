@@ -6,12 +6,12 @@
 
 namespace dstrain::ops::gpu {
 
-/// The tensors that the kernels of forward read and write.
+/// Arguments of the forward kernels.
 template <class T>
 struct AttentionForward {
   AttentionSizes sizes;
   Rotary rotary;
-  float query_factor;  ///< of scores: log2(e) / divisor
+  float query_factor;  ///< scales scores: log2(e) / divisor
   Sight sight;
   DistanceBias bias;
   const T* bias_table;
@@ -23,8 +23,8 @@ struct AttentionForward {
   float* logsumexp;
 };
 
-/// Forward of 16-bit dtypes, by tensor cores. With a rotary embedding, queries and keys are first
-/// rotated into `turned`.
+/// The forward pass of 16-bit dtypes on tensor cores. With a rotary embedding, queries and keys are
+/// first rotated into `turned`.
 template <class T>
 void launch_half_forward(const AttentionForward<T>& forward,
                          const TurnedHeads& turned,

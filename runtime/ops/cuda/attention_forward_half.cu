@@ -7,20 +7,18 @@ namespace {
 
 template <class T>
 struct HalfForward : AttentionForward<T> {
-  bool copies_inputs = false;  ///< 16 bytes at a time, as the next one
-  bool copies_output = false;
+  bool copies_inputs = false;  ///< whether they can be copied 16 bytes at a time
+  bool copies_output = false;  ///< likewise
 };
 
-/// Blocks that a multiprocessor is to have room for, with tiles of so many columns.
+/// Resident blocks per multiprocessor that the kernel is compiled for.
 constexpr int half_blocks_at_once(int columns) {
   return columns > 64 && columns <= 128 ? 3 : 2;
 }
 
-/// Tiles of 16 queries that a warp has. Two halve what it loads from shared memory for each
-/// product.
+/// Tiles of 16 queries per warp. Two tiles halve the loads from shared memory per product.
 template <int columns>
 constexpr int warp_tiles = columns <= 64 ? 2 : 1;
-/// Queries of a block.
 template <int columns>
 constexpr int block_queries = warp_tiles<columns>* half_rows;
 
@@ -32,12 +30,12 @@ struct Shared {
   float biases[block_queries<columns> + key_tile];
 };
 
-/// What a thread knows of its two rows of a tile.
+/// A thread's state of its two rows of a tile.
 struct Rows {
   float largest[2]{nothing, nothing};  ///< before score_factor()
-  float sum[2]{};                      ///< of the thread's own weights
+  float sum[2]{};                      ///< over the thread's own weights
 };
-/// What it knows of all its rows.
+/// A thread's state of all its rows.
 template <int columns>
 struct WarpRows {
   Rows of_tile[warp_tiles<columns>];
@@ -53,8 +51,8 @@ DSTRAIN_DEVICE void start_keys(const HalfForward<T>& args,
                                                     at.head, at.key() - at.query, s.biases);
 }
 
-/// Turns the scores of a row into weights 2^(factor (score - largest)), and moves its maximum, sum
-/// and outputs on.
+/// Turns the scores of a row into weights 2^(factor (score - largest)), updates its maximum and
+/// sum, and rescales its outputs.
 template <int count>
 DSTRAIN_DEVICE void weigh_row(int which,
                               float factor,
@@ -87,7 +85,7 @@ DSTRAIN_DEVICE void weigh_row(int which,
   }
 }
 
-/// From queries and keys to weights, dropped where there is dropout.
+/// Computes weights from queries and keys, with dropout applied.
 template <class T, int columns>
 DSTRAIN_DEVICE void compute_weights(const HalfForward<T>& args,
                                     const AttentionPlace& at,
@@ -111,7 +109,7 @@ DSTRAIN_DEVICE void compute_weights(const HalfForward<T>& args,
   }
 }
 
-/// Divides the outputs by the sums of weights and leaves them where queries were.
+/// Divides the outputs by the sums of weights and writes them over the queries.
 template <class T, int columns>
 DSTRAIN_DEVICE void finish_rows(const HalfForward<T>& args,
                                 const AttentionPlace& at,
@@ -123,7 +121,7 @@ DSTRAIN_DEVICE void finish_rows(const HalfForward<T>& args,
 #pragma unroll
     for (int which = 0; which < 2; ++which) {
       const float sum = sum_of_row(rows.of_tile[tile].sum[which]);
-      const bool sees = sum > 0;  // else it stands for nothing, and gets zeros
+      const bool sees = sum > 0;  // a query that sees no key gets zeros
       const float inverse = sees ? 1.0F / sum : 0.0F;
       const int row = block_row(which, tile, tiles);
 #pragma unroll
@@ -141,8 +139,8 @@ DSTRAIN_DEVICE void finish_rows(const HalfForward<T>& args,
   }
 }
 
-/// Blocks: heads, sequences, tiles of queries, those that see most keys first. Values are copied
-/// while scores are computed, the next keys while values are added up.
+/// Grid: (heads, sequences, query tiles); tiles that see most keys start first. Values are copied
+/// while scores are computed, and the next keys while values are added.
 template <class T, int columns>
 DSTRAIN_KERNEL_AT_ONCE(half_threads, half_blocks_at_once(columns))
 half_forward_kernel(DSTRAIN_ARGUMENT HalfForward<T> args) {
@@ -169,7 +167,7 @@ half_forward_kernel(DSTRAIN_ARGUMENT HalfForward<T> args) {
     if (at.tile < tiles_end) start_keys(args, at, s);
     if (sees) add_rounded_product<T>(scores, s.values, rows.output);
   }
-  arrive();  // where there are no keys, for the queries
+  arrive();  // without keys, the queries may still be in flight
   finish_rows(args, at, rows, s);
   sync();
   store_halves(s.queries, query_rows(args.sizes, args.output, at), args.copies_output);

@@ -9,13 +9,13 @@
 
 namespace dstrain::ops::gpu {
 
-// Attention of 16-bit tensors by tensor cores, organized like FlashAttention-2 (Dao 2023): a warp
-// has 16 or 32 rows of its block's result in registers, and the result of one product enters the
-// next from there. The other factor, loaded from shared memory, serves all rows of the warp.
+// Attention of 16-bit tensors on tensor cores, organized like FlashAttention-2 (Dao 2023): a warp
+// holds 16 or 32 rows of its block's result in registers, and one product's result is the next
+// one's operand. The other operand comes from shared memory and serves all rows of the warp.
 //
-// Rounded to 16 bits are: queries and keys after rotation, probabilities before they multiply
-// values or gradients, gradients of scores before they multiply queries or keys, and stored
-// results. Everything else is f32: scores, which are divided after the product, sums, statistics.
+// These are rounded to 16 bits: queries and keys after rotation, probabilities before they multiply
+// values or gradients, score gradients before they multiply queries or keys, and stored results.
+// Scores (divided after the product), sums and statistics are f32.
 
 /// The score of a key that a query does not see.
 inline constexpr float nothing = -std::numeric_limits<float>::infinity();
@@ -23,12 +23,12 @@ inline constexpr float nothing = -std::numeric_limits<float>::infinity();
 inline constexpr int half_threads = 128;
 inline constexpr int half_rows = 64;
 
-/// Which row of its block is the first (0) or second (1) that a thread has elements of, in one of
-/// the tiles of 16 rows of its warp.
+/// The row in the block of the thread's first (0) or second (1) row in one of its warp's 16-row
+/// tiles.
 DSTRAIN_DEVICE int block_row(int which, int tile = 0, int tiles = 1) {
   return (warp() * tiles + tile) * 16 + fragment_row() + 8 * which;
 }
-/// Calls `body(which, column, value)` for all that it has of them, of its first or second row.
+/// Calls `body(which, column, value)` for each of the thread's elements in its two rows.
 template <int count, class Fragment, class Body>
 DSTRAIN_DEVICE void for_each_sum(Fragment (&fragments)[count], const Body& body) {
 #pragma unroll
@@ -39,7 +39,7 @@ DSTRAIN_DEVICE void for_each_sum(Fragment (&fragments)[count], const Body& body)
     }
   }
 }
-/// What the threads that have elements of a row make of their values.
+/// The maximum over the threads of a row.
 DSTRAIN_DEVICE float largest_of_row(float value) {
   value = fmaxf(value, shuffle_xor(value, 1));
   return fmaxf(value, shuffle_xor(value, 2));
@@ -49,24 +49,24 @@ DSTRAIN_DEVICE float sum_of_row(float value) {
   return value + shuffle_xor(value, 2);
 }
 
-/// Waits for the thread's copies and those of the others; all have finished their earlier work.
+/// Waits until all threads' copies have arrived and their earlier work is done.
 DSTRAIN_DEVICE void arrive() {
   wait_for_copies();
   sync();
 }
 
-/// How many of a tile's rows there are.
+/// The number of a tile's rows that exist.
 template <int rows, class T>
 DSTRAIN_DEVICE int rows_there(const TileRows<T>& from) {
   return from.count < rows ? static_cast<int>(from.count) : rows;
 }
 
-/// Where a row of a tile lies in it.
+/// The identity order of rows.
 struct RowInPlace {
   DSTRAIN_DEVICE int operator()(int row) const { return row; }
 };
 
-/// tile = rows, with zeros around them, once the threads have arrived.
+/// Starts copying rows into a tile, padded with zeros. It is complete after arrive().
 template <int rows, int columns, class T, class Order = RowInPlace>
 DSTRAIN_DEVICE void start_tile(const TileRows<const T>& from,
                                bool aligned,
@@ -96,7 +96,6 @@ DSTRAIN_DEVICE void start_tile(const TileRows<const T>& from,
   }
 }
 
-/// Writes the rows of a tile.
 template <int rows, int columns, class T>
 DSTRAIN_DEVICE void store_halves(const HalfTile<T, rows, columns>& tile,
                                  const TileRows<T>& to,
@@ -120,9 +119,8 @@ DSTRAIN_DEVICE void store_halves(const HalfTile<T, rows, columns>& tile,
   }
 }
 
-/// Multiplies what the thread has of a row of scores, the first of its two or the other, by what
-/// dropout makes of them: of each 16 columns it has the same four, so that of each of its draws it
-/// takes all.
+/// Multiplies the thread's elements of its first or second row by their dropout multipliers. It has
+/// the same four of every 16 columns, so it uses all four numbers of each draw.
 DSTRAIN_DEVICE void drop_row(const DropoutMask& mask,
                              std::int64_t sequence,
                              std::int64_t group,
@@ -141,14 +139,14 @@ DSTRAIN_DEVICE void drop_row(const DropoutMask& mask,
   }
 }
 
-/// What finish_scores() leaves to multiply scores by: with biases they are divided already.
+/// The factor that scores still need after finish_scores(), which divides them if there are biases.
 template <class Args>
 DSTRAIN_DEVICE float score_factor(const Args& args) {
   return args.bias.active() ? 1.0F : args.query_factor;
 }
 
-/// The scores, times log2(e) / score_factor(), of what a warp's queries and keys of a tile multiply
-/// to: with their biases, and -infinity where a query does not see a key.
+/// Turns products of the warp's queries and a tile's keys into scores times
+/// log2(e) / score_factor(): adds biases and writes -infinity where a query does not see a key.
 template <class Args, int tiles, std::size_t size>
 DSTRAIN_DEVICE void finish_scores(const Args& args,
                                   const AttentionPlace& at,
@@ -157,7 +155,7 @@ DSTRAIN_DEVICE void finish_scores(const Args& args,
   constexpr int rows = tiles * half_rows;
   static_assert(size == rows + key_tile);
   if (args.bias.active()) {
-    // All of a thread lie at constant offsets from that of its first row and column.
+    // A thread's biases lie at constant offsets from the one of its first row and column.
     const int first = block_row(0, 0, tiles);
     const float* const own = &biases[fragment_column() - first + rows - 1];
 #pragma unroll

@@ -9,13 +9,12 @@
 
 namespace dstrain::ops::gpu {
 
-// Rows of heads, as attention's kernels find them in tensors and turn them by their positions.
+// Access to rows of heads in attention's kernels, and their rotation by position.
 
-/// Keys of a tile of scores.
+/// Keys per tile of scores.
 inline constexpr int key_tile = 64;
 inline constexpr std::int64_t head_size_most = attention_head_size_max(DeviceKind::cuda);
-/// Floats between the rows of a tile of them, so that those of neighbouring threads lie in
-/// different banks.
+/// Floats of padding after each row of a tile, to avoid bank conflicts.
 inline constexpr int padding = 4;
 
 /// One head in a tensor whose rows may be strided.
@@ -23,8 +22,7 @@ template <class T>
 struct HeadMatrix {
   T* data = nullptr;
   std::int64_t stride = 0;
-  std::int64_t rows = 0;  ///< of a sequence
-  /// Row `row` of the head `head` of a sequence.
+  std::int64_t rows = 0;  ///< per sequence
   DSTRAIN_DEVICE T* at(std::int64_t sequence,
                        std::int64_t head,
                        std::int64_t row,
@@ -46,15 +44,15 @@ bool is_aligned(const HeadMatrix<T>& matrix, std::int64_t head_size) {
          head_size % chunk == 0;
 }
 
-/// What kernels read: one set of frequencies, that of sequences of so many tokens.
+/// Returns the rotary embedding with only the frequencies for sequences of `tokens` tokens.
 inline Rotary rotary_of(const AttentionRule& rule, std::int64_t tokens) {
   Rotary rotary = rule.rotary;
   rotary.frequencies = rotary.frequencies_of(tokens);
   return rotary;
 }
 
-/// `low` or `high` of a pair of features after it was turned by an angle; `sign` is -1 for
-/// gradients, which turn back.
+/// The factors that rotate one feature of a pair: value * cosine + partner * sine. `sign` is -1 for
+/// gradients, which rotate back.
 struct Turn {
   float cosine;
   float sine;
@@ -63,27 +61,27 @@ DSTRAIN_DEVICE Turn turn_of(const Rotary& rotary, std::int64_t position, int fea
   const auto half = static_cast<int>(rotary.dims / 2);
   const auto pair = static_cast<std::size_t>(feature < half ? feature : feature - half);
   const SinCos at = sin_cos(static_cast<float>(position) * rotary.frequencies[pair]);
-  // The low one of a pair takes away what the high one adds.
+  // The low feature of a pair subtracts its partner, the high one adds it.
   const float direction = feature < half ? -sign : sign;
   return {at.cosine * rotary.magnitude, direction * (at.sine * rotary.magnitude)};
 }
-/// The feature that turns together with this one.
+/// The other feature of the pair.
 DSTRAIN_DEVICE int partner_of(const Rotary& rotary, int feature) {
   const auto half = static_cast<int>(rotary.dims / 2);
   return feature < half ? feature + half : feature - half;
 }
 
-/// Rows of a head that become a tile, or come of one.
+/// Rows of a head that a tile is loaded from or stored to.
 template <class T>
 struct TileRows {
   T* first;
   std::int64_t stride;
-  std::int64_t count;         ///< others are zero
-  std::int64_t position = 0;  ///< of the first, for who turns
+  std::int64_t count;         ///< further rows of the tile are zero
+  std::int64_t position = 0;  ///< of the first row, for the rotation
   int head_size = 0;
 };
 
-/// Where a block is at work, or a turn of it.
+/// The position of a block, or of one of its turns, in the problem.
 struct AttentionPlace {
   DSTRAIN_DEVICE AttentionPlace(std::int64_t of_sequence,
                                 std::int64_t of_head,
@@ -93,9 +91,9 @@ struct AttentionPlace {
         key_head(static_cast<std::int32_t>(of_key_head)) {}
   std::int32_t sequence;
   std::int32_t head;
-  std::int32_t key_head;   ///< that it has its keys of
-  std::int64_t query = 0;  ///< the first one of a tile
-  std::int32_t tile = 0;   ///< of keys
+  std::int32_t key_head;   ///< the head of keys and values
+  std::int64_t query = 0;  ///< the first of the query tile
+  std::int32_t tile = 0;   ///< the key tile
   [[nodiscard]] DSTRAIN_DEVICE std::int64_t key() const { return std::int64_t{tile} * key_tile; }
 };
 
@@ -114,8 +112,8 @@ DSTRAIN_DEVICE TileRows<T> key_rows(const AttentionSizes& sizes,
           sizes.keys - at.key(), at.key(), static_cast<int>(sizes.head_size)};
 }
 
-/// rows = factor times the tile; with `turns` turned back where there is a rotary embedding. A warp
-/// has a row, a lane pairs of features that turn together, then single ones behind those.
+/// rows = factor * tile; with `turns`, rotated back if there is a rotary embedding. A warp stores a
+/// row at a time; its lanes take pairs of rotated features, then the features past them.
 template <int threads, int rows, int columns, class T>
 DSTRAIN_DEVICE void store_tile(const float (&tile)[rows][columns + padding],
                                float factor,
@@ -143,7 +141,7 @@ DSTRAIN_DEVICE void store_tile(const float (&tile)[rows][columns + padding],
   }
 }
 
-/// Calls `body` with an std::integral_constant of the columns of tiles that hold a head.
+/// Calls `body` with the tile width that holds a head, as a std::integral_constant.
 template <class Body>
 void with_columns(std::int64_t head_size, const Body& body) {
   DSTRAIN_CHECK(head_size <= head_size_most, "GPUs attend with heads of up to {} features, not {}",

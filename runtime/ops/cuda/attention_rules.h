@@ -7,8 +7,7 @@
 
 namespace dstrain::ops::gpu {
 
-// The parts that attention's kernels share, however they multiply: which keys queries see, biases
-// by distance, and dropout.
+// What all attention kernels share: which keys queries see, biases by distance, and dropout.
 
 /// Which keys queries see.
 struct Sight {
@@ -24,7 +23,7 @@ struct Sight {
   std::int32_t window;
   std::int32_t tokens;
   std::int32_t keys;
-  const std::int32_t* key_count;  ///< or null, as the next one
+  const std::int32_t* key_count;  ///< may be null, like the next
   const std::int32_t* first_key;
 
   struct Range {
@@ -34,16 +33,16 @@ struct Sight {
     DSTRAIN_DEVICE bool contains(Key key) const {
       return key >= begin && key < end;
     }
-    /// Whether it has some of `count` keys from `key` on.
+    /// Whether it contains any of `count` keys from `key` on.
     DSTRAIN_DEVICE bool meets(std::int64_t key, int count) const {
       return begin < key + count && end > key;
     }
-    /// The same keys, counted from another one on.
+    /// The same keys, relative to another first key.
     DSTRAIN_DEVICE Range from(std::int64_t key) const {
       return {begin - static_cast<std::int32_t>(key), end - static_cast<std::int32_t>(key)};
     }
   };
-  /// A query behind the last one sees nothing.
+  /// A query past the last one sees no key.
   DSTRAIN_DEVICE Range of(std::int64_t sequence, std::int64_t query) const {
     if (query >= tokens) return {0, 0};
     const auto behind = static_cast<std::int32_t>(query) + 1;
@@ -55,14 +54,14 @@ struct Sight {
     if (first > range.begin) range.begin = first;
     return range;
   }
-  /// All keys that some of `count` queries from `query` on see lie there; both bounds grow with the
-  /// query.
+  /// Returns a range with all keys that any of `count` queries from `query` on sees. Both bounds
+  /// grow with the query.
   DSTRAIN_DEVICE Range of_tile(std::int64_t sequence, std::int64_t query, int count) const {
     const std::int64_t behind = query + count;
     const std::int64_t last = (behind < tokens ? behind : std::int64_t{tokens}) - 1;
     return {of(sequence, query).begin, of(sequence, last).end};
   }
-  /// Whether `count` queries from `query` on are there and each sees so many keys from `key` on.
+  /// Whether `count` queries from `query` on exist and each sees `keys_seen` keys from `key` on.
   DSTRAIN_DEVICE bool all_see(
       std::int64_t sequence, std::int64_t query, int count, std::int64_t key, int keys_seen) const {
     if (query + count > tokens) return false;
@@ -71,8 +70,8 @@ struct Sight {
   }
 };
 
-/// Attention's bias by distance. The host computes where the rows of its table begin, so that they
-/// are the same as on the CPU.
+/// Attention's bias by distance. The host computes the distances at which rows of the table begin,
+/// so that they equal the CPU's.
 struct DistanceBias {
   static constexpr std::int64_t rows_most = 128;
   template <class Args>
@@ -80,14 +79,14 @@ struct DistanceBias {
       : buckets(args.rule.buckets.count), both_ways(args.rule.buckets.both_ways) {
     find_starts(args.rule.buckets);
   }
-  std::int64_t buckets;  ///< 0: there is none
+  std::int64_t buckets;  ///< 0: no bias
   bool both_ways;
-  std::int32_t rows = 0;                         ///< of one way
-  std::array<std::int32_t, rows_most> starts{};  ///< least distance of each
+  std::int32_t rows = 0;                         ///< per direction
+  std::array<std::int32_t, rows_most> starts{};  ///< the least distance of each row
 
   void find_starts(const RelativeBuckets& of);
   DSTRAIN_DEVICE bool active() const { return buckets > 0; }
-  /// The row of the table for a key that lies so far behind its query.
+  /// The row of the table for key position - query position = `distance`.
   DSTRAIN_DEVICE std::int64_t row_of(std::int64_t distance) const {
     const bool behind = distance > 0;
     std::int64_t away = behind ? distance : -distance;
@@ -98,8 +97,8 @@ struct DistanceBias {
   }
 };
 
-/// The biases of a tile of scores by distance, times log2(e): of the score in row r and column c at
-/// c - r + rows - 1.
+/// Loads the biases of a tile of scores by distance, times log2(e). The score in row r and column c
+/// has the bias at c - r + rows - 1.
 template <int threads, int rows, class T, std::size_t size>
 DSTRAIN_DEVICE void load_biases(const DistanceBias& bias,
                                 const T* table,
@@ -114,7 +113,7 @@ DSTRAIN_DEVICE void load_biases(const DistanceBias& bias,
   }
 }
 
-/// The group of dropout of a query and a tile of keys.
+/// The dropout group of a query and a key tile.
 DSTRAIN_DEVICE std::int64_t dropout_group(const AttentionSizes& sizes,
                                           std::int64_t head,
                                           std::int64_t query,

@@ -5,14 +5,14 @@
 
 namespace dstrain::ops::gpu {
 
-// A block of 256 threads works on tiles of queries by 64 keys: thread (x, y), both in [0, 16), has
-// the rows y, y + 16 ... and the columns x, x + 16 ... of whatever the block computes. The columns
-// of a row of scores are so those that one draw of dropout is for. Rows of tiles are padded by four
-// floats, so that those of neighbouring threads lie in different banks.
+// A block of 256 threads works on tiles of queries by 64 keys. Thread (x, y), both in [0, 16),
+// computes rows y, y + 16, ... and columns x, x + 16, ... of every result, so its four columns of a
+// row of scores are those of one dropout draw. Rows of tiles are padded by four floats to avoid
+// bank conflicts.
 
 inline constexpr int attention_threads = 256;
 
-/// Blocks that a multiprocessor is to have room for, with tiles of so many columns.
+/// Resident blocks per multiprocessor that the kernels are compiled for.
 constexpr int blocks_at_once(int columns) {
   return columns <= 64 ? 2 : 1;
 }
@@ -24,7 +24,7 @@ DSTRAIN_DEVICE int tile_y() {
   return thread() / 16;
 }
 
-/// tile = factor times rows, with zeros around them.
+/// tile = factor * rows, padded with zeros.
 template <int rows, int columns, class T>
 DSTRAIN_DEVICE void load_tile(const TileRows<const T>& from,
                               float factor,
@@ -38,7 +38,7 @@ DSTRAIN_DEVICE void load_tile(const TileRows<const T>& from,
   }
 }
 
-/// The same, turned where there is a rotary embedding.
+/// Like load_tile(), and rotates rows if there is a rotary embedding.
 template <int rows, int columns, class T>
 DSTRAIN_DEVICE void load_turned(const TileRows<const T>& from,
                                 float factor,
@@ -63,7 +63,7 @@ DSTRAIN_DEVICE void load_turned(const TileRows<const T>& from,
   }
 }
 
-/// Four floats of a row, at a multiple of four.
+/// Loads four floats, aligned to 16 bytes.
 DSTRAIN_DEVICE float4 load4(const float* from) {
   return *reinterpret_cast<const float4*>(from);
 }

@@ -9,14 +9,14 @@ template <class T, int threads>
 struct BlockSum {
   T of_warp[threads / warp_threads];
 
-  /// All threads of the block call, and get the sum.
+  /// Returns the sum to all threads of the block, which must all call.
   DSTRAIN_DEVICE T add(T value) {
     for (int lanes = warp_threads / 2; lanes > 0; lanes /= 2) value += shuffle_xor(value, lanes);
     if (thread() % warp_threads == 0) of_warp[thread() / warp_threads] = value;
     sync();
     T sum = 0;
     for (const T part : of_warp) sum += part;
-    sync();  // before anyone adds again
+    sync();  // before the next call overwrites of_warp
     return sum;
   }
 };

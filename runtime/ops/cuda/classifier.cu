@@ -20,7 +20,7 @@ namespace {
 
 constexpr int row_threads = 512;
 
-/// What is known of a row's softmax.
+/// Statistics of a row's softmax.
 struct Softmax {
   float largest;
   double sum;  ///< of e^(logit - largest)
@@ -28,16 +28,15 @@ struct Softmax {
 
 template <class T>
 struct CrossEntropy {
-  T* logits;  ///< their gradient takes their place
+  T* logits;  ///< overwritten by their gradient
   const std::int32_t* labels;
   float factor;
-  const float* label_weight;  ///< null: no gradient is wanted
+  const float* label_weight;  ///< null: no gradient
   float* losses;
   std::int64_t classes;
   std::int64_t stride;
 };
 
-/// What the threads of a row share.
 struct RowShared {
   float largest[row_threads / warp_threads];
   BlockSum<double, row_threads> sum;
@@ -53,8 +52,8 @@ DSTRAIN_DEVICE float largest_of_block(RowShared& s, float value) {
   return value;
 }
 
-/// Calls `body(part, loaded)` for the thread's logits of a row, which lies on a multiple of 16
-/// bytes. Two packs are loaded before the first is used.
+/// Calls `body(part, loaded)` for the thread's logits of a row, which is aligned to 16 bytes. Two
+/// packs are loaded before the first is used.
 template <class T, class Body>
 DSTRAIN_DEVICE void for_logits(const T* logits, std::int64_t classes, const Body& body) {
   constexpr int numel = pack_numel<T>;
@@ -79,7 +78,7 @@ DSTRAIN_DEVICE void for_logits(const T* logits, std::int64_t classes, const Body
   }
 }
 
-/// Each thread scales its sum down when a larger logit comes (Milakov & Gimelshein 2018).
+/// Each thread rescales its sum when it reads a larger logit (Milakov & Gimelshein 2018).
 template <class T>
 DSTRAIN_DEVICE Softmax softmax_of(RowShared& s, const T* logits, std::int64_t classes) {
   float largest = -std::numeric_limits<float>::max();
@@ -97,8 +96,7 @@ DSTRAIN_DEVICE Softmax softmax_of(RowShared& s, const T* logits, std::int64_t cl
   return {of_all, s.sum.add(static_cast<double>(sum * exp2f((largest - of_all) * log2_e)))};
 }
 
-/// A block of threads for each row. A label outside the classes makes the loss NaN, which ends the
-/// step.
+/// One block per row. A label outside the classes makes the loss NaN, which ends the step.
 template <class T>
 DSTRAIN_KERNEL(row_threads)
 cross_entropy_kernel(DSTRAIN_ARGUMENT CrossEntropy<T> args) {
@@ -136,13 +134,13 @@ cross_entropy_kernel(DSTRAIN_ARGUMENT CrossEntropy<T> args) {
   });
 }
 
-/// Some of the classes.
+/// A range of classes.
 struct Classes {
   std::int64_t begin;
   std::int64_t count;
 };
 
-/// Columns of a matrix of the workspace, or rows of a dense one, from a class on.
+/// A workspace matrix from column `begin` on.
 ProductMatrix columns_from(const TensorView& rows, std::int64_t begin) {
   return {elements<std::byte>(rows) + begin * size_of(rows.dtype()), rows.dtype(), rows.shape()[1]};
 }
@@ -150,7 +148,7 @@ ProductMatrix rows_of_classes(const TensorView& matrix, const Classes& some) {
   return product_matrix(matrix.rows(some.begin, some.count));
 }
 
-/// A classifier's work on some of its rows.
+/// A chunk of a classifier's rows.
 struct Chunk {
   const ClassifierChunks& chunks;
   TensorView input;   ///< (rows, C)
@@ -158,7 +156,7 @@ struct Chunk {
   [[nodiscard]] std::int64_t rows() const { return input.shape()[0]; }
   [[nodiscard]] std::int64_t channels() const { return input.shape()[1]; }
   [[nodiscard]] std::int64_t classes() const { return weight.shape()[0]; }
-  /// Calls `body(some)` for the classes that go into one product.
+  /// Calls `body(some)` for the classes of each product.
   template <class Body>
   void for_classes(const Body& body) const {
     const std::int64_t main = chunks.main_classes();
@@ -167,7 +165,7 @@ struct Chunk {
   }
 };
 
-/// Calls `body(chunk, first_row)` for all of them.
+/// Calls `body(chunk, first_row)` for all chunks.
 template <class Args, class Body>
 void for_chunks(const Args& args, ClassifierChunks::Purpose purpose, const Body& body) {
   Arena arena(args.workspace);
@@ -243,7 +241,7 @@ void compute_input_gradient(const Chunk& c, const TensorView& input_gradient, St
   if (apart) gpu::convert(sums, input_gradient, stream);
 }
 
-/// The weight's first: the input's gradient may take the place of the input.
+/// Computes the weight's gradient first, because the input's gradient may overwrite the input.
 void compute_gradients(const Chunk& c,
                        const ClassifierLossArgs& args,
                        std::int64_t first,
@@ -268,7 +266,7 @@ void classifier_loss(const ClassifierLossArgs& args, StreamView stream) {
   for_chunks(args, ClassifierChunks::Purpose::loss, [&](const Chunk& c, std::int64_t first) {
     compute_logits(c, stream);
     compute_losses(c, args, first, stream);
-    // From here on the chunk's logits are their gradient.
+    // The chunk's logits now hold their gradient.
     if (!args.label_weight.empty()) compute_gradients(c, args, first, stream);
     if (first + c.rows() < args.input.shape()[0]) return;
     add_losses("classifier_loss", c.chunks.losses(), args.loss_sum, stream);

@@ -19,7 +19,7 @@ struct Convert {
   }
 };
 
-/// Elements of two memories of the GPU.
+/// Elements to convert; both addresses are GPU memory.
 struct Range {
   const std::byte* source;
   DType from;
@@ -44,7 +44,7 @@ bool of_host(const TensorView& view) {
   return view.device().kind == DeviceKind::cpu;
 }
 
-/// One side is of the host: the other dtype passes through staging memory of the GPU.
+/// One side is host memory: its dtype passes through a staging buffer on the GPU.
 void convert_staged(const TensorView& source, const TensorView& target, StreamView stream) {
   std::byte* const staging = op_state(stream).staging();
   const Bytes staged_size = size_of(of_host(source) ? source.dtype() : target.dtype());

@@ -10,11 +10,12 @@ inline std::byte* either_side(const TensorView& view) {
   return device_access(view);
 }
 
-/// Copies between any two of these. Asynchronous, unless the host memory is not pinned.
+/// Copies between GPU and host memory in any direction. Asynchronous unless host memory is not
+/// pinned.
 void copy_bytes(const char* op, const void* from, void* to, Bytes bytes, StreamView stream);
 
-/// Call before a copy from `from`: CUDA reads unpinned host memory at once, but work that the
-/// stream waits for may still write it.
+/// Call before a copy from `from`: CUDA reads unpinned host memory at once, but earlier work of the
+/// stream may still have to write it.
 void wait_for_source(const void* from, cuda::CudaStream& stream);
 
 }  // namespace dstrain::ops::gpu

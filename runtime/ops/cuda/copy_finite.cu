@@ -7,12 +7,12 @@
 namespace dstrain::ops::gpu {
 namespace {
 
-/// All who find one write the same.
+/// All threads write the same value, so they need no atomics.
 template <class Bits>
 struct FindNotFinite {
   static constexpr int numel = pack_numel<Bits>;
   const Bits* values;
-  Bits exponent;  ///< all of its bits are one
+  Bits exponent;  ///< mask of the exponent bits
   std::int32_t* found;
   template <int n>
   DSTRAIN_DEVICE void apply(std::int64_t i) const {

@@ -6,7 +6,7 @@ namespace dstrain::ops::gpu {
 
 DSTRAIN_FOR_EACH_OP(DSTRAIN_OP_DECLARATION)
 
-/// Whether the build has kernels for the GPU of the calling thread.
+/// Whether the build has kernels for the calling thread's GPU.
 bool has_kernel_code();
 
 }  // namespace dstrain::ops::gpu

@@ -4,7 +4,7 @@
 
 namespace dstrain::ops::gpu {
 
-/// Whether an update is taken. Without a decision, null, it is taken, with unscaled gradients.
+/// Whether the update is applied. Null: it is applied, with unscaled gradients.
 DSTRAIN_DEVICE bool is_taken(const StepDecision* decision) {
   return decision == nullptr || decision->is_taken();
 }

@@ -7,11 +7,11 @@
 namespace dstrain::ops::gpu {
 namespace {
 
-/// Of a masked sequence, index i stands for the four elements that one draw is for.
+/// Index i stands for the four elements of one dropout draw.
 template <class T>
 struct Masked {
   const T* input;
-  const T* residual;  ///< or null
+  const T* residual;  ///< may be null
   T* output;
   DropoutMask mask;
   std::int64_t sequence_numel;
@@ -36,7 +36,7 @@ template <class T>
 struct Plain {
   static constexpr int numel = pack_numel<T>;
   const T* input;
-  const T* residual;  ///< or null
+  const T* residual;  ///< may be null
   T* output;
   template <int n>
   DSTRAIN_DEVICE void apply(std::int64_t i) const {

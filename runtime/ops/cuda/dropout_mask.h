@@ -5,7 +5,7 @@
 
 namespace dstrain::ops::gpu {
 
-/// The mask that kernels draw for a site, with the same bits as ops/dropout_mask.h on the CPU.
+/// The dropout mask of a site, with the same bits as ops/dropout_mask.h on the CPU.
 struct DropoutMask {
   explicit DropoutMask(const DropoutSite& site)
       : dropped_below(static_cast<std::uint64_t>(static_cast<double>(site.rate) * 0x1.0p32)),
@@ -13,7 +13,7 @@ struct DropoutMask {
         seed(site.seed),
         counter(site.active() ? elements<const std::int64_t>(site.counter) : nullptr) {}
   std::uint64_t dropped_below;
-  float kept;  ///< the multiplier of what is not dropped
+  float kept;  ///< the multiplier of elements that are not dropped
   std::uint64_t seed;
   const std::int64_t* counter;  ///< step, first sample; null: nothing is dropped
   DSTRAIN_DEVICE bool active() const { return counter != nullptr; }

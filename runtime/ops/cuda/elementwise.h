@@ -9,7 +9,7 @@ namespace dstrain::ops::gpu {
 inline constexpr int elementwise_threads = 256;
 
 inline Grid elementwise_grid(std::int64_t count) {
-  constexpr std::int64_t blocks_most = 132 * 32;  // some waves of blocks; more only cost starts
+  constexpr std::int64_t blocks_most = 132 * 32;  // a few waves; more blocks only add start-up cost
   return {.x = std::min(divide_up(count, elementwise_threads), blocks_most),
           .threads = elementwise_threads};
 }
@@ -39,7 +39,7 @@ void for_elements(const char* op, std::int64_t count, const Body& body, StreamVi
 template <class Body>
 struct Packs {
   std::int64_t count;
-  std::int64_t packs;  ///< of Body::numel elements each; what is left goes one at a time
+  std::int64_t packs;  ///< of Body::numel elements; the remainder is processed one at a time
   Body body;
 };
 
@@ -58,8 +58,8 @@ packs_kernel(DSTRAIN_ARGUMENT Packs<Body> args) {
   }
 }
 
-/// Calls `body.apply<n>(i)`, a DSTRAIN_DEVICE function for elements [i, i + n), for all of
-/// [0, count): n is Body::numel, or 1 for those that are left and where memory is not `aligned`.
+/// Covers [0, count) with calls of `body.apply<n>(i)`, a DSTRAIN_DEVICE function for elements
+/// [i, i + n): n is Body::numel, or 1 for the remainder and if memory is not `aligned`.
 template <class Body>
 void for_packs(
     const char* op, std::int64_t count, bool aligned, const Body& body, StreamView stream) {

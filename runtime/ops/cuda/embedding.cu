@@ -13,17 +13,17 @@
 namespace dstrain::ops::gpu {
 namespace {
 
-/// A token outside the table makes NaNs, which end the step; so does a position before the first.
+/// A token outside the table, or a position before the first, makes NaNs, which end the step.
 template <class T>
 struct Forward {
   static constexpr int numel = pack_numel<T>;
   const std::int32_t* tokens;
-  const std::int32_t* first_position;  ///< or null
+  const std::int32_t* first_position;  ///< may be null
   const T* token_table;
-  const T* position_table;  ///< or null
+  const T* position_table;  ///< may be null
   T* output;
   std::int64_t vocabulary;
-  std::int64_t length;  ///< tokens of a sequence
+  std::int64_t length;  ///< tokens per sequence
   std::int64_t columns;
   [[nodiscard]] bool aligned() const {
     return columns % numel == 0 && are_aligned(token_table, position_table, output);
@@ -54,7 +54,7 @@ struct Forward {
   }
 };
 
-/// Positions that begin at the first token of each sequence.
+/// For positions that count from the first token of each sequence.
 template <class T>
 struct BackwardPositions {
   static constexpr int numel = pack_numel<T>;
@@ -79,7 +79,7 @@ struct BackwardPositions {
   }
 };
 
-/// Positions that begin anew within sequences.
+/// For positions that restart within sequences.
 template <class T>
 struct BackwardPositionsOfDocuments {
   const std::int32_t* first_position;
@@ -111,8 +111,8 @@ struct SortRows {
 
 constexpr int sort_threads = 256;
 
-/// Rows by their tokens, those of one token as they were. A thread for each row and slab of rows
-/// counts those that stand before it; the last block to end for its rows adds the counts up.
+/// Stable sort of rows by token. One thread per row and slab counts the slab's rows that sort
+/// before its own; the last block to finish for its rows adds the counts.
 DSTRAIN_KERNEL(sort_threads)
 sort_kernel(DSTRAIN_ARGUMENT SortRows args) {
   struct Shared {
@@ -143,11 +143,11 @@ sort_kernel(DSTRAIN_ARGUMENT SortRows args) {
 
 constexpr int token_threads = 64;
 
-/// Sums of the rows of each token, which stand next to each other in the order of `words`.
+/// Sums the rows of each token, which are adjacent in the order of `words`.
 template <class T>
 struct BackwardTokens {
   static constexpr int numel = pack_numel<T>;
-  static constexpr int at_once = 8;  ///< rows that are loaded before the first of them is added
+  static constexpr int at_once = 8;  ///< rows loaded before the first is added
   static constexpr std::int64_t of_block = token_threads * numel;
   const DeviceWords* words;
   const T* output_gradient;
@@ -160,7 +160,7 @@ struct BackwardTokens {
   [[nodiscard]] DSTRAIN_DEVICE bool has(std::int64_t place, std::int32_t token) const {
     return place < rows && words->sorted[place] == token;
   }
-  /// The rows of a token from `place` on, then -1.
+  /// Finds the rows of a token from `place` on, followed by -1.
   DSTRAIN_DEVICE void find(std::int64_t place,
                            std::int32_t token,
                            std::int32_t (&found)[at_once]) const {
@@ -171,8 +171,8 @@ struct BackwardTokens {
       found[i] = words->sorted[at] == token && place + i < rows ? row : -1;
     }
   }
-  /// Adds rows to a part of a sum, in order. Without a branch between loads: the first row is
-  /// loaded instead of none.
+  /// Adds rows to a part of a sum, in order. To avoid a branch between loads, it loads the first
+  /// row where there is none.
   template <int count, class Part>
   DSTRAIN_DEVICE void add_rows(const Part& part,
                                const std::int32_t (&found)[at_once],
@@ -187,7 +187,7 @@ struct BackwardTokens {
       if (found[i] >= 0) part.each([&](int j) { sum.at[j] += to_float(values[i].at[j]); });
     }
   }
-  /// Adds to a part of the token's row those of all rows from `place` on that have it, in order.
+  /// Adds all of the token's rows from `place` on to a part of its gradient, in order.
   template <class Part>
   DSTRAIN_DEVICE void add(const Part& part, std::int64_t place, std::int32_t token) const {
     float* const sums = gradient + token * columns;
@@ -207,8 +207,8 @@ struct BackwardTokens {
   }
 };
 
-/// A block of threads for each place of `order` and so many columns, of which each has a part:
-/// where a token's rows begin, it adds them up. A token outside the table is nobody's.
+/// One block per place of `order` and range of columns. The block at a token's first row adds all
+/// of the token's rows. Tokens outside the table are skipped.
 template <class T>
 DSTRAIN_KERNEL(token_threads)
 tokens_kernel(DSTRAIN_ARGUMENT BackwardTokens<T> args) {

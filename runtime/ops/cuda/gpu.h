@@ -4,18 +4,16 @@
 
 #include <cuda_runtime.h>
 
-// The few parts of CUDA C++ that kernels use, so that another header of this name can replace a
-// GPU.
+// The few parts of CUDA C++ that kernels use. The stand-in replaces this header.
 
-/// Before a kernel, a function of one argument, DSTRAIN_ARGUMENT, that blocks of so many threads
-/// run.
+/// Declares a kernel with blocks of `threads` threads; it has one argument, DSTRAIN_ARGUMENT.
 #define DSTRAIN_KERNEL(threads) __global__ void __launch_bounds__(threads)
-/// The same, where the registers have to do for so many blocks at once.
+/// The same, with registers limited so that `blocks` blocks fit on a multiprocessor.
 #define DSTRAIN_KERNEL_AT_ONCE(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 #define DSTRAIN_ARGUMENT const __grid_constant__
-/// Before a function that kernels call.
+/// Declares a function that kernels call.
 #define DSTRAIN_DEVICE __device__ __forceinline__
-/// Before one that the host may call too.
+/// Declares a function that kernels and the host call.
 #define DSTRAIN_ANYWHERE __host__ __device__ __forceinline__
 
 namespace dstrain::ops::gpu {
@@ -57,12 +55,12 @@ DSTRAIN_DEVICE std::int64_t blocks_z() {
 DSTRAIN_DEVICE void sync() {
   __syncthreads();
 }
-/// The same; whether one of them says yes.
+/// The same; returns whether any thread passed true.
 DSTRAIN_DEVICE bool sync_any(bool yes) {
   return __syncthreads_or(yes ? 1 : 0) != 0;
 }
 
-/// The value of the thread whose lane differs in the bits of `lanes`. All threads of a warp call.
+/// Returns the value of the thread in lane `lane ^ lanes`. All threads of a warp must call.
 template <class T>
 DSTRAIN_DEVICE T shuffle_xor(T value, int lanes) {
   return __shfl_xor_sync(0xffffffffU, value, lanes);
@@ -72,9 +70,9 @@ DSTRAIN_DEVICE void atomic_add(std::uint64_t& target, std::uint64_t value) {
   atomicAdd(reinterpret_cast<unsigned long long*>(&target), static_cast<unsigned long long>(value));
 }
 
-/// Whether the calling block is the last of so many to arrive at a counter, which is zero before
-/// the first and after the last; that one sees what the others wrote before. All threads of the
-/// block call.
+/// Whether the calling block is the last of `blocks` to arrive at a counter. It then sees all
+/// writes that the others made before. The counter is zero before the first block and after the
+/// last. All threads of the block must call.
 DSTRAIN_DEVICE bool is_last_block(std::uint32_t& counter, std::uint32_t blocks) {
   __threadfence();
   __syncthreads();
@@ -84,14 +82,14 @@ DSTRAIN_DEVICE bool is_last_block(std::uint32_t& counter, std::uint32_t blocks) 
   return true;
 }
 
-/// What the threads of a block share, Grid::shared_bytes of it; not initialised.
+/// The block's shared memory, Grid::shared_bytes long; not initialized.
 template <class T>
 DSTRAIN_DEVICE T& shared() {
   extern __shared__ __align__(16) std::byte dstrain_shared[];
   return *reinterpret_cast<T*>(dstrain_shared);
 }
 
-/// Whether the build has code of a kernel for the GPU of the calling thread.
+/// Whether the build has code of a kernel for the calling thread's GPU.
 template <class Args>
 bool has_code(void (*kernel)(Args)) {
   cudaFuncAttributes attributes{};
@@ -101,7 +99,6 @@ bool has_code(void (*kernel)(Args)) {
   return error == cudaSuccess;
 }
 
-/// Starts a kernel.
 template <class Args>
 cudaError_t start(void (*kernel)(Args), const Grid& grid, const Args& args, cudaStream_t stream) {
   constexpr std::size_t usual_bytes = 48 * 1024;

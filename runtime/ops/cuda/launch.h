@@ -7,7 +7,7 @@
 
 namespace dstrain::ops::gpu {
 
-/// Throws Error{device} for a kernel of the op that did not start.
+/// Throws Error{device} for a kernel that failed to launch.
 [[noreturn]] inline void fail_start(cudaError_t error,
                                     const char* op,
                                     const Grid& grid,

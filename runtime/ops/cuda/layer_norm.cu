@@ -13,14 +13,14 @@ struct Forward {
   static constexpr int numel = pack_numel<T>;
   const T* input;
   const T* weight;
-  const T* bias;  ///< or null, as the next one
+  const T* bias;  ///< may be null, like the next
   float* mean;
   float* rstd;
   T* output;
   std::int64_t columns;
   float eps;
-  bool statistics;  ///< are computed, else they are there
-  bool aligned;     ///< as for_parts() asks
+  bool statistics;  ///< whether to compute mean and rstd; otherwise they are inputs
+  bool aligned;     ///< as for for_parts()
 };
 
 struct Statistics {
@@ -51,7 +51,7 @@ DSTRAIN_DEVICE Statistics compute_statistics(const Forward<T>& args, const OwnPa
   return {mean, 1.0F / sqrtf(row.add(squares) / columns + args.eps)};
 }
 
-/// Of the block's row.
+/// Normalizes the block's row.
 template <int threads, bool held, class T>
 DSTRAIN_DEVICE void norm_row(const Forward<T>& args,
                              const OwnParts<T, held>& x,
@@ -81,7 +81,7 @@ DSTRAIN_DEVICE void norm_row(const Forward<T>& args,
   });
 }
 
-/// Each block has a row.
+/// One block per row.
 template <class T, int threads, bool held>
 DSTRAIN_KERNEL(threads)
 forward_kernel(DSTRAIN_ARGUMENT Forward<T> args) {
@@ -92,16 +92,16 @@ forward_kernel(DSTRAIN_ARGUMENT Forward<T> args) {
   norm_row<threads, held>(args, x, weight, bias);
 }
 
-/// Of a sum, which is written, too.
+/// For a norm of a sum, which is also written.
 template <class T>
 struct SumForward {
   Forward<T> norm;
   const T* branch;
   const T* residual;
-  T* sum;  ///< norm.input; may be one of the two
+  T* sum;  ///< norm.input; may alias one of the two
 };
 
-/// The same of rows that are held.
+/// forward_kernel() for SumForward, with rows in registers.
 template <class T, int threads>
 DSTRAIN_KERNEL(threads)
 sum_forward_kernel(DSTRAIN_ARGUMENT SumForward<T> args) {
@@ -155,7 +155,7 @@ void run_forward(const LayerNormArgs& args, bool statistics, StreamView stream) 
   });
 }
 
-/// Where rows are held; else nothing is done.
+/// Returns false and does nothing if rows do not fit into registers.
 template <class T>
 bool run_sum_forward(const DropoutArgs& join, const LayerNormArgs& args, StreamView stream) {
   const SumForward<T> forward{forward_of<T>(args, true), elements<T>(join.input),

@@ -16,27 +16,27 @@ struct Backward {
   static constexpr int numel = pack_numel<T>;
   const T* input;
   const T* weight;
-  const float* mean;  ///< or null
+  const float* mean;  ///< may be null
   const float* rstd;
   const T* output_gradient;
-  const T* residual;  ///< or null
+  const T* residual;  ///< may be null
   T* input_gradient;
   std::int64_t columns;
   float inverse_columns;
   bool accumulate;
-  bool aligned;  ///< as for_parts() asks
+  bool aligned;  ///< as for for_parts()
 };
 
-/// What is known of a row's gradient.
+/// A row's means.
 struct Means {
-  float of_input;  ///< 0 without
+  float of_input;  ///< 0 if there is none
   float rstd;
   float g;
   float gx;
 };
 
-/// dx = base + rstd (g - mean(g) - xhat mean(g xhat)), where g = dy weight; without a mean of the
-/// input there is none of g.
+/// dx = base + rstd (g - mean(g) - xhat mean(g xhat)), where g = dy weight. Norms without a mean of
+/// the input omit mean(g).
 template <class T>
 struct Element {
   float g;
@@ -94,8 +94,8 @@ backward_kernel(DSTRAIN_ARGUMENT Backward<T> args) {
   });
 }
 
-/// Of a block in which so many have a row, how many such blocks a multiprocessor holds, as their
-/// threads need up to 128 registers, and how many there are at most, by an H100's multiprocessors.
+/// With `threads` threads per row: the threads of a block, the blocks that a multiprocessor holds
+/// at up to 128 registers per thread, and the most blocks, for an H100's 132 multiprocessors.
 template <int threads>
 constexpr int fold_threads = std::max(threads, 256);
 template <int threads>
@@ -103,25 +103,25 @@ constexpr int fold_at_once = threads > 256 ? 1 : 2;
 template <int threads>
 constexpr int fold_blocks = fold_at_once<threads> * 132;
 
-/// The gradient of the input, and the rows' parts of those of weight and bias: each block has
-/// neighbouring rows, and adds them up.
+/// Computes the input gradient, and partial sums of the weight and bias gradients: each block sums
+/// over its consecutive rows.
 template <class T>
 struct Folded {
   Backward<T> to_input;
   std::int64_t rows;
-  std::int64_t block_rows;  ///< a multiple of those that a block has at once
-  float* partial;           ///< (blocks, sums, columns): of the weight, of the bias
-  bool of_bias;             ///< there are two sums
+  std::int64_t block_rows;  ///< a multiple of the rows that a block processes at once
+  float* partial;           ///< (blocks, sums, columns): weight sums, then bias sums
+  bool of_bias;             ///< whether there are bias sums
 };
 
 template <class T, int threads>
 struct FoldedShared {
-  float of_warp[2][2][fold_threads<threads> / warp_threads];  ///< of rows by turns, of each sum
-  /// Of each thread's columns, in the end, where there are several groups of threads.
+  float of_warp[2][2][fold_threads<threads> / warp_threads];  ///< alternating rows, sums, warps
+  /// Each thread's final column sums, if a block has several groups of threads.
   Pack<float, pack_numel<T>> sums[2][threads < fold_threads<threads> ? fold_threads<threads> : 1];
 };
 
-/// Neighbouring columns of some rows that a thread has, or none.
+/// The adjacent columns that a thread owns in all its rows; may be empty.
 template <class T, bool aligned>
 struct OwnColumns {
   static constexpr int numel = pack_numel<T>;
@@ -131,7 +131,7 @@ struct OwnColumns {
       : begin(aligned ? std::min(first, columns - numel) : first),
         size(static_cast<int>(
             std::min<std::int64_t>(std::max<std::int64_t>(columns - first, 0), numel))) {}
-  /// Where there are none, what is loaded is not used.
+  /// Values that are loaded for an empty range are not used.
   DSTRAIN_DEVICE Pack<T, numel> load(const T* row) const {
     if constexpr (aligned) return gpu::load<numel>(row, begin);
     return PartInSingles<numel>{begin, size}.load(row);
@@ -142,7 +142,7 @@ struct OwnColumns {
     if constexpr (aligned) return gpu::store(pack, row, begin);
     PartInSingles<numel>{begin, size}.store(pack, row);
   }
-  /// Calls `body(j)` for each.
+  /// Calls `body(j)` for each owned column.
   template <class Body>
   DSTRAIN_DEVICE void each(const Body& body) const {
 #pragma unroll
@@ -152,7 +152,7 @@ struct OwnColumns {
   }
 };
 
-/// Of a row.
+/// A thread's inputs of a row.
 template <class T>
 struct FoldedRow {
   Pack<T, pack_numel<T>> x;
@@ -170,7 +170,7 @@ DSTRAIN_DEVICE FoldedRow<T> load_row(const Backward<T>& args,
           args.mean == nullptr ? 0.0F : args.mean[row], args.rstd[row]};
 }
 
-/// Adds two values over the threads of a group, as BlockSum does.
+/// Sums two values over the threads of a group, in the order of BlockSum.
 template <int threads, class Shared>
 DSTRAIN_DEVICE void add_in_group(Shared& s, int turn, float& one, float& other) {
   constexpr int warps = threads / warp_threads;
@@ -183,7 +183,7 @@ DSTRAIN_DEVICE void add_in_group(Shared& s, int turn, float& one, float& other) 
     s.of_warp[turn][0][warp] = one;
     s.of_warp[turn][1][warp] = other;
   }
-  sync();  // the other turn's are read no more
+  sync();  // afterwards no thread reads the other turn's values
   one = 0;
   other = 0;
   const int first = warp / warps * warps;
@@ -194,8 +194,8 @@ DSTRAIN_DEVICE void add_in_group(Shared& s, int turn, float& one, float& other) 
   }
 }
 
-/// Has the bits of backward_kernel. So many threads have a row; the next ones are loaded before
-/// this one's sums are known, where that takes few registers.
+/// Has the bits of backward_kernel, with `threads` threads per row. If rows are aligned, the next
+/// row is loaded before this one's sums are known; otherwise that takes too many registers.
 template <class T, int threads, bool aligned>
 DSTRAIN_KERNEL_AT_ONCE(fold_threads<threads>, fold_at_once<threads>)
 folded_kernel(DSTRAIN_ARGUMENT Folded<T> args) {
@@ -270,17 +270,18 @@ folded_kernel(DSTRAIN_ARGUMENT Folded<T> args) {
   if (args.of_bias) own.store(of_bias, partial + to.columns);
 }
 
-/// Blocks of rows that Folded has left.
+/// The partial sums that Folded has written.
 struct FoldedSums {
   const float* partial;
   std::int64_t blocks;
   std::int64_t columns;
-  RowSumTarget targets[2];  ///< of each sum
+  RowSumTarget targets[2];  ///< one per sum
 };
 
 constexpr int last_warps = 16;
 
-/// Adds them up: a block of threads has 32 columns of a sum, and each warp every 16th of its rows.
+/// Adds the partial sums. A block takes 32 columns of a sum; each of its 16 warps adds every 16th
+/// row.
 DSTRAIN_KERNEL(last_warps* warp_threads)
 folded_sums_kernel(DSTRAIN_ARGUMENT FoldedSums args) {
   struct Shared {
@@ -329,7 +330,7 @@ Backward<T> backward_of(const LayerNormBackwardArgs& args) {
   return backward;
 }
 
-/// Whether rows are short enough, and there are some.
+/// Whether folded_kernel can run: rows are short enough and there are any.
 template <class T>
 bool folds(const LayerNormBackwardArgs& args) {
   const std::int64_t columns = columns_of(args.input);

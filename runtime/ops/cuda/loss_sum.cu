@@ -13,7 +13,7 @@ struct AddLosses {
 
 constexpr int loss_threads = 256;
 
-/// One block, of which one thread adds, so that the order is that of the rows.
+/// One block; a single thread adds, in the order of the rows.
 DSTRAIN_KERNEL(loss_threads)
 add_losses_kernel(DSTRAIN_ARGUMENT AddLosses args) {
   struct Shared {

@@ -14,7 +14,7 @@ struct AddBias {
   const Bias* bias;
   T* out;
   std::int64_t columns;
-  std::int64_t stride;  ///< of rows of `out`
+  std::int64_t stride;  ///< row stride of `out`
   DSTRAIN_DEVICE void operator()(std::int64_t i) const {
     T& sum = out[i / columns * stride + i % columns];
     sum = from_float<T>(to_float(sum) + to_float(bias[i % columns]));
@@ -34,8 +34,8 @@ void add_bias(const MatmulArgs& args, StreamView stream) {
   });
 }
 
-/// Whether cuBLASLt adds the bias: it takes one of the product's dtype, and is told of all of them
-/// that they lie on 16 bytes (ProductPlan).
+/// Whether cuBLASLt adds the bias. The bias must have the product's dtype, and 16-byte alignment,
+/// which ProductPlan assumes.
 bool is_fused(const MatmulArgs& args) {
   return !args.bias.empty() && args.bias.dtype() == args.out.dtype() &&
          args.a.dtype() == args.out.dtype() && are_aligned(elements<std::byte>(args.bias));

@@ -14,17 +14,17 @@ constexpr int row_threads = 128;
 template <class T>
 struct MeanLoss {
   const T* values;
-  const float* targets;  ///< null: values are the terms
+  const float* targets;  ///< null: `values` are the terms
   const std::int32_t* labels;
-  const float* label_weight;  ///< null: no gradient is wanted
+  const float* label_weight;  ///< null: no gradient
   float* losses;
-  T* gradient;  ///< may be `values`
+  T* gradient;  ///< may alias `values`
   std::int64_t columns;
   float factor;  ///< of a term in the loss
   bool aligned;
 };
 
-/// A block of threads for each row. `squares`: there are targets.
+/// One block per row. `squares`: there are targets.
 template <class T, bool squares>
 DSTRAIN_KERNEL(row_threads)
 mean_loss_kernel(DSTRAIN_ARGUMENT MeanLoss<T> args) {

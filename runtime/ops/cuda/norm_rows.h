@@ -6,12 +6,12 @@
 #include "runtime/ops/cuda/launch.h"
 #include "runtime/ops/cuda/row_parts.h"
 
-// How kernels of norms share out the elements of a row.
+// How the norm kernels distribute a row over threads.
 
 namespace dstrain::ops::gpu {
 
-/// Calls `body(part)` for the parts of the block's row that the thread has: one at most, a whole
-/// one, where they are held in registers.
+/// Calls `body(part)` for the thread's parts of the block's row. If they are held in registers,
+/// there is at most one, a WholePart.
 template <int threads, bool held, class Args, class Body>
 DSTRAIN_DEVICE void for_row(const Args& args, const Body& body) {
   if constexpr (held) {
@@ -22,9 +22,9 @@ DSTRAIN_DEVICE void for_row(const Args& args, const Body& body) {
   }
 }
 
-/// The parts of a row that the thread has. Where they are held, all threads load at once and
-/// without a branch, which would wait for what was loaded: `instead` of no row, and the last part
-/// instead of none.
+/// The thread's parts of a row. If they are held in registers, all threads load at once, without a
+/// branch that would wait for earlier loads: a missing row is replaced by `instead`, and a missing
+/// part by the last one.
 template <class T, bool held>
 class OwnParts {
  public:
@@ -52,8 +52,8 @@ DSTRAIN_DEVICE const T* row_of(const T* tensor, std::int64_t columns) {
   return tensor == nullptr ? nullptr : tensor + block_x() * columns;
 }
 
-/// Calls `body(threads, held)` for rows of so many columns, with constants. The threads, and so the
-/// order of sums, do not depend on where memory begins.
+/// Calls `body(threads, held)` with constants for rows of `columns` columns. The number of threads,
+/// and so the order of sums, does not depend on alignment.
 template <class T, class Body>
 void with_threads(std::int64_t columns, bool aligned, const Body& body) {
   const auto with = [&](auto threads) {

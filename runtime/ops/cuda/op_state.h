@@ -22,25 +22,25 @@ struct CublasLtTraits {
   static void release(cublasLtHandle_t handle) noexcept { cublasLtDestroy(handle); }
 };
 
-/// An ExactSum on its way, to which blocks add in any order.
+/// The digits of an ExactSum that is being summed. Blocks add in any order.
 using SquareDigits = ExactSum::Digits;
 inline constexpr int square_digits = static_cast<int>(std::tuple_size_v<SquareDigits>);
 
-/// Rows of an embedding's gradient that are sorted at once: the work grows with their square. Each
-/// is compared with slabs of them.
+/// Rows of an embedding's gradient that are sorted at once, because the work grows with their
+/// square. Each row is compared with one slab of rows at a time.
 inline constexpr std::int64_t sorted_rows = 8192;
 inline constexpr std::int64_t sorted_slab_rows = 1024;
 
-/// Sums of a matrix's rows begin as sums of slabs of rows, by so many blocks of threads at most:
-/// two for each of an H100's multiprocessors. Each has two sums of so many columns.
+/// Row sums begin with sums over slabs of rows, in at most row_sum_blocks blocks: two per
+/// multiprocessor of an H100. Each block has two sums of row_sum_columns columns.
 inline constexpr std::int64_t row_sum_blocks = 264;
 inline constexpr std::int64_t row_sum_columns = 256;
 
-/// Gradients of a norm's weight and bias begin as sums of slabs of rows: so many elements at most,
-/// two blocks for each of an H100's multiprocessors with two sums of 2,048 columns.
+/// Gradients of a norm's weight and bias begin with sums over slabs of rows. This is the most
+/// elements: two blocks per multiprocessor of an H100, each with two sums of 2,048 columns.
 inline constexpr std::int64_t norm_partial_numel = row_sum_blocks * 2 * 2048;
 
-/// Words of the device that ops of one stream use from one launch to the next.
+/// Device memory that the ops of one stream use across launches.
 struct DeviceWords {
   std::int32_t order[sorted_rows];
   std::int32_t sorted[sorted_rows];
@@ -54,10 +54,9 @@ struct DeviceWords {
 
 struct ProductPlans;
 
-/// What a stream keeps for its ops: cuBLASLt, the algorithms that it chose, some 850 KiB of the
-/// device and, where it converts what comes from the host or goes there, staging(), and where it
-/// has gradients of norms, norm_partials(), 4.1 MiB. No plan of memory counts it;
-/// library_memory.cpp says so.
+/// State that a stream keeps for its ops: cuBLASLt, the chosen algorithms and about 850 KiB of
+/// device memory; also staging() if it converts between host and device, and norm_partials(),
+/// 4.1 MiB, if it computes gradients of norms. No memory plan counts these (library_memory.cpp).
 class OpState final : public cuda::CudaStream::Kept {
  public:
   explicit OpState(cuda::CudaStream& stream);
@@ -67,12 +66,12 @@ class OpState final : public cuda::CudaStream::Kept {
   OpState& operator=(OpState&&) = delete;
   ~OpState() override;
 
-  [[nodiscard]] DeviceWords& words() const;  ///< an address of the device
-  /// Returns device memory of at least this many bytes. One op's use of it ends before the next
-  /// one's begins.
+  [[nodiscard]] DeviceWords& words() const;  ///< a device address
+  /// staging() returns at least this many bytes of device memory. Each op finishes with it before
+  /// the next op uses it.
   [[nodiscard]] static constexpr std::int64_t staging_bytes() { return 4 << 20; }
   std::byte* staging();
-  /// Likewise: norm_partial_numel of them.
+  /// Likewise, with norm_partial_numel elements.
   float* norm_partials();
   [[nodiscard]] cublasLtHandle_t cublas();
   ProductPlans& plans() { return *plans_; }

@@ -4,7 +4,7 @@
 namespace dstrain::ops {
 namespace {
 
-/// An entry that a profiler sees: a range of the op's name lies around all that it launches.
+/// An entry wrapped in a profiler range with the op's name.
 template <auto entry, const char* name>
 struct Shown;
 template <class... Args, void (*entry)(Args...), const char* name>

@@ -8,20 +8,20 @@
 
 namespace dstrain::ops::gpu {
 
-/// What one instruction of a thread loads or stores at most.
+/// The most bytes that one instruction of a thread loads or stores.
 inline constexpr int widest_access = 16;
 
-/// Neighbours in memory, loaded and stored by as few instructions as there can be.
+/// Adjacent elements, loaded and stored with the fewest possible instructions.
 template <class T, int numel>
 struct alignas(std::min(widest_access, numel* static_cast<int>(sizeof(T)))) Pack {
   T at[numel];
 };
 
-/// As many as the widest access has of the narrowest of the types.
+/// The number of elements of the narrowest type in the widest access.
 template <class... Types>
 inline constexpr int pack_numel = widest_access / static_cast<int>(std::min({sizeof(Types)...}));
 
-/// Elements [i, i + numel); for more than one, `from + i` lies on a multiple of 16 bytes.
+/// Loads elements [i, i + numel). If numel > 1, `from + i` must be aligned to 16 bytes.
 template <int numel, class T>
 DSTRAIN_DEVICE Pack<T, numel> load(const T* from, std::int64_t i) {
   return *reinterpret_cast<const Pack<T, numel>*>(from + i);
@@ -31,7 +31,7 @@ DSTRAIN_DEVICE void store(const Pack<T, numel>& pack, T* to, std::int64_t i) {
   *reinterpret_cast<Pack<T, numel>*>(to + i) = pack;
 }
 
-/// The values rounded to another type.
+/// Returns the values rounded to another type.
 template <class To, class From, int numel>
 DSTRAIN_DEVICE Pack<To, numel> converted(const Pack<From, numel>& from) {
   Pack<To, numel> to;
@@ -40,8 +40,8 @@ DSTRAIN_DEVICE Pack<To, numel> converted(const Pack<From, numel>& from) {
   return to;
 }
 
-/// The values rounded to T, two of 16 bits by one instruction. A NaN becomes the GPU's: where bits
-/// of the CPU are promised, use converted().
+/// Returns the values rounded to T, two 16-bit values per instruction. A NaN becomes the GPU's NaN:
+/// use converted() where the CPU's bits are promised.
 template <class T, int numel>
 DSTRAIN_DEVICE Pack<T, numel> rounded(const Pack<float, numel>& values) {
   if constexpr (std::is_same_v<T, float>) {
@@ -59,7 +59,7 @@ DSTRAIN_DEVICE Pack<T, numel> rounded(const Pack<float, numel>& values) {
   }
 }
 
-/// Whether memory begins where packs may lie; null does.
+/// Whether addresses are aligned for packs; null is.
 template <class... Types>
 bool are_aligned(const Types*... memory) {
   return ((reinterpret_cast<std::uintptr_t>(memory) % widest_access == 0) && ...);

@@ -8,15 +8,15 @@
 
 namespace dstrain::ops::gpu {
 
-/// A matrix of the GPU whose rows may be strided.
+/// A matrix in GPU memory; rows may be strided.
 struct ProductMatrix {
   void* data = nullptr;
   DType dtype = DType::f32;
   std::int64_t stride = 0;  ///< elements from one row to the next
 };
 
-/// out (M, N) = a (M, K) b (K, N) [+ bias] [+ out], as MatmulArgs has it: a and b of one dtype, out
-/// of that or f32, the bias of out's where the two are the same.
+/// out (M, N) = a (M, K) b (K, N) [+ bias] [+ out], as in MatmulArgs. a and b have one dtype; out
+/// has that dtype or f32. A bias requires that all have the same dtype.
 struct Product {
   const char* op;
   ProductMatrix a;
@@ -27,18 +27,17 @@ struct Product {
   bool a_transposed = false;
   bool b_transposed = false;
   bool accumulate = false;
-  bool tf32 = false;  ///< of f32 by f32; what multiply() is given does not say
+  bool tf32 = false;  ///< for f32 by f32; multiply() sets it from the stream
 };
 
-/// Runs it in cuBLASLt, by the algorithm that was chosen for it (product_tuning.h), else the first
-/// of its heuristic: the same for the same product on the same kind of GPU, so that bits repeat.
-/// f32 by f32 uses TF32 where the stream does (use_tf32). `workspace`: u8.
+/// Runs a product in cuBLASLt with the algorithm chosen for it (product_tuning.h), or else the
+/// heuristic's first, which is the same for the same product on the same kind of GPU, so that bits
+/// repeat. f32 by f32 uses TF32 if the stream does (use_tf32). `workspace`: u8.
 void multiply(const Product& product, const TensorView& workspace, StreamView stream);
 
-/// Later products of f32 by f32 on `stream` are computed in TF32.
+/// Computes later products of f32 by f32 on `stream` in TF32.
 void use_tf32(StreamView stream);
 
-/// Of a dense view.
 ProductMatrix product_matrix(const TensorView& view);
 
 }  // namespace dstrain::ops::gpu

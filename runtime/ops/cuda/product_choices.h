@@ -6,8 +6,8 @@
 
 namespace dstrain::ops::gpu {
 
-/// The place where algorithms are chosen: another version of cuBLASLt does not know them, and on
-/// another GPU other ones are the fastest.
+/// Where algorithms were chosen: another version of cuBLASLt does not know them, and another GPU
+/// may have other fastest ones.
 struct ChoicePlace {
   std::string library;
   std::string gpu;
@@ -15,13 +15,13 @@ struct ChoicePlace {
 /// `ordinal` is CUDA's number of the GPU.
 ChoicePlace choice_place(int ordinal);
 
-/// Returns one line of JSON. An algorithm is the bytes of cublasLtMatmulAlgo_t, which cuBLASLt
-/// promises to accept in the same version, without its attributes, whose number grows from version
-/// to version.
+/// Returns one line of JSON. An algorithm is stored as the bytes of cublasLtMatmulAlgo_t, which the
+/// same version of cuBLASLt promises to accept. Its attributes are not stored, because their number
+/// grows from version to version.
 std::string to_text(const ProductAlgorithms& algorithms, const ChoicePlace& place);
 
-/// Parses such a text if it was written in a place like `here`; a failure says why it cannot be
-/// used.
+/// Parses such a text if it was written in the same place as `here`; a failure says why it cannot
+/// be used.
 Result<ProductAlgorithms> read_algorithms(const std::string& text, const ChoicePlace& here);
 
 }  // namespace dstrain::ops::gpu

@@ -14,8 +14,8 @@ cudaDataType_t data_type(DType dtype) {
   return dtype == DType::f16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
-/// All that algorithms ask for: up to it, so that a product has one key wherever the memory of a
-/// stage lies.
+/// The largest alignment that algorithms require. Counting alignment only up to it gives a product
+/// one key wherever its memory lies.
 constexpr std::uint32_t alignment_most = 16;
 
 std::uint32_t alignment_of(const void* address) {
@@ -25,7 +25,7 @@ std::uint32_t alignment_of(const void* address) {
   return alignment;
 }
 
-/// By columns, of a matrix that lies by rows.
+/// Describes a row-major matrix as column-major.
 UniqueHandle<MatrixLayoutTraits> make_layout(const ProductMatrix& matrix,
                                              std::int64_t rows,
                                              std::int64_t columns,
@@ -61,7 +61,7 @@ UniqueHandle<PreferenceTraits> make_preference(const ProductKey& key, const Prod
   check_cublas(cublasLtMatmulPreferenceCreate(&raw), "cublasLtMatmulPreferenceCreate", product);
   UniqueHandle<PreferenceTraits> preference(raw);
   set(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, ProductPlan::workspace_bytes, product);
-  // Parts of a sum are added in f32, in a fixed order.
+  // Partial sums are added in f32, in a fixed order.
   const std::uint32_t reductions =
       CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   set(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions, product);
@@ -125,11 +125,11 @@ ProductPlan::ProductPlan(cublasLtHandle_t handle, const Product& product) {
   algorithm_ = propose(handle, product, 1).front();
 }
 
-/// cuBLASLt goes by the address of a bias where it chooses and checks, to see how it is aligned:
-/// all biases are alike to it.
+/// cuBLASLt derives the alignment of a bias from its address when it chooses and checks algorithms.
+/// A fixed address makes all biases look the same.
 void ProductPlan::assume_bias(const Product& product) {
   alignas(256) static const std::array<std::byte, std::size_t{2} * alignment_most> place{};
-  const void* const any = &place.at(alignment_most);  // on a multiple of that and no more
+  const void* const any = &place.at(alignment_most);  // aligned to exactly that
   set(desc_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, any, product);
 }
 

@@ -20,7 +20,7 @@ struct ProductKey {
   std::int64_t a_stride, b_stride, out_stride;
   DType operands, out;
   bool a_transposed, b_transposed, bias, accumulate, tf32;
-  /// Bytes that addresses are multiples of, up to 16.
+  /// Alignment of addresses in bytes, up to 16.
   std::uint32_t a_alignment, b_alignment, out_alignment;
   // NOLINTNEXTLINE(modernize-use-nullptr): clang takes the 0 that <=> is compared with for one
   friend auto operator<=>(const ProductKey&, const ProductKey&) = default;
@@ -43,8 +43,8 @@ struct PreferenceTraits {
   static void release(Raw raw) noexcept { cublasLtMatmulPreferenceDestroy(raw); }
 };
 
-/// A product described for cuBLASLt, with an algorithm: at first the heuristic's first choice.
-/// cuBLASLt's matrices are stored by columns: there out' (N, M) = b' a'.
+/// A product described for cuBLASLt, with an algorithm, initially the heuristic's first choice.
+/// cuBLASLt's matrices are column-major, so it computes out' (N, M) = b' a'.
 class ProductPlan {
  public:
   ProductPlan(cublasLtHandle_t handle, const Product& product);
@@ -57,9 +57,9 @@ class ProductPlan {
   bool take(cublasLtHandle_t handle, const Product& product, const cublasLtMatmulAlgo_t& algorithm);
   /// Whether take() has set its algorithm.
   [[nodiscard]] bool chosen() const { return chosen_; }
-  /// `workspace`: of the GPU, on a multiple of 256; `workspace_bytes` long.
+  /// `workspace`: GPU memory, aligned to 256 bytes, `workspace_bytes` long.
   void run(cublasLtHandle_t handle, const Product& product, void* workspace, cudaStream_t stream);
-  /// What the algorithm may take of the op's workspace, whatever its address.
+  /// The bytes of the op's workspace that remain after alignment, whatever its address.
   static constexpr std::size_t workspace_bytes = (32U << 20) - 256;
 
  private:
@@ -75,11 +75,11 @@ class ProductPlan {
 
 using ProductAlgorithms = std::map<ProductKey, cublasLtMatmulAlgo_t>;
 
-/// Those of a stream.
+/// The plans of a stream.
 struct ProductPlans {
   std::map<ProductKey, ProductPlan> by_key;
-  ProductAlgorithms chosen;  ///< that products take, also those that are yet to come
-  bool tf32 = false;         ///< of products of f32 by f32
+  ProductAlgorithms chosen;  ///< for present and future products
+  bool tf32 = false;         ///< for products of f32 by f32
 };
 
 }  // namespace dstrain::ops::gpu

@@ -14,10 +14,10 @@
 namespace dstrain::ops::gpu {
 namespace {
 
-constexpr int algorithms_most = 16;    ///< that are tried for a product
-constexpr std::size_t times_each = 5;  ///< of which the median counts,
-constexpr int runs_each = 3;           ///< each of so many runs
-constexpr Bytes alignment_most = 256;  ///< that a key tells apart
+constexpr int algorithms_most = 16;    ///< tried per product
+constexpr std::size_t times_each = 5;  ///< measurements per algorithm; the median counts
+constexpr int runs_each = 3;           ///< runs per measurement
+constexpr Bytes alignment_most = 256;  ///< alignment of memory before it is offset
 
 /// The memory of a product: its operands, then the workspace.
 struct Extents {
@@ -32,7 +32,7 @@ struct Extents {
   [[nodiscard]] Bytes all() const {
     return operands() + static_cast<Bytes>(ProductPlan::workspace_bytes) + alignment_most;
   }
-  /// With room to begin as badly aligned as the product's own.
+  /// With room for an address that is aligned no better than the product's own.
   static Bytes padded(Bytes bytes) {
     return divide_up(bytes, alignment_most) * alignment_most + alignment_most;
   }
@@ -42,8 +42,8 @@ struct Extents {
   Bytes bias;
 };
 
-/// The product of that key with its operands from `memory` on, each aligned as the key says and no
-/// better. No memory: one to tell cuBLASLt of, which cannot run.
+/// Returns the product of a key with operands in `memory`, each aligned exactly as the key says.
+/// Without memory it only describes the product to cuBLASLt and cannot run.
 Product product_of(const ProductKey& key, std::byte* memory) {
   const Extents extents(key);
   const auto take = [&](Bytes bytes, std::uint32_t alignment) -> std::byte* {
@@ -64,8 +64,8 @@ Product product_of(const ProductKey& key, std::byte* memory) {
           .tf32 = key.tf32};
 }
 
-/// Numbers of either sign between 2^-7 and 2 in each of the types: zeros take less power to
-/// multiply, and so less time, than what is trained on.
+/// Numbers of either sign between 2^-7 and 2 in each of the types. Zeros would take less power, and
+/// so less time, than training data.
 std::vector<std::uint32_t> noise() {
   constexpr std::size_t words = 16384;
   std::vector<std::uint32_t> values(words);
@@ -77,7 +77,7 @@ std::vector<std::uint32_t> noise() {
   return values;
 }
 
-/// Tries products one after another, on memory that grows with them.
+/// Times products one after another, in a buffer that grows as needed.
 class Tuner {
  public:
   Tuner(StreamView view, MemoryResource& memory)
@@ -103,7 +103,7 @@ class Tuner {
     return true;
   }
 
-  /// Nothing, where none of them runs. An algorithm that is proposed, and taken, may still fail.
+  /// Returns nothing if no algorithm runs. Even an accepted proposal may fail when it runs.
   std::optional<cublasLtMatmulAlgo_t> fastest(cublasLtHandle_t handle, const ProductKey& key) {
     auto* const memory = elements<std::byte>(scratch_.block());
     const Product product = product_of(key, memory);
@@ -136,11 +136,11 @@ class Tuner {
     stream_.synchronize();
   }
 
-  /// Nothing, where it fails and the GPU goes on.
+  /// Returns nothing if the run fails and the GPU is still usable.
   template <class Run>
   std::optional<float> time_of(const Run& run) {
     try {
-      run();  // what only a first run does, such as to load the kernel, is not timed
+      run();  // not timed: a first run also loads the kernel
     } catch (const Error&) {
       stream_.synchronize();
       return std::nullopt;
@@ -148,7 +148,7 @@ class Tuner {
     return median_ms(run);
   }
 
-  /// Of some runs after another, so that the launch of one lies beside another's work.
+  /// Times several consecutive runs, so that launches overlap with work.
   template <class Run>
   float median_ms(const Run& run) {
     std::array<float, times_each> times{};

@@ -14,14 +14,14 @@ DSTRAIN_DEVICE Float16 rounded(float value, std::uint16_t draw, Float16 /*type*/
   return stochastic_float16(value, draw);
 }
 
-/// Index i stands for the eight elements that one block of Philox is for.
+/// Index i stands for the eight elements of one Philox block.
 template <class Half>
 struct Round {
   const float* source;
   Half* target;
   const std::int64_t* key;
   std::uint32_t stream;
-  std::int64_t first;  ///< index in its tensor of element 0
+  std::int64_t first;  ///< index of element 0 in its tensor
   std::int64_t numel;
   DSTRAIN_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t block = first / 128 * 16 + i;

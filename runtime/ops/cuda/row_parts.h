@@ -3,11 +3,11 @@
 
 namespace dstrain::ops::gpu {
 
-/// Neighbours of a row that one thread has, loaded and stored as packs.
+/// Adjacent elements of a row that one thread owns, loaded and stored as packs.
 template <int numel>
 struct WholePart {
   std::int64_t begin;
-  /// Calls `body(j)` for each.
+  /// Calls `body(j)` for each element.
   template <class Body>
   DSTRAIN_DEVICE void each(const Body& body) const {
 #pragma unroll
@@ -23,7 +23,7 @@ struct WholePart {
   }
 };
 
-/// The same one at a time: fewer, at the end of a row, or where packs cannot lie.
+/// The same, one element at a time: for the end of a row, or if rows are not aligned.
 template <int numel>
 struct PartInSingles {
   std::int64_t begin;
@@ -47,10 +47,9 @@ struct PartInSingles {
   }
 };
 
-/// Calls `body(part)` for the parts of a row that the calling thread of `threads` has: every
-/// `threads`-th, of `numel` elements each. The same elements in the same order, `aligned` or not,
-/// so that sums over them have the same bits. Rows are aligned where their packs lie on multiples
-/// of their bytes.
+/// Calls `body(part)` for the calling thread's parts of a row: every `threads`-th part of `numel`
+/// elements. The elements and their order are the same whether `aligned` or not, so sums have the
+/// same bits. Rows are aligned if their packs are.
 template <int numel, int threads, class Body>
 DSTRAIN_DEVICE void for_parts(std::int64_t columns, bool aligned, const Body& body) {
   constexpr std::int64_t step = threads * numel;

@@ -12,8 +12,8 @@ namespace {
 constexpr int sum_warps = 12;
 constexpr int sum_threads = sum_warps * warp_threads;
 
-/// A block of threads has a slab of rows and the columns of a tile: each warp has rows of it, each
-/// thread neighbouring columns.
+/// A block sums a slab of rows in the columns of a tile: warps divide the rows, and threads the
+/// columns.
 template <class T>
 constexpr int tile_columns = warp_threads* pack_numel<T>;
 
@@ -24,16 +24,16 @@ struct Slabs {
   std::int64_t slabs;
   float* partial;           ///< (tiles, sums, slabs, tile_columns)
   std::uint32_t* arrivals;  ///< (tiles)
-  bool aligned;             ///< rows are, as for_parts() asks
+  bool aligned;             ///< as for for_parts()
 };
 
-/// Sums of columns: plain ones and, in a matrix with an input, weighted ones.
+/// Column sums: plain and, if the matrix has an input, weighted ones.
 template <int sums, int columns>
 struct ColumnSums {
   Pack<float, columns> of[sums];
 };
 
-/// Adds `count` rows, every sum_warps-th from `row` on, to sums of the columns of `part`. All are
+/// Adds `count` rows, every sum_warps-th from `row` on, to the column sums of `part`. All are
 /// loaded before the first is added.
 template <int count, int sums, class T, class Part>
 DSTRAIN_DEVICE void add_some_rows(const RowSums<T>& matrix,
@@ -86,7 +86,7 @@ struct Shared {
   Pack<float, pack_numel<T>> of_warp[sums][sum_warps][warp_threads];
 };
 
-/// Adds up what warps have of each column of the tile, and calls `body(which, column, sum)`.
+/// Adds the warps' sums of each column of the tile, and calls `body(which, column, sum)`.
 template <class T, int sums, class Body>
 DSTRAIN_DEVICE void add_warps(const ColumnSums<sums, pack_numel<T>>& own, const Body& body) {
   auto& s = shared<Shared<T, sums>>();
@@ -115,7 +115,7 @@ DSTRAIN_DEVICE void put(const RowSums<T>& matrix, int which, int in_tile, float 
   target.values[column] = target.accumulate ? target.values[column] + sum : sum;
 }
 
-/// The last block of a tile to end adds the slabs up, as warps add rows.
+/// The last block of a tile to finish adds the slabs' sums, in the way that warps add rows.
 template <class T, int sums>
 DSTRAIN_KERNEL_AT_ONCE(sum_threads, 2)
 sum_kernel(DSTRAIN_ARGUMENT Slabs<T> args) {

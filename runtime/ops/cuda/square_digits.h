@@ -4,31 +4,31 @@
 
 namespace dstrain::ops::gpu {
 
-// Squares are added as ops/square_sum.h says: eight threads take the eight lanes of a block of 64
-// elements, and the sums of blocks are added as integers, in whatever order.
+// Squares are added as in ops/square_sum.h: eight threads take the eight lanes of a block of 64
+// elements, and the sums of blocks are added as integers, in any order.
 
 inline constexpr int square_threads = 256;
 inline constexpr int square_lanes = 8;
 inline constexpr std::int64_t square_block = 64;
-/// Blocks of 64 elements that a block of threads takes at a time.
+/// Blocks of 64 elements per pass of a thread block.
 inline constexpr std::int64_t square_blocks = square_threads / square_lanes;
 
-/// Blocks of threads at most: each ends with some atomic additions.
+/// The most thread blocks: each ends with some atomic additions.
 inline constexpr std::int64_t square_grid = 132 * 8;
 
-/// Squares that one thread has added up.
+/// A thread's sum of squares.
 class LaneSum {
  public:
   DSTRAIN_DEVICE void add(float value) {
     sum_ += static_cast<double>(value) * static_cast<double>(value);
   }
-  /// The sum over the eight lanes. All threads of a warp call.
+  /// Returns the sum over the eight lanes. All threads of a warp must call.
   DSTRAIN_DEVICE double of_block() const {
     double sum = sum_;
     for (int lanes = square_lanes / 2; lanes > 0; lanes /= 2) sum += shuffle_xor(sum, lanes);
     return sum;
   }
-  /// The sum and that of the thread that differs in these bits, which has the lane four from this.
+  /// Returns the sum plus that of thread `thread ^ threads`, which has the lane four from this one.
   [[nodiscard]] DSTRAIN_DEVICE double with_other_half(int threads) const {
     return sum_ + shuffle_xor(sum_, threads);
   }
@@ -37,7 +37,7 @@ class LaneSum {
   double sum_ = 0;
 };
 
-/// Where digits of a number lie: words of 64 bits have theirs in two places.
+/// The place of a 32-bit digit. The two digits of a 64-bit word are in separate arrays.
 constexpr std::size_t digit_place(std::uint64_t digit) {
   const auto place = static_cast<std::size_t>(digit);
   return place / 2 + (place % 2 == 0 ? 0 : static_cast<std::size_t>(ExactSum::numel));
@@ -54,7 +54,7 @@ DSTRAIN_DEVICE void clear(SquareDigits& squares) {
 
 /// A number as three digits.
 struct ThreeDigits {
-  std::uint64_t first;  ///< the place of the lowest
+  std::uint64_t first;  ///< the place of the lowest digit
   std::uint64_t digit[3];
 };
 
@@ -65,8 +65,8 @@ DSTRAIN_DEVICE ThreeDigits three_digits(const ExactSum::Term& term) {
   return {term.position / 32, {low & 0xffffffffU, low >> 32U, high}};
 }
 
-/// Numbers that one thread adds up: those within a factor of 2^32 of the first in registers, since
-/// neighbours are about as large, and atomic additions to one place wait for each other.
+/// A thread's sum of numbers. Those within a factor of 2^32 of the first are added in registers:
+/// neighbors have similar sizes, and atomic additions to one address serialize.
 class NearDigits {
  public:
   DSTRAIN_DEVICE void add(double value, SquareDigits& squares) {
@@ -76,7 +76,7 @@ class NearDigits {
     const ThreeDigits digits = three_digits(term);
     if (digits.first - first_ > 2) {
       move_to(squares);
-      first_ = digits.first - 1;  // which may be -1: no digit that is not zero comes there
+      first_ = digits.first - 1;  // may be -1: the digit there stays zero
     }
     const std::uint64_t skipped = digits.first - first_;
 #pragma unroll
@@ -97,18 +97,18 @@ class NearDigits {
 
  private:
   static constexpr std::uint64_t kept = 5;
-  std::uint64_t first_ = 0;  ///< the place of the lowest
+  std::uint64_t first_ = 0;  ///< the place of the lowest digit
   std::uint64_t sum_[kept]{};
 };
 
-/// Adds a number to digits that the block shares.
+/// Adds a number to the block's shared digits.
 DSTRAIN_DEVICE void add(SquareDigits& squares, double value) {
   NearDigits one;
   one.add(value, squares);
   one.move_to(squares);
 }
 
-/// Adds those of a block to those of all.
+/// Adds a block's digits to the global ones.
 DSTRAIN_DEVICE void add(SquareDigits& all, SquareDigits& own) {
   for (int i = thread(); i < square_digits; i += square_threads) {
     const auto place = static_cast<std::size_t>(i);
@@ -124,7 +124,7 @@ struct Ldexp {
   }
 };
 
-/// Copies words of 64 bits between what a block shares and what all do.
+/// Copies 64-bit words between shared and global memory.
 template <class T>
 DSTRAIN_DEVICE void copy_words(const T& from, T& to) {
   const auto* const source = reinterpret_cast<const std::uint64_t*>(&from);

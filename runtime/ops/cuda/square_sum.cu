@@ -10,7 +10,7 @@
 namespace dstrain::ops::gpu {
 namespace {
 
-/// Tensors of one launch at most: its arguments stay within 2 KiB.
+/// The most tensors per launch, which keeps its arguments within 2 KiB.
 constexpr int tensors_most = 64;
 
 template <class T>
@@ -18,7 +18,7 @@ struct Squares {
   struct Tensor {
     const T* values;
     std::int64_t numel;
-    std::int64_t behind;  ///< passes of this tensor and all before it
+    std::int64_t behind;  ///< passes of this and all earlier tensors
     bool aligned;
   };
   Tensor tensors[tensors_most];
@@ -26,14 +26,14 @@ struct Squares {
   std::int64_t passes;  ///< of all tensors
 };
 
-/// Two threads have a block of 64 elements: of its lanes, each has four neighbours.
+/// Two threads share a block of 64 elements; each takes four adjacent lanes.
 constexpr int thread_lanes = square_lanes / 2;
 constexpr std::int64_t pass_blocks = square_threads / 2;
 constexpr int block_parts = static_cast<int>(square_block) / square_lanes;
-/// As many blocks of threads as an H100 holds at once.
+/// The thread blocks that an H100 holds at once.
 constexpr std::int64_t blocks_most = 132 * 4;
 
-/// A thread's part of every eight elements of a block from `begin` on, zeros behind the end.
+/// Loads a thread's part of every eight elements of a block from `begin` on, zero-padded.
 template <class T>
 DSTRAIN_DEVICE void load_parts(const typename Squares<T>::Tensor& args,
                                std::int64_t begin,
@@ -68,7 +68,7 @@ DSTRAIN_DEVICE double sum_of_block(const Pack<T, thread_lanes> (&parts)[block_pa
   return (lane[0] + lane[2]) + (lane[1] + lane[3]);
 }
 
-/// A pass takes pass_blocks blocks of one tensor.
+/// A pass covers pass_blocks blocks of one tensor.
 template <class T>
 DSTRAIN_KERNEL(square_threads)
 squares_kernel(DSTRAIN_ARGUMENT Squares<T> args) {
@@ -92,7 +92,7 @@ squares_kernel(DSTRAIN_ARGUMENT Squares<T> args) {
   add(*args.digits, own);
 }
 
-/// Of one dtype, as many as a launch takes.
+/// `values`: tensors of one dtype, as many as a launch takes.
 template <class T>
 void launch_squares(std::span<const TensorView> values, SquareDigits* digits, StreamView stream) {
   Squares<T> args{.tensors = {}, .digits = digits, .passes = 0};
@@ -112,7 +112,7 @@ struct Fold {
   ExactSum* sum;
 };
 
-/// Adds the digits to the sum, and clears them. One block.
+/// Adds the digits to the sum and clears them. One block.
 DSTRAIN_KERNEL(square_threads)
 fold_kernel(DSTRAIN_ARGUMENT Fold args) {
   struct Shared {

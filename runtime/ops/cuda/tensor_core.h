@@ -5,16 +5,16 @@
 
 namespace dstrain::ops::gpu {
 
-// Products of tiles of 16-bit elements by tensor cores. A warp multiplies A (16 x 16) by B (16 x 8)
-// and adds the product to C (16 x 8), of which each lane has a fragment. With g = lane / 4 and
-// t = lane % 4 these are, two elements in a register, the first in the lower bits:
+// Products of tiles of 16-bit elements on tensor cores. A warp multiplies A (16 x 16) by B (16 x 8)
+// and adds the product to C (16 x 8). Each lane holds a fragment of each. With g = lane / 4 and
+// t = lane % 4 the fragments are, with two 16-bit elements per register, the first in the low bits:
 //
 //   A  rows g and g + 8, each at columns 2 t, 2 t + 1; then both at 2 t + 8, 2 t + 9
 //   B  column g at rows 2 t, 2 t + 1; then 2 t + 8, 2 t + 9
 //   C  row g at columns 2 t, 2 t + 1; then row g + 8: four floats
 //
-// Two fragments of C, side by side, have the elements that one of A has: what a product gave is
-// rounded where it lies and multiplied on.
+// Two adjacent fragments of C hold the elements of one fragment of A, so a product can be rounded
+// in its registers and used as the next operand.
 
 struct FragmentA {
   std::uint32_t pairs[4];
@@ -26,24 +26,24 @@ struct FragmentC {
   float sums[4];
 };
 
-// Of unsigned numbers, whose quotients and remainders are shifts and masks.
+// Unsigned division and remainder compile to shifts and masks.
 DSTRAIN_DEVICE int lane() {
   return static_cast<int>(static_cast<unsigned>(thread()) % warp_threads);
 }
 DSTRAIN_DEVICE int warp() {
   return static_cast<int>(static_cast<unsigned>(thread()) / warp_threads);
 }
-/// The first of the two rows, eight apart, of which a lane has elements of C.
+/// The first of the lane's two rows of C, which are eight apart.
 DSTRAIN_DEVICE int fragment_row() {
   return lane() / 4;
 }
-/// The first of the two columns.
+/// The first of the lane's two columns of C.
 DSTRAIN_DEVICE int fragment_column() {
   return lane() % 4 * 2;
 }
 
-/// Rows of 16-bit elements in shared memory. The eight that are between two rows let the eight rows
-/// of a matrix that is loaded lie in all 32 banks.
+/// Rows of 16-bit elements in shared memory. Padding of eight elements spreads the eight rows of a
+/// loaded matrix over all 32 banks.
 template <class T, int rows, int columns>
 struct alignas(16) HalfTile {
   T element[rows][columns + 8];
@@ -68,7 +68,7 @@ DSTRAIN_DEVICE FragmentA load_a_transposed(const HalfTile<T, rows, columns>& til
   return a;
 }
 
-/// B of 16 columns, as products take it.
+/// B with 16 columns.
 struct TwoFragmentsB {
   FragmentB first;
   FragmentB second;
@@ -99,15 +99,15 @@ DSTRAIN_DEVICE void multiply_add(FragmentC& c, const FragmentA& a, const Fragmen
   multiply_add_matrices<T>(a.pairs, b.pairs, c.sums);
 }
 
-/// The 16 columns of C that two fragments have, rounded to T, as A.
+/// Returns the 16 columns of two fragments of C, rounded to T, as A.
 template <class T>
 DSTRAIN_DEVICE FragmentA round_to_a(const FragmentC& first, const FragmentC& second) {
   return {{pack<T>(first.sums[0], first.sums[1]), pack<T>(first.sums[2], first.sums[3]),
            pack<T>(second.sums[0], second.sums[1]), pack<T>(second.sums[2], second.sums[3])}};
 }
 
-/// c += `a`, a fragment for each 16 rows of c, times rows [row, row + 16) of `b`: 8 columns of c in
-/// each fragment. A fragment of `b` is loaded once for all rows.
+/// c += a * (rows [row, row + 16) of `b`). `a` has a fragment per 16 rows of c; c has 8 columns per
+/// fragment. Each fragment of `b` is loaded once for all rows.
 template <class T, int rows, int columns, int tiles, int count>
 DSTRAIN_DEVICE void add_fragment_product(const FragmentA (&a)[tiles],
                                          const HalfTile<T, rows, columns>& b,
@@ -125,7 +125,7 @@ DSTRAIN_DEVICE void add_fragment_product(const FragmentA (&a)[tiles],
   }
 }
 
-/// c += the rows of `a` from `row` on times the transpose of `b`.
+/// c += (rows of `a` from `row` on) * transpose of `b`.
 template <class T, int a_rows, int rows, int columns, int tiles, int count>
 DSTRAIN_DEVICE void add_product_transposed(const HalfTile<T, a_rows, columns>& a,
                                            int row,
@@ -149,7 +149,7 @@ DSTRAIN_DEVICE void add_product_transposed(const HalfTile<T, a_rows, columns>& a
   }
 }
 
-/// c += `a`, of which each two fragments are 16 columns and are rounded to T, times `b`.
+/// c += a * b, with `a` rounded to T; every two fragments of `a` are 16 columns.
 template <class T, int rows, int columns, int tiles, int a_count, int count>
 DSTRAIN_DEVICE void add_rounded_product(const FragmentC (&a)[tiles][a_count],
                                         const HalfTile<T, rows, columns>& b,
@@ -166,7 +166,7 @@ DSTRAIN_DEVICE void add_rounded_product(const FragmentC (&a)[tiles][a_count],
   }
 }
 
-/// c += the transpose of `a`, a tile that is the warp's own, times `b`.
+/// c += transpose of `a` * b, where `a` is the warp's own tile.
 template <class T, int rows, int a_columns, int columns, int tiles, int count>
 DSTRAIN_DEVICE void add_transposed_product(const HalfTile<T, rows, a_columns>& a,
                                            const HalfTile<T, rows, columns>& b,

@@ -4,8 +4,8 @@
 namespace dstrain::ops::gpu {
 namespace {
 
-/// Element i is a pair of features of a row that turns, or behind those a feature that does not, of
-/// all heads: their angle is the same.
+/// Element i is a rotated pair of features of a row, or past those a single feature, in all heads,
+/// which share the angle.
 template <class T>
 struct TurnRows {
   HeadCounts counts;

@@ -7,15 +7,15 @@
 
 namespace dstrain::ops::gpu {
 
-/// The heads of a tensor of queries or keys, as many rows of as many heads.
+/// The sizes of a tensor of queries or keys.
 struct HeadCounts {
   std::int64_t rows;
   std::int64_t heads;
   std::int64_t head_size;
 };
 
-/// to = the heads as their rotary embedding turns them, rounded once to T, a type of halves.
-/// Kernels read a row for each tile that it meets, so that it pays to turn it before.
+/// Writes the heads after their rotary embedding, rounded once to T, a 16-bit type. Kernels read a
+/// row once per tile that it meets, so rotating in advance pays.
 template <class T>
 void turn_heads(const HeadCounts& counts,
                 const Rotary& rotary,
@@ -23,8 +23,8 @@ void turn_heads(const HeadCounts& counts,
                 const HeadMatrix<T>& to,
                 StreamView stream);
 
-/// Turns the queries and keys that forward or backward read into `turned`, and lets them read
-/// those, where there is a rotary embedding.
+/// If there is a rotary embedding, rotates the queries and keys of `args` into `turned` and makes
+/// `args` refer to those.
 template <class Args>
 void turn_inputs(Args& args, const TurnedHeads& turned, StreamView stream) {
   if (args.rotary.dims == 0) return;

@@ -11,7 +11,7 @@ namespace {
 template <class Rule>
 inline constexpr int state_count = static_cast<int>(Rule::states.size());
 
-/// The states of a rule, in memory and of some elements.
+/// The arrays of a rule's states, and their packs of some elements.
 template <class Rule>
 struct StateArrays {
   float* of[state_count<Rule>];
@@ -34,7 +34,7 @@ struct StatePacks {
 #pragma unroll
     for (int k = 0; k < state_count<Rule>; ++k) of[k] = load<n>(arrays.of[k], i);
   }
-  /// Those of element `j` of the pack.
+  /// Reads the states of element `j` of the pack.
   DSTRAIN_DEVICE void read(int j, rules::State<Rule>& state) const {
 #pragma unroll
     for (int k = 0; k < state_count<Rule>; ++k) state[k] = of[k].at[j];
@@ -49,7 +49,7 @@ struct StatePacks {
   }
 };
 
-/// Half is the type of the working copy; float where there is none.
+/// Half is the type of the working copy; float if there is none.
 template <class Rule, class Half>
 struct Update {
   static constexpr int numel = pack_numel<float, Half>;
@@ -98,7 +98,7 @@ void update_elementwise(const UpdateArgs& args, StreamView stream) {
 
 // Layerwise rules.
 
-/// Of a parameter's values and of its change.
+/// The squares of a parameter's values and of its change.
 struct SquarePair {
   SquareDigits of[norm_sums];
 };
@@ -153,11 +153,11 @@ measure_kernel(DSTRAIN_ARGUMENT Measure<Rule> args) {
 }
 
 struct FoldPair {
-  SquareDigits* digits;  ///< norm_sums of them, as of the next one
+  SquareDigits* digits;  ///< norm_sums of them, like the next
   SquareDigits* sums;
 };
 
-/// Carries the digits, adds those that come of it to the sums, and clears them. A block for each.
+/// Carries the digits, adds the result to the sums, and clears the digits. One block per sum.
 DSTRAIN_KERNEL(square_threads)
 fold_pair_kernel(DSTRAIN_ARGUMENT FoldPair args) {
   struct Shared {
@@ -188,7 +188,7 @@ struct TrustRatio {
   float* rate;
 };
 
-/// The step size of the parameter. One block.
+/// Computes the parameter's step size. One block.
 template <class Rule>
 DSTRAIN_KERNEL(square_threads)
 rate_kernel(DSTRAIN_ARGUMENT TrustRatio<Rule> args) {

@@ -6,9 +6,8 @@
 #include "runtime/tensor/bfloat16.h"
 #include "runtime/tensor/float16.h"
 
-// Instructions of GPUs from sm_80 on that kernels of 16-bit tensors are written in, so that another
-// header of this name can stand in for a GPU: ldmatrix, mma.sync, cvt, ex2 and cp.async of the PTX
-// ISA.
+// The PTX instructions that kernels of 16-bit tensors use, from sm_80 on: ldmatrix, mma.sync, cvt,
+// ex2 and cp.async. The stand-in replaces this header.
 
 namespace dstrain::ops::gpu {
 
@@ -16,16 +15,16 @@ DSTRAIN_DEVICE std::uint32_t shared_address(const void* address) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(address));
 }
 
-/// Loads four matrices of 8 x 8 16-bit elements from shared memory, of which lane i gives the
-/// address of row i % 8 of matrix i / 8. It gets of each matrix the elements 2 (i % 4) and the next
-/// one of row i / 4. All threads of a warp call.
+/// Loads four 8 x 8 matrices of 16-bit elements from shared memory. Lane i passes the address of
+/// row i % 8 of matrix i / 8, and receives elements 2 (i % 4) and 2 (i % 4) + 1 of row i / 4 of
+/// each matrix. All threads of a warp must call.
 DSTRAIN_DEVICE void load_matrices(const void* row, std::uint32_t (&pairs)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
                : "r"(shared_address(row))
                : "memory");
 }
-/// The same, where it gets the elements of rows 2 (i % 4) and the next one in column i / 4.
+/// The same, but lane i receives rows 2 (i % 4) and 2 (i % 4) + 1 of column i / 4.
 DSTRAIN_DEVICE void load_transposed_matrices(const void* row, std::uint32_t (&pairs)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
@@ -33,8 +32,8 @@ DSTRAIN_DEVICE void load_transposed_matrices(const void* row, std::uint32_t (&pa
                : "memory");
 }
 
-/// C (16 x 8) += A (16 x 16) B (16 x 8) of elements T, sums in f32; which parts a lane has is said
-/// in tensor_core.h. All threads of a warp call.
+/// C (16 x 8) += A (16 x 16) B (16 x 8) with elements T and sums in f32. tensor_core.h describes
+/// the fragments. All threads of a warp must call.
 template <class T>
 DSTRAIN_DEVICE void multiply_add_matrices(const std::uint32_t (&a)[4],
                                           const std::uint32_t (&b)[2],
@@ -68,16 +67,16 @@ DSTRAIN_DEVICE std::uint32_t pack(float low, float high) {
   return pair;
 }
 
-/// Writes two elements, at an address that is a multiple of four.
+/// Writes two elements to an address aligned to four bytes.
 DSTRAIN_DEVICE void store_pair(void* target, std::uint32_t pair) {
   *static_cast<std::uint32_t*>(target) = pair;
 }
-/// Copies 16 bytes, both aligned, at once.
+/// Copies 16 aligned bytes with one load and one store.
 DSTRAIN_DEVICE void copy_chunk(void* target, const void* source) {
   *static_cast<uint4*>(target) = *static_cast<const uint4*>(source);
 }
 
-// Constexpr, as functions of every device that call them have to be.
+// Constexpr because their callers, which all devices share, must be.
 
 /// 2^x to two units in the last place; results below 2^-126 are zero.
 DSTRAIN_DEVICE constexpr float approximate_exp2(float x) {
@@ -92,8 +91,8 @@ DSTRAIN_DEVICE constexpr float approximate_reciprocal(float x) {
   return reciprocal;
 }
 
-/// Copies 16 bytes, both aligned, from global to shared memory, or writes zeros without a source.
-/// They are there once the thread has waited, for others after a barrier.
+/// Starts copying 16 aligned bytes from global to shared memory, or zeros unless `exists`. The
+/// thread sees them after wait_for_copies(), other threads after a barrier that follows.
 DSTRAIN_DEVICE void start_copy(void* target, const void* source, bool exists) {
   const int bytes = exists ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
