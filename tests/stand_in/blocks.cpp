@@ -1,4 +1,4 @@
-// Blocks of threads as fibers of one thread of the CPU.
+// Runs the threads of a block as fibers of one CPU thread.
 #include "tests/stand_in/blocks.h"
 
 #include <cstdio>
@@ -14,7 +14,7 @@
 #include "tests/stand_in/refusals.h"
 #include "tests/stand_in/streams.h"
 
-// Saves what a call must leave as it was, and goes on where another fiber did.
+// Saves the callee-saved registers and resumes another fiber.
 extern "C" void dstrain_switch_fiber(void** from, void* to);
 asm(R"(
 .text
@@ -44,7 +44,7 @@ namespace dstrain::stand_in {
 namespace {
 
 constexpr int threads_most = 1024;
-// Sanitizers take most of it. The rest keeps the stacks of a block out of each other's cache sets.
+// Sanitizers need most of it. The odd 320 bytes put the stacks of a block in different cache sets.
 constexpr std::size_t stack_bytes = 512 * 1024 + 320;
 constexpr int warp = 32;
 constexpr std::size_t shared_most = 227 * 1024;
@@ -54,11 +54,11 @@ enum class Wait : std::uint8_t { none, block, collective, returned };
 struct Fiber {
   void* stack_pointer = nullptr;
   Wait waits = Wait::none;
-  Collective work = nullptr;  ///< what it waits for in its warp
+  Collective work = nullptr;  ///< the warp's operation that it waits for
   void* operands = nullptr;
 };
 
-/// What a thread gives and gets in an exchange.
+/// A thread's operands and result in a shuffle.
 struct Exchange {
   std::uint64_t value;
   int lanes;
@@ -71,12 +71,12 @@ struct Copy {
   const void* source;
 };
 
-/// The block that runs. One at a time in the process.
+/// The running block; the process runs one at a time.
 struct Block {
   Here at;
   Draws draws;
-  std::vector<int> warps;  ///< the first thread of each, in the order in which they run
-  std::vector<int> lanes;  ///< the threads of a warp likewise
+  std::vector<int> warps;  ///< the first thread of each warp, in the order in which warps run
+  std::vector<int> lanes;  ///< the lanes of a warp, in the order in which they run
   std::vector<Fiber> fibers = std::vector<Fiber>(threads_most);
   std::vector<std::vector<Copy>> copies = std::vector<std::vector<Copy>>(threads_most);
   std::unique_ptr<std::byte[]> stacks{new std::byte[threads_most * stack_bytes]};
@@ -85,12 +85,12 @@ struct Block {
   const std::function<void()>* body = nullptr;
   int threads = 0;
   std::size_t shared_bytes = 0;
-  bool yes = false;   ///< of those that arrived
-  bool said = false;  ///< what the last barrier came to
+  bool yes = false;   ///< whether a thread that arrived passed true
+  bool said = false;  ///< the result of the last barrier
 };
 
-/// Never destroyed, as device(). No local variable, which each switch would look at whether it is
-/// made.
+/// Never destroyed, like device(). Not a local static, whose initialization each switch would
+/// check.
 Block& the_block = *new Block;
 Block& block() {
   return the_block;
@@ -134,7 +134,7 @@ void run_fiber() {
   end("a thread ran on after it had returned");
 }
 
-/// At the far end of a fiber's stack, which must not reach there.
+/// Guard value at the far end of a fiber's stack, to detect overflow.
 constexpr std::uint64_t unreached = 0x57ac'0e4d'57ac'0e4d;
 std::uint64_t& stack_end(int thread) {
   return *reinterpret_cast<std::uint64_t*>(block().stacks.get() +
@@ -146,7 +146,7 @@ void prepare(int thread) {
   stack_end(thread) = unreached;
   auto* const top = reinterpret_cast<void**>(block().stacks.get() +
                                              (static_cast<std::size_t>(thread) + 1) * stack_bytes);
-  // As if run_fiber() had been left by a switch: six registers, then where it goes on.
+  // A frame as left by a switch: six registers, then the return address, run_fiber().
   void** const frame = top - 8;
   std::memset(frame, 0, 8 * sizeof(void*));
   frame[6] = reinterpret_cast<void*>(&run_fiber);
@@ -188,7 +188,7 @@ void exchange_values(const std::array<void*, 32>& operands) {
   }
 }
 
-/// Whether a warp has done something as one.
+/// Runs the warp's collective operation if all its threads wait for it. Returns whether it did.
 bool ran_collective(int first) {
   if (!all_wait(first, warp, Wait::collective)) return false;
   const Collective work = block().fibers[static_cast<std::size_t>(first)].work;
@@ -203,7 +203,7 @@ bool ran_collective(int first) {
   return true;
 }
 
-/// Whether some thread of a warp went on.
+/// Resumes the threads of a warp that can run. Returns whether any did.
 bool ran_warp(int first) {
   Block& b = block();
   bool ran = false;
@@ -217,8 +217,8 @@ bool ran_warp(int first) {
   return (first + warp <= b.threads && ran_collective(first)) || ran;
 }
 
-/// Whether there is more to do. Where orders are drawn, the first warp that can goes on until it
-/// waits for the others, unless another is drawn to be the first.
+/// Runs warps for one turn. Returns whether there is more to do. If orders are drawn, the first
+/// warp that can run continues until it waits for the others, unless the warps are reshuffled.
 bool turn() {
   Block& b = block();
   bool ran = false;
@@ -307,7 +307,7 @@ void wait_for_copies() {
   own_copies().clear();
 }
 
-/// One grid at a time.
+/// Runs one grid at a time.
 void run_grid(const Launch& launch, const std::function<void()>& body, const Draws& draws) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);

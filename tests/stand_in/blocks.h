@@ -10,7 +10,7 @@
 
 namespace dstrain::stand_in {
 
-/// Which thread of which block runs.
+/// The running thread and its block.
 struct Here {
   int thread = 0;
   std::int64_t x = 0;
@@ -22,21 +22,20 @@ struct Here {
 };
 const Here& here();
 
-/// All threads of the block that have not returned arrive; whether one of them said yes.
+/// Barrier for all threads of the block that have not returned. Returns whether any passed true.
 bool sync_block(bool yes);
-/// What the thread whose lane differs in the bits of `lanes` gives.
+/// Returns the value of the thread in lane `lane ^ lanes`.
 std::uint64_t exchange(std::uint64_t value, int lanes);
-/// What a warp does as one, for which all of its threads come with their operands; they go on once
-/// it is done.
+/// An operation of a whole warp. It runs once all threads of the warp have passed their operands,
+/// and then they continue.
 using Collective = void (*)(const std::array<void*, 32>& operands);
 void run_collective(Collective work, void* operands);
-/// The block's, full of NaNs when it begins. Ends the program where it is less than `bytes`.
+/// The block's shared memory, filled with NaNs at its start. Aborts if it is less than `bytes`.
 std::byte* shared_memory(std::size_t bytes);
-/// Ends the program unless the bytes lie in the block's shared memory, at a multiple of their
-/// count.
+/// Aborts unless the bytes lie in the block's shared memory, aligned to their count.
 void require_shared(const void* address, std::size_t bytes);
-/// 16 bytes that come to shared memory when the thread waits for its copies, at the latest, and no
-/// sooner unless that is drawn; zeros where there is no source.
+/// Starts a copy of 16 bytes to shared memory, or of zeros if the source is null. They arrive when
+/// the thread waits for its copies, or earlier if that is drawn.
 void start_copy(void* target, const void* source);
 void wait_for_copies();
 
@@ -51,7 +50,7 @@ struct Launch {
 void run_grid(const Launch& launch,
               const std::function<void()>& body,
               const Draws& draws = Draws::next());
-/// Gives the stream `body` to run in every thread of every block, once `kernel` is loaded.
+/// Loads `kernel`, and queues `body` on the stream, to run in every thread of every block.
 cudaError_t start(const Launch& launch,
                   cudaStream_t stream,
                   const void* kernel,

@@ -1,4 +1,4 @@
-// The calls of cuBLASLt that the plug-in makes, computed plainly.
+// Plain implementations of the cuBLASLt functions that the plug-in calls.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -33,7 +33,7 @@ struct Preference {
 };
 struct Handle {};
 
-/// What results differ by: in which order the parts of a sum are added up.
+/// Algorithms differ in the order in which they add the parts of a sum.
 enum Order : std::uint64_t { forwards, backwards, even_first, by_blocks_that_race };
 
 /// The parts of a sum in an order.
@@ -47,8 +47,8 @@ std::vector<std::uint64_t> parts_in(std::uint64_t order, std::uint64_t count) {
   return parts;
 }
 
-/// The one that takes no time, where the others take a second each: of rank r the r-th digit of
-/// DSTRAIN_STAND_IN_FASTEST, else the first.
+/// The algorithm that takes no time, while the others take a second each: for rank r, digit r of
+/// DSTRAIN_STAND_IN_FASTEST, or else the first.
 std::uint64_t fastest_order() {
   const char* const given = std::getenv("DSTRAIN_STAND_IN_FASTEST");
   const char* const rank = std::getenv("RANK");
@@ -70,14 +70,14 @@ void store(void* data, cudaDataType type, std::uint64_t at, float value) {
   if (type == CUDA_R_16F) static_cast<Float16*>(data)[at] = to_float16(value);
 }
 
-/// To the nearest of 10 bits of mantissa, halves away from zero.
+/// Rounds to 10 bits of mantissa, halves away from zero.
 float round_to_tf32(float value) {
   constexpr std::uint32_t dropped = (1U << 13) - 1;
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return std::bit_cast<float>((bits + (dropped + 1) / 2) & ~dropped);
 }
 
-/// An operand with its rows side by side, (rows, columns) after its operation.
+/// Returns a dense copy of an operand, (rows, columns) after its transposition.
 std::vector<float> operand(const void* data, const Layout& layout, bool transposed, bool tf32) {
   const std::uint64_t rows = transposed ? layout.columns : layout.rows;
   const std::uint64_t columns = transposed ? layout.rows : layout.columns;

@@ -21,8 +21,8 @@ std::size_t round_up(std::size_t bytes, std::size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
 }
 
-/// What was taken at once: pages, of which the last bytes are used. The page before them and that
-/// behind them are never in reach.
+/// One allocation: pages, of which the last bytes are used, between two guard pages that are never
+/// accessible.
 struct Piece {
   std::byte* pages;
   std::size_t page_bytes;
@@ -32,11 +32,11 @@ struct Piece {
 
 struct Memory {
   std::mutex mutex;
-  std::map<const std::byte*, Piece> pieces;  ///< by where what is used begins
+  std::map<const std::byte*, Piece> pieces;  ///< by the first used byte
   int accesses = 0;
-  struct sigaction before {};  ///< what is done about faults that are none of the device's
+  struct sigaction before {};  ///< handles faults outside device memory
 };
-/// Never destroyed: streams of programs that end by exit() still run.
+/// Never destroyed, because streams still run when a program calls exit().
 Memory& memory() {
   static Memory& one = *new Memory;
   return one;
@@ -56,7 +56,8 @@ void protect(Piece& piece, bool in_reach) {
   piece.in_reach = in_reach;
 }
 
-/// Under the lock. Null: none has it, nor the page before or behind it.
+/// Returns the allocation that contains the address, with its guard pages, or null. Call with the
+/// lock held.
 Piece* piece_at(const std::byte* address) {
   for (auto& [begin, piece] : memory().pieces) {
     if (address >= piece.pages - page && address < piece.pages + piece.page_bytes + page)
@@ -65,14 +66,14 @@ Piece* piece_at(const std::byte* address) {
   return nullptr;
 }
 
-/// A piece comes within reach when a thread that has access first touches it.
+/// Makes an allocation accessible when a thread that has access first touches it.
 void on_fault(int number, siginfo_t* fault, void* /*context*/) {
-  const std::lock_guard lock(memory().mutex);  // which a thread that faults does not hold
+  const std::lock_guard lock(memory().mutex);  // a faulting thread does not hold it
   const auto* const address = static_cast<const std::byte*>(fault->si_addr);
   Piece* const piece = piece_at(address);
   if (piece == nullptr) {
-    ::sigaction(number, &memory().before, nullptr);  // the fault comes again
-    if (fault->si_code <= 0) ::raise(number);        // somebody sent it
+    ::sigaction(number, &memory().before, nullptr);  // the access faults again
+    if (fault->si_code <= 0) ::raise(number);        // a signal that was sent
   } else if (!has_access) {
     end("the host touched memory of the device", address);
   } else if (address < piece->pages || address >= piece->pages + piece->page_bytes) {
@@ -82,7 +83,7 @@ void on_fault(int number, siginfo_t* fault, void* /*context*/) {
   }
 }
 
-/// Again and again: programs set handlers of their own.
+/// Call repeatedly, because programs set handlers of their own.
 void handle_faults() {
   struct sigaction now {};
   ::sigaction(SIGSEGV, nullptr, &now);
@@ -127,7 +128,7 @@ void* take_memory(std::size_t bytes) {
   if (mapped == MAP_FAILED) return nullptr;
   Piece piece{static_cast<std::byte*>(mapped) + page, page_bytes, bytes};
   protect(piece, true);
-  // A fault for each small page would take longer than to fill it.
+  // Faulting in each small page would take longer than filling it.
   ::madvise(piece.pages, page_bytes, MADV_HUGEPAGE);
   std::memset(piece.pages, nan_byte, page_bytes);
   protect(piece, false);

@@ -3,18 +3,19 @@
 
 namespace dstrain::stand_in {
 
-/// Memory of the device: full of NaNs, at a multiple of 256, and out of reach unless the device
-/// works. Beside it lie pages that nothing reaches, that behind it where the last of its 256 bytes
-/// end. A process that reaches for what it may not says so and ends. Null: there is no more.
+/// Allocates device memory: filled with NaNs, aligned to 256 bytes, and accessible only to device
+/// work. A guard page precedes it, and another follows its size rounded up to 256 bytes. A process
+/// that violates this prints a message and aborts. Returns null if there is no memory left.
 void* take_memory(std::size_t bytes);
-/// Ends the program where a byte beside those that were taken was written.
+/// Aborts if a byte beside the allocation was written.
 void give_back_memory(void* address);
 [[nodiscard]] bool is_device_memory(const void* address);
-/// What was taken and not given back.
+/// Bytes that are allocated.
 [[nodiscard]] std::size_t taken_memory();
 
-/// Of a thread that does work of the device. What it touches all threads of the process reach until
-/// none has access any more: what protects pages knows no threads.
+/// Gives a thread that does device work access to device memory. Pages that it touches stay
+/// accessible to all threads of the process until no thread has access, because page protection is
+/// per process.
 class MemoryAccess {
  public:
   MemoryAccess();
@@ -25,7 +26,7 @@ class MemoryAccess {
   ~MemoryAccess();
 };
 
-/// The thread has no access for a while, if it had.
+/// Suspends the thread's access, if it has any.
 class MemoryAccessPause {
  public:
   MemoryAccessPause();

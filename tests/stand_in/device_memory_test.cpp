@@ -1,4 +1,4 @@
-// Memory of the device: within reach of kernels and copies, and of nothing else.
+// Device memory is accessible to kernels and copies only.
 #include "tests/stand_in/device_memory.h"
 
 #include <cmath>
@@ -28,7 +28,7 @@ float* take_floats(std::size_t count) {
                                                                     : nullptr;
 }
 
-/// Of a process that does `body` with 1000 floats of the device.
+/// How a process ends that runs `body` with 1000 floats of device memory.
 End end_of(const std::function<void(float* there)>& body) {
   int pipe[2];
   REQUIRE(::pipe(pipe) == 0);
@@ -52,7 +52,7 @@ End end_of(const std::function<void(float* there)>& body) {
   return end;
 }
 
-/// What one thread of a kernel does.
+/// Runs `body` as a kernel of one thread.
 void run_kernel(const std::function<void()>& body) {
   const MemoryAccess access;
   run_grid({1, 1, 1, 1, 0}, body);
@@ -99,7 +99,7 @@ TEST_CASE("Device memory: a kernel that reaches beyond it ends", "[stand_in]") {
   CAPTURE(at);
   const End end = end_of([&](float* there) {
     run_kernel([&] { there[at] = 1; });
-    cudaFree(there);  // where it has the rest of its 256 bytes
+    cudaFree(there);  // checks the padding up to 256 bytes
   });
   CHECK(end.signal == SIGABRT);
   CHECK_THAT(end.said,

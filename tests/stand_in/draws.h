@@ -6,21 +6,21 @@
 
 namespace dstrain::stand_in {
 
-/// What a GPU leaves open is drawn from this: in which order the blocks of a grid run, the warps of
-/// a block and the threads of a warp between two points where they meet; whether an asynchronous
-/// copy of a thread comes early; whether a stream is late with a task. DSTRAIN_STAND_IN_SEED says
-/// which draws these are. Each launch takes its own when it is given over, in the order in which
-/// the host launches, so that a seed repeats what it did. Without the variable nothing is drawn:
-/// all goes in ascending order, and streams do what they are given at once.
+/// Random choices where a GPU guarantees nothing: the order of the blocks of a grid, and of the
+/// warps of a block and the threads of a warp between synchronization points; whether an
+/// asynchronous copy arrives early; whether a stream starts a task late. DSTRAIN_STAND_IN_SEED is
+/// the seed. Each launch gets its own draws in the order in which the host launches, so a seed
+/// repeats a run. Without the variable nothing is drawn: everything runs in ascending order, and
+/// streams start tasks at once.
 class Draws {
  public:
-  /// Of the next launch, by the variable as it is now.
+  /// Returns the draws of the next launch, by the variable's current value.
   static Draws next();
   [[nodiscard]] bool drawn() const { return random_.has_value(); }
-  /// Where nothing is drawn, 0.
+  /// Returns 0 if nothing is drawn.
   [[nodiscard]] std::size_t below(std::size_t bound);
   [[nodiscard]] bool one_in(std::size_t count) { return drawn() && below(count) == 0; }
-  /// Where nothing is drawn, they stay as they are.
+  /// Keeps the order if nothing is drawn.
   template <class Values>
   void shuffle(Values& values) {
     if (!drawn()) return;

@@ -3,8 +3,8 @@
 
 namespace dstrain::stand_in {
 
-/// Appends to the file that DSTRAIN_STAND_IN_LAUNCHES names, if any, a line with where the kernel
-/// lies in its library and how many bytes each of its blocks shares: each such pair once.
+/// Appends a line to the file named by DSTRAIN_STAND_IN_LAUNCHES, if set: the kernel's address in
+/// its library and the shared memory per block. Each such pair is logged once.
 void log_launch(const void* kernel, std::size_t shared_bytes);
 
 }  // namespace dstrain::stand_in

@@ -1,6 +1,6 @@
-// The calls of NCCL that the plug-in makes, between the processes of one host. A communicator does
-// not block: it takes what it was given over when it is asked for the second time whether it has,
-// and refuses another call before.
+// The NCCL functions that the plug-in calls, between processes of one host. A communicator does not
+// block: an operation is in progress until the second time that its state is queried, and until
+// then the communicator refuses other calls.
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -22,13 +22,13 @@ using dstrain::stand_in::NcclRank;
 using dstrain::stand_in::queue_of;
 using dstrain::stand_in::refuses;
 
-/// What NCCL keeps for a rank. Guarded by its mutex, save `rank`.
+/// NCCL's state of a rank. Its mutex guards all but `rank`.
 struct ncclComm {
   std::shared_ptr<NcclRank> rank;
   std::thread joins;
   std::mutex mutex;
   bool joined = false;
-  std::function<void()> launch;  ///< what the stream has not got yet
+  std::function<void()> launch;  ///< not yet on the stream
   int looks = 0;
 };
 
@@ -36,7 +36,7 @@ namespace {
 
 using Run = std::function<void(NcclRank&)>;
 
-/// What a thread calls between ncclGroupStart and ncclGroupEnd.
+/// A thread's calls between ncclGroupStart and ncclGroupEnd.
 struct Group {
   bool open = false;
   ncclComm_t comm = nullptr;
@@ -197,7 +197,7 @@ ncclResult_t ncclSend(const void* from,
                       ncclComm_t comm,
                       cudaStream_t stream) {
   if (refuses(__func__)) return ncclSystemError;
-  auto* const data = const_cast<std::byte*>(bytes(from));  // which is not written
+  auto* const data = const_cast<std::byte*>(bytes(from));  // only read
   return message({Message::Way::send, peer, data, count * size_of(type)}, comm, stream);
 }
 ncclResult_t ncclRecv(void* to,

@@ -12,7 +12,7 @@
 namespace dstrain::stand_in {
 namespace {
 
-/// In which a part is summed.
+/// The order in which the ranks' values of a part are added.
 std::vector<int> order_of_ranks(int size, int part) {
   std::vector<int> order(static_cast<std::size_t>(size));
   std::iota(order.begin(), order.end(), 0);
@@ -66,7 +66,7 @@ void NcclRank::tell() {
 
 template <class Condition>
 void NcclRank::wait_until(const Condition& condition) {
-  constexpr double look_seconds = 0.02;  // whether it is aborted
+  constexpr double look_seconds = 0.02;  // how often it checks for an abort
   while (!aborted_) {
     const std::uint32_t seen = shared_.changes.load();
     if (condition()) return;
@@ -128,7 +128,7 @@ void NcclRank::broadcast(const std::byte* from, std::byte* to, std::size_t bytes
   }
 }
 
-/// Whether a piece went on its way, or came.
+/// Sends or receives a piece if possible. Returns whether it did.
 bool NcclRank::advance(Message& message) {
   if (message.done == message.bytes) return false;
   const bool sends = message.way == Message::Way::send;

@@ -10,7 +10,7 @@
 
 namespace dstrain::stand_in {
 
-/// One end of a message, in pieces.
+/// One end of a message, which is transferred in pieces.
 struct Message {
   enum class Way : std::uint8_t { send, receive };
   Way way;
@@ -20,8 +20,8 @@ struct Message {
   std::size_t done = 0;
 };
 
-/// A rank of a communicator. Its operations block until the other ranks do theirs, for ever where
-/// these do not come, as a GPU does in NCCL; abort() ends that. They run one at a time.
+/// A rank of a communicator. Its operations block until the other ranks call theirs, like NCCL's on
+/// a GPU: forever if these never do, unless abort() ends them. They run one at a time.
 class NcclRank {
  public:
   NcclRank(Segment& segment, int rank, int size) : shared_(segment), rank_(rank), size_(size) {}
@@ -29,11 +29,11 @@ class NcclRank {
   void abort() { aborted_ = true; }
   void barrier();
   void all_gather(const std::byte* from, std::byte* to, std::size_t bytes);
-  /// A part of so many bytes for each rank. Adds two values at a time, in an order of the ranks
-  /// that is the same on all of them and another for each part.
+  /// `bytes` is the size of one rank's part. Adds two values at a time, in an order of ranks that
+  /// is the same on all ranks but differs between parts.
   void reduce_scatter(const std::byte* from, std::byte* to, std::size_t bytes, ncclDataType_t type);
   void broadcast(const std::byte* from, std::byte* to, std::size_t bytes, int root);
-  /// All at once, as a group of NCCL's.
+  /// Exchanges all messages at once, like an NCCL group.
   void exchange(std::vector<Message> messages);
 
  private:

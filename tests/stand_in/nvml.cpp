@@ -1,6 +1,6 @@
-// The calls of NVML that dstrain makes. GPU k takes 100 (k + 1) W of 700, is busy for 90 - 10 k %
-// of the time, and has 40 + k degrees. DSTRAIN_STAND_IN_XID="79 31" are the errors that the driver
-// reports of each GPU from the start of a process on.
+// The NVML functions that dstrain calls. GPU k draws 100 (k + 1) W of 700, is busy 90 - 10 k % of
+// the time, and has 40 + k degrees. DSTRAIN_STAND_IN_XID="79 31" lists the errors that the driver
+// reports for each GPU after a process has started.
 #include "runtime/os/nvml.h"
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 #include <cuda_runtime_api.h>
 
-using namespace dstrain::nvml;  // whose functions these are
+using namespace dstrain::nvml;
 
 namespace {
 

@@ -26,7 +26,7 @@ struct Refusal {
     counting = first.empty();
   }
   std::string function;
-  std::atomic<int> left = 0;  ///< calls up to the one that fails
+  std::atomic<int> left = 0;  ///< calls until the one that fails
   std::string first;          ///< the function whose call begins the count
   std::atomic<bool> counting = false;
 };

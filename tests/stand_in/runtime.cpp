@@ -1,7 +1,6 @@
-// The calls of CUDA's run-time library that the plug-in makes, on the CPU, with what makes programs
-// wait there: each stream has a thread; one lock of the driver is held by every call; the first
-// launch of a kernel loads it, for which the device must be idle, under that lock, as does the
-// release of memory.
+// The functions of CUDA's run-time library that the plug-in calls, on the CPU, with the same
+// reasons to block: each stream is a thread; every call holds one driver lock; the first launch of
+// a kernel loads it, which waits under that lock until the device is idle, as does freeing memory.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -31,8 +30,8 @@ using dstrain::stand_in::taken_memory;
 /// The GPU that this process uses.
 std::atomic<int> current_gpu = 0;
 
-/// Of the device: 8 GiB, or of GPU k number k of DSTRAIN_STAND_IN_MEMORY, "8000000000 1000000", as
-/// far as there are so many.
+/// Device memory: 8 GiB, or for GPU k number k of DSTRAIN_STAND_IN_MEMORY, as in
+/// "8000000000 1000000"; the last number also counts for further GPUs.
 std::size_t memory_bytes() {
   std::size_t bytes = std::size_t{8} << 30;
   const char* const given = std::getenv("DSTRAIN_STAND_IN_MEMORY");
@@ -42,14 +41,13 @@ std::size_t memory_bytes() {
   return bytes;
 }
 
-/// One, or as many as DSTRAIN_STAND_IN_GPUS says. Each process has memory and streams of its own.
+/// DSTRAIN_STAND_IN_GPUS, by default one. Each process has its own memory and streams.
 int gpus() {
   const char* const given = std::getenv("DSTRAIN_STAND_IN_GPUS");
   return given != nullptr ? std::atoi(given) : 1;
 }
 
-/// Memory of the host that CUDA knows of: its bytes, by where it begins. Guarded by the lock of the
-/// driver.
+/// Registered host memory: sizes in bytes by address. Guarded by the driver lock.
 std::map<const std::byte*, std::size_t>& registered() {
   static std::map<const std::byte*, std::size_t> ranges;
   return ranges;
@@ -64,7 +62,7 @@ cudaMemoryType type_of(const void* address) {
   return at < found->first + found->second ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
 }
 
-/// Of the device's clock, in seconds of the host's: no two clocks agree.
+/// The rate of the device clock relative to the host clock, because no two clocks agree.
 constexpr double device_clock_rate = 1.0001;
 
 struct Event {
@@ -76,7 +74,7 @@ Event& event_of(cudaEvent_t event) {
   return *reinterpret_cast<Event*>(event);
 }
 
-/// Of what refuses() has chosen.
+/// The error of a call for which refuses() returned true.
 cudaError_t refused() {
   return refuses("cudaErrorIllegalAddress") ? cudaErrorIllegalAddress : cudaErrorUnknown;
 }
@@ -178,7 +176,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) 
   *stream = reinterpret_cast<cudaStream_t>(&device().make_queue());
   return cudaSuccess;
 }
-// Priorities as a GPU has them: none changes an order that a program may rely on.
+// Priorities like a GPU's. They change no order that a program may rely on.
 cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
   if (refuses(__func__)) return refused();
   *lowest = 0;
@@ -287,7 +285,7 @@ cudaError_t cudaMemcpy2DAsync(void* to,
   {
     const Driver driver;
     returns_late = type_of(to) == cudaMemoryTypeUnregistered;
-    if (type_of(from) == cudaMemoryTypeUnregistered) {  // is read at once
+    if (type_of(from) == cudaMemoryTypeUnregistered) {  // read at once
       const std::vector<std::byte> read(source, source + (height - 1) * from_pitch + width);
       queue_of(stream).give_work([copy, read] { copy(read.data()); });
     } else {

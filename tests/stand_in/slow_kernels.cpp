@@ -23,7 +23,7 @@ struct Slow {
 }  // namespace
 
 void take_time(const char* arguments, cudaStream_t stream) {
-  static const Slow& slow = *new Slow;  // never destroyed, as device()
+  static const Slow& slow = *new Slow;  // never destroyed, like device()
   if (slow.milliseconds == 0 || std::strstr(arguments, slow.part.c_str()) == nullptr) return;
   queue_of(stream).give([] {
     const auto now = std::chrono::steady_clock::now;

@@ -3,9 +3,9 @@
 
 namespace dstrain::stand_in {
 
-/// Lets the stream take its time before a kernel whose arguments are of the type `arguments` (as
-/// its typeid names it): DSTRAIN_STAND_IN_SLOW, as in "Fold 5", says of which types, by a part of
-/// the name, and how many milliseconds.
+/// Delays the stream before a kernel if DSTRAIN_STAND_IN_SLOW selects it. The variable gives a part
+/// of the type name of the kernel's arguments and the milliseconds, as in "Fold 5". `arguments` is
+/// that name, from typeid.
 void take_time(const char* arguments, cudaStream_t stream);
 
 }  // namespace dstrain::stand_in

@@ -12,7 +12,7 @@
 namespace dstrain::stand_in {
 namespace {
 
-/// One task in four: by as long as hundreds of launches take the host.
+/// Delays one task in four, by up to the time that the host needs for hundreds of launches.
 std::chrono::microseconds lateness(Draws draws) {
   return std::chrono::microseconds(draws.one_in(4) ? draws.below(1000) : 0);
 }
@@ -135,7 +135,7 @@ void Device::load(const void* kernel) {
   loaded_.push_back(kernel);
 }
 
-/// Never destroyed: streams of programs that end by exit() still run.
+/// Never destroyed, because streams still run when a program calls exit().
 Device& device() {
   static Device& one = *new Device;
   return one;

@@ -14,8 +14,8 @@
 
 namespace dstrain::stand_in {
 
-/// Held by each call of CUDA's while it is under way, but not while it waits for work that the
-/// caller asked to wait for. A call that loads a kernel or gives memory back keeps it.
+/// The driver lock. Each CUDA call holds it, but not while it waits for work on the caller's
+/// behalf. A call that loads a kernel or frees memory holds it while it waits.
 class Driver {
  public:
   Driver() : lock_(mutex()) {}
@@ -27,11 +27,11 @@ class Driver {
 
 /// A point in a stream.
 struct Moment {
-  double at_ms = 0;                   ///< when it was reached, by the clock of the device,
-  std::atomic<bool> reached = false;  ///< from then on
+  double at_ms = 0;  ///< device time when it was reached
+  std::atomic<bool> reached = false;
 };
 
-/// A stream: a thread that does what it is given, in order, late where that is drawn.
+/// A stream: a thread that runs its tasks in order, with drawn delays.
 class Queue {
  public:
   explicit Queue(class Device& device);
@@ -41,7 +41,7 @@ class Queue {
   Queue& operator=(Queue&&) = delete;
   ~Queue();
   void give(std::function<void()> task);
-  /// A task that uses memory of the device: between two of them access is not given up.
+  /// Queues a task that uses device memory. Between two such tasks the thread keeps its access.
   void give_work(std::function<void()> task);
   void wait_until_idle();
   [[nodiscard]] bool idle();
@@ -56,7 +56,7 @@ class Queue {
   void give(Task task);
   void run();
   Device& device_;
-  std::deque<Task> tasks_;  ///< guarded by the device, as all below
+  std::deque<Task> tasks_;  ///< guarded by the device's mutex, like the members below
   bool busy_ = false;
   bool ending_ = false;
   bool ended_ = false;
@@ -66,16 +66,16 @@ class Queue {
 class Device {
  public:
   Queue& make_queue();
-  /// Returns at once; the queue ends when it has done what it was given.
+  /// Returns at once; the queue ends when it has run its tasks.
   void end_queue(Queue& queue);
-  /// All streams.
+  /// Waits for all streams.
   void wait_until_idle();
   void wait_for(const Moment& moment);
   void reach(Moment& moment);
-  /// Sets its clock forward: what takes time on a GPU takes none here.
+  /// Advances the device clock, for work that takes time on a GPU but none here.
   void let_pass(double ms);
-  /// Waits until all is idle where `kernel` is launched for the first time. Under the driver's
-  /// lock.
+  /// At the first launch of `kernel`, waits until the device is idle. Call with the driver lock
+  /// held.
   void load(const void* kernel);
 
  private:

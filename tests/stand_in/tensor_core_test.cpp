@@ -1,4 +1,4 @@
-// Products of tensor cores, of numbers whose sums are exact.
+// Tensor core products of numbers with exact sums.
 #include "runtime/ops/cuda/tensor_core.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace dstrain::ops::gpu {
 namespace {
 
-/// Small integers, each place another.
+/// Small integers that differ between places.
 int number(int row, int column) {
   return (row * 7 + column * 3) % 19 - 9 + (row * column) % 5;
 }

@@ -3,10 +3,10 @@
 
 namespace dstrain::stand_in {
 
-// What a warp does with matrices as one: ldmatrix and mma.sync, after the tables of the PTX ISA
+// The warp's matrix instructions ldmatrix and mma.sync, written from the tables of the PTX ISA
 // ("Warp-level matrix load instruction: ldmatrix" and "Matrix Fragments for mma.m16n8k16 with
-// floating point type") and not after the kernels that use them, so that one that mistakes a lane
-// gets wrong numbers.
+// floating point type") and not from the kernels that use them, so that a kernel that mistakes a
+// lane gets wrong numbers.
 // With g = lane / 4 and t = lane % 4, element i of a lane is
 //
 //   A (16 x 16), a0 .. a7, two in a register:  row g      for i = 0, 1, 4, 5, else g + 8
@@ -16,9 +16,9 @@ namespace dstrain::stand_in {
 //   C (16 x 8), c0 .. c3:                      row g      for i < 2, else g + 8
 //                                              column 2 t + i % 2
 //
-// Of two elements in a register the first is in the lower bits. ldmatrix .x4: lane i gives the
-// address of row i % 8 of matrix i / 8; register j of a lane has of matrix j the elements 2 t and
-// 2 t + 1 of row g, with .trans those of rows 2 t and 2 t + 1 in column g.
+// The first of two elements in a register is in the low bits. ldmatrix .x4: lane i passes the
+// address of row i % 8 of matrix i / 8; register j of a lane receives elements 2 t and 2 t + 1 of
+// row g of matrix j, or with .trans rows 2 t and 2 t + 1 of column g.
 
 enum class Order : std::uint8_t { plain, transposed };
 

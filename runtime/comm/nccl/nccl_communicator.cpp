@@ -77,7 +77,7 @@ NcclCommunicator::NcclCommunicator(NcclMember member)
   try {
     connect();
   } catch (const Error& error) {
-    if (watch_.failure()->get() || member_.control->failure()) throw;  // known, and spread
+    if (watch_.failure()->get() || member_.control->failure()) throw;  // already spread
     const std::string why = fmt::format("connecting rank {}: {}", own_.rank, error.what());
     watch_.fail_with({error.code(), why});
     member_.control->spread({error.code(), why});

@@ -1,7 +1,7 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
-// What the plug-in uses of cuBLASLt, as cuda_runtime_api.h.
+// The parts of cuBLASLt that the plug-in uses, like cuda_runtime_api.h.
 
 enum cublasStatus_t : std::int32_t {
   CUBLAS_STATUS_SUCCESS = 0,

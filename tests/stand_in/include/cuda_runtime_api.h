@@ -2,8 +2,9 @@
 #include <cstddef>
 #include <cstdint>
 
-// What the plug-in uses of CUDA's run-time library, under its names and with its values, for
-// machines without the toolkit. Where it is, real_headers/ compares each line with NVIDIA's.
+// The parts of CUDA's run-time library that the plug-in uses, with the same names and values, for
+// machines without the toolkit. If the toolkit is installed, real_headers/ compares each line with
+// NVIDIA's.
 
 enum cudaError_t : std::int32_t {
   cudaSuccess = 0,
@@ -100,7 +101,7 @@ cudaError_t cudaMemcpy2DAsync(void* to,
 cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes, cudaStream_t stream);
 }
 
-/// Of the types that vector loads have.
+/// The type of vector loads.
 struct alignas(16) float4 {
   float x, y, z, w;
 };

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-// What the plug-in uses of NCCL, as cuda_runtime_api.h.
+// The parts of NCCL that the plug-in uses, like cuda_runtime_api.h.
 
 using ncclComm_t = struct ncclComm*;
 struct ncclUniqueId {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <type_traits>
 
-// What the stand-in's headers declare, in a namespace beside NVIDIA's own headers: a value, a type
-// or a signature that differs does not compile. Lists of what is declared are made from these
-// headers when the build is configured (CMakeLists.txt), so that none is left out.
+// Compares the stand-in's headers, included in a namespace, with NVIDIA's: a value, type or
+// signature that differs does not compile. CMakeLists.txt makes the lists of declarations from the
+// stand-in's headers when the build is configured, so none is left out.
 
 namespace dstrain::stand_in::declared {
 
@@ -33,7 +33,7 @@ struct RealOf<Result(Arguments...)> {
 
 }  // namespace dstrain::stand_in::declared
 
-/// For an enumeration, a struct or a handle. To be used in the namespace.
+/// For an enumeration, a struct or a handle. Use it in the namespace.
 #define DSTRAIN_DECLARED_TYPE(name) \
   template <>                       \
   struct RealOf<name> {             \
@@ -43,10 +43,10 @@ struct RealOf<Result(Arguments...)> {
   static_assert(static_cast<long long>(name) == static_cast<long long>(::name), #name);
 #define DSTRAIN_DECLARED_CALL(name) \
   static_assert(std::is_same_v<RealOf<decltype(name)>::type, decltype(::name)>, #name);
-/// A member, by hand: of some structs the stand-in has a part.
+/// For a member, listed by hand: the stand-in has only a part of some structs.
 #define DSTRAIN_DECLARED_MEMBER(name, member)                                                   \
   static_assert(std::is_same_v<RealOf<decltype(name::member)>::type, decltype(::name::member)>, \
                 #name);
-/// Of one that it has whole.
+/// For a struct that the stand-in has whole.
 #define DSTRAIN_DECLARED_WHOLE(name) \
   static_assert(sizeof(name) == sizeof(::name) && alignof(name) == alignof(::name), #name);

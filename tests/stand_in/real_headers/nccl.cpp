@@ -2,7 +2,7 @@
 
 #include "tests/stand_in/real_headers/agreement.h"
 
-#undef NCCL_CONFIG_INITIALIZER  // of all members, of which the stand-in has one
+#undef NCCL_CONFIG_INITIALIZER  // initializes all members; the stand-in has only one of them
 
 namespace dstrain::stand_in::declared {
 

@@ -11,8 +11,8 @@
 #include "tests/stand_in/refusals.h"
 #include "tests/stand_in/slow_kernels.h"
 
-// What kernels are written in, for the CPU: found in place of the header of this name. Blocks run
-// one after another, their threads as fibers, so that barriers and shuffles work; see blocks.h.
+// Replaces the real header of this name, for the CPU. Blocks run one after another, with threads as
+// fibers, so that barriers and shuffles work; see blocks.h.
 
 #define DSTRAIN_KERNEL(threads) void
 #define DSTRAIN_KERNEL_AT_ONCE(threads, blocks) void

@@ -8,8 +8,8 @@
 #include "runtime/ops/elements.h"
 #include "tests/stand_in/warp_matrices.h"
 
-// The instructions of GPUs, for the CPU: found in place of the header of this name. What a warp
-// does as one is in warp_matrices.h.
+// Replaces the real header of this name, for the CPU. Operations of a whole warp are in
+// warp_matrices.h.
 
 namespace dstrain::ops::gpu {
 
