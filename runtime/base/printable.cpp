@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/shell_word.h"
 #include "runtime/base/utf8.h"
 
 namespace dstrain {
@@ -73,7 +74,12 @@ std::string printable_list(std::span<const std::string> problems) {
   std::string list;
   for (const std::string& problem : problems) {
     if (!list.empty()) list += '\n';
-    list += printable(problem, problem_bytes_max);
+    const std::size_t end = std::min(problem.find(before_command), problem.size());
+    list += printable(std::string_view(problem).substr(0, end), problem_bytes_max);
+    if (end == problem.size()) continue;
+    list += before_command;
+    list +=
+        printable(std::string_view(problem).substr(end + before_command.size()), problem_bytes_max);
   }
   return list;
 }

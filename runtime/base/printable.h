@@ -16,7 +16,8 @@ inline constexpr std::size_t shown_bytes_max = 200;
 /// (1048576 bytes)".
 std::string printable(std::string_view text, std::size_t bytes_max = shown_bytes_max);
 
-/// Returns one problem per line, each of at most about 4 KiB.
+/// Returns one problem per line, each of at most about 4 KiB, with its command (command_below()) on
+/// the next line.
 std::string printable_list(std::span<const std::string> problems);
 
 /// Returns a whole message, with its line ends, for foreign text that was not made printable. Keeps

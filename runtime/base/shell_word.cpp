@@ -34,4 +34,8 @@ std::string shell_path(const std::string& path) {
   return shell_word(path.starts_with('-') ? "./" + path : path);
 }
 
+std::string command_below(std::string_view command) {
+  return std::string(before_command) + std::string(command);
+}
+
 }  // namespace dstrain

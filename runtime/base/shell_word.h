@@ -16,4 +16,11 @@ std::string shell_word(std::string_view text);
 /// as an option, gets "./" before it.
 std::string shell_path(const std::string& path);
 
+/// What stands between a sentence and the command that it ends with, which is alone on its line so
+/// that users can copy it.
+inline constexpr std::string_view before_command = ":\n  ";
+
+/// Returns ":\n  COMMAND", to end a message.
+std::string command_below(std::string_view command);
+
 }  // namespace dstrain

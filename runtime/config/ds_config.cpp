@@ -34,11 +34,12 @@ void refuse_yaml(std::string_view text, const std::string& file) {
   std::string remedy = "YAML is not read; type its options behind train, as --key value";
   if (accelerate) remedy = accelerate_yaml;
   if (own) {
-    remedy = fmt::format(
-        "Convert it: python3 -c \"import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), "
-        "sys.stdout)\" < {} > {}",
-        shell_path(file),
-        shell_path((path.parent_path() / path.stem()).string() + "-converted.json"));
+    remedy = "Convert it" +
+             command_below(fmt::format(
+                 "python3 -c \"import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), "
+                 "sys.stdout)\" < {} > {}",
+                 shell_path(file),
+                 shell_path((path.parent_path() / path.stem()).string() + "-converted.json")));
   }
   fail(ErrorCode::config, "{}: is YAML; the configuration is DeepSpeed's JSON. {}", file, remedy);
 }
@@ -47,8 +48,10 @@ void refuse_yaml(std::string_view text, const std::string& file) {
 void refuse_wide(std::string_view text, const std::string& file) {
   if (!text.starts_with("\xff\xfe") && !text.starts_with("\xfe\xff")) return;
   const std::filesystem::path path(file);
-  fail(ErrorCode::config, "{}: is UTF-16; make it UTF-8: iconv -f UTF-16 -t UTF-8 {} > {}", file,
-       shell_path(file), shell_path((path.parent_path() / path.stem()).string() + "-utf8.json"));
+  fail(ErrorCode::config, "{}: is UTF-16; make it UTF-8{}", file,
+       command_below(
+           fmt::format("iconv -f UTF-16 -t UTF-8 {} > {}", shell_path(file),
+                       shell_path((path.parent_path() / path.stem()).string() + "-utf8.json"))));
 }
 
 /// Refuses JSON files of other programs, which have none of DeepSpeed's keys.

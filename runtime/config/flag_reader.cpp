@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/number.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/base/suggest.h"
 #include "runtime/config/choice.h"
 #include "runtime/config/schema.h"
@@ -259,11 +260,17 @@ class FlagReader {
     const bool negated = typed_as == fmt::format("--no_{}", row.name);
     const bool bare = text.empty() || negated;
     const bool in_place = row.leave_out || names_typed_option(why);
-    const std::string_view end = !row.off.empty() ? "; leave it out or set it to "
-                                 : in_place       ? "; leave it out"
-                                                  : "";
-    problems_.push_back(fmt::format("{}{}{}: {}{}{}", typed_as, bare ? "" : " ", bare ? "" : text,
-                                    why, end, fmt::join(split_choices(row.off), " or ")));
+    const std::string end =
+        !row.off.empty()
+            ? fmt::format("leave it out or set it to {}", fmt::join(split_choices(row.off), " or "))
+        : in_place ? "leave it out"
+                   : "";
+    const bool with_command = why.find(before_command) != why.npos;  // a command ends the message
+    const std::string whole = end.empty()    ? why
+                              : with_command ? fmt::format("{}, and {}", end, why)
+                                             : fmt::format("{}; {}", why, end);
+    problems_.push_back(
+        fmt::format("{}{}{}: {}", typed_as, bare ? "" : " ", bare ? "" : text, whole));
   }
 
   bool parse_number(const std::string& typed_as,

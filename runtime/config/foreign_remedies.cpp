@@ -55,17 +55,16 @@ std::string jq_key(const std::string& key) {
   return simple ? "." + key : fmt::format(".[{}]", nlohmann::json(key).dump());
 }
 
-/// Returns a command that runs a jq program on the training file.
+/// Returns a command that runs a jq program on the training file, to end a message.
 std::string renaming(const std::string& program, const TrainOptions& options) {
   const auto& files = options.train_file.value;
   const std::string file = files.size() == 1 ? shell_path(files.front().path) : "FILE";
-  return fmt::format("jq -c {} {} > renamed.jsonl", shell_word(program), file);
+  return command_below(fmt::format("jq -c {} {} > renamed.jsonl", shell_word(program), file));
 }
 
 std::string rename_key(const std::string& key, std::string_view own, const TrainOptions& options) {
   const std::string program = fmt::format(".{} = {} | del({})", own, jq_key(key), jq_key(key));
-  return fmt::format("the key of the records is {}: {} renames it", own,
-                     renaming(program, options));
+  return fmt::format("rename the key of the records to {}{}", own, renaming(program, options));
 }
 
 }  // namespace
@@ -196,8 +195,7 @@ std::string tell_keys(const TrainOptions& options) {
   const std::string completion = jq_key(options.completion_key.value);
   const std::string program =
       fmt::format(".prompt = {0} | .completion = {1} | del({0}, {1})", prompt, completion);
-  return fmt::format("the keys of the records are prompt and completion: {} renames them",
-                     renaming(program, options));
+  return "rename the keys of the records to prompt and completion" + renaming(program, options);
 }
 
 std::string tell_train_samples(const std::string& value, const TrainOptions& options) {

@@ -97,7 +97,7 @@ void join_renames(const TrainOptions& options, Lines& problems) {
   if (!both) return;
   std::erase_if(problems, tells_of(completion));
   *std::ranges::find_if(problems, tells_of(prompt)) =
-      fmt::format("{} {} and {} {}: {}; leave both out", prompt.typed_as, prompt.value,
+      fmt::format("{} {} and {} {}: leave both out, and {}", prompt.typed_as, prompt.value,
                   completion.typed_as, completion.value, tell_keys(options));
 }
 

@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/shell_word.h"
 
 namespace dstrain::config {
 
@@ -18,8 +19,14 @@ Problems::Entry Problems::entry(Position where,
   return {where, fmt::format("{}:{}:{}: {}", file_, where.line, where.column, text)};
 }
 
-void Problems::add(Position where, std::string_view path, std::string_view message) {
+void Problems::add(Position where,
+                   std::string_view path,
+                   std::string_view message,
+                   std::string_view command) {
+  constexpr std::size_t command_bytes_max = 8192;
   problems_.push_back(entry(where, path, message));
+  if (command.empty()) return;
+  problems_.back().line += command_below(printable(command, command_bytes_max));
 }
 
 void Problems::warn(Position where, std::string_view path, std::string_view message) {

@@ -20,14 +20,18 @@ class Problems {
  public:
   /// `file`: empty if only options are checked, which have no line numbers.
   explicit Problems(std::string file) : file_(std::move(file)) {}
-  /// Formats as "FILE:line:column: PATH: message", without PATH if it is empty.
-  void add(Position where, std::string_view path, std::string_view message);
+  /// Formats as "FILE:line:column: PATH: message", without PATH if it is empty. `command`: a shell
+  /// command that mends it; stands on a line of its own.
+  void add(Position where,
+           std::string_view path,
+           std::string_view message,
+           std::string_view command = {});
   void warn(Position where, std::string_view path, std::string_view message);
   [[nodiscard]] bool empty() const { return problems_.empty(); }
   /// Whether there is a problem at exactly this position.
   [[nodiscard]] bool any_at(Position where) const;
   [[nodiscard]] const std::string& file() const { return file_; }
-  /// One line each, in the order of the file.
+  /// One string each, in the order of the file.
   [[nodiscard]] std::vector<std::string> warnings() const;
   [[nodiscard]] std::vector<std::string> lines() const;
   /// Throws Error{config} with all lines.

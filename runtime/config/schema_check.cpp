@@ -283,12 +283,12 @@ class Checker {
     const std::filesystem::path file(problems_.file());
     const std::string target = (file.parent_path() / file.stem()).string() + "-inner.json";
     const std::string command =
-        fmt::format(": jq {} {} > {}", program, shell_path(file.string()), shell_path(target));
+        fmt::format("jq {} {} > {}", program, shell_path(file.string()), shell_path(target));
     problems_.add(member.position, member.key,
-                  fmt::format("holds {}, which belong at the top level; {}{}",
+                  fmt::format("holds {}, which belong at the top level; {}",
                               alone ? "the configuration's keys" : "keys",
-                              alone ? "give that object alone" : "put them there",
-                              file.extension().empty() ? "" : command));
+                              alone ? "give that object alone" : "put them there"),
+                  file.extension().empty() ? "" : command);
     for (const Key& key : all_keys()) faulty_.emplace(key.path);
     return true;
   }

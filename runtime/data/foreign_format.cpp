@@ -34,11 +34,12 @@ constexpr std::string_view archive = "is an archive; {2}, and give the files tha
 
 constexpr std::array<ForeignFormat, 15> unread_formats{
     {{".parquet", "PAR1",
-      "Parquet is not supported; convert it to JSON lines: python3 -c \"import sys, pandas as p; "
-      "p.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient='records', lines=True)\" {0} {1}"},
+      "Parquet is not supported; convert it to JSON lines:\n  python3 -c \"import sys, pandas as "
+      "p; p.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient='records', lines=True)\" {0} "
+      "{1}"},
      {".arrow", "ARROW1",
-      "Arrow is not supported; convert it to JSON lines: python3 -c \"import sys, datasets as d; "
-      "d.Dataset.from_file(sys.argv[1]).to_json(sys.argv[2])\" {0} {1}"},
+      "Arrow is not supported; convert it to JSON lines:\n  python3 -c \"import sys, datasets as "
+      "d; d.Dataset.from_file(sys.argv[1]).to_json(sys.argv[2])\" {0} {1}"},
      {".npy", "\x93NUMPY", "NumPy arrays are not supported; write the ids to an llm.c .bin"},
      {".tar.gz", "", archive, "tar -xzf"},
      {".tgz", "", archive, "tar -xzf"},
@@ -125,10 +126,10 @@ std::string_view wide_encoding(std::string_view text) {
   return {};
 }
 
-/// Returns the command that converts another encoding, or a UTF-8 with damaged bytes, to UTF-8.
+/// Returns the command that converts another encoding to UTF-8, to end a message.
 std::string to_utf8(std::string_view encoding, const std::string& path) {
-  return whole_or_none(reading(fmt::format("iconv -f {} -t UTF-8", encoding), path),
-                       with_suffix(without_compression(path), "-utf8"));
+  return command_below(whole_or_none(reading(fmt::format("iconv -f {} -t UTF-8", encoding), path),
+                                     with_suffix(without_compression(path), "-utf8")));
 }
 
 /// Statistics on the bytes above 127 in a text.
@@ -163,7 +164,7 @@ HighBytes high_bytes(std::string_view text) {
 void refuse_wide(const std::string& path, std::string_view text) {
   const std::string_view encoding = wide_encoding(text);
   if (encoding.empty()) return;
-  fail(ErrorCode::input, "{}: is {}; make it UTF-8: {}", path, encoding, to_utf8(encoding, path));
+  fail(ErrorCode::input, "{}: is {}; make it UTF-8{}", path, encoding, to_utf8(encoding, path));
 }
 
 /// Refuses tables, which only `dstrain tokenize` reads, and only without chats.
@@ -183,12 +184,12 @@ void refuse_table(const std::string& path, std::string_view begin) {
       : separates_by_semicolon(begin) ? ", delimiter=';'"
                                       : "",
       shell_path(path));
-  fail(ErrorCode::input, "{}: training does not read {}; {}convert it to JSON lines: {}", path,
+  fail(ErrorCode::input, "{}: training does not read {}; {}convert it to JSON lines{}", path,
        tabs ? "TSV" : "CSV",
        has_text_column(begin, tabs ? '\t' : ',')
            ? "dstrain tokenize makes token files of the column text; or "
            : "",
-       whole_or_none(read, converted_name(path)));
+       command_below(whole_or_none(read, converted_name(path))));
 }
 
 void refuse_compressed(const std::string& path, std::string_view begin) {
@@ -284,19 +285,18 @@ std::string encoding_remedy(const std::string& path, std::string_view text, std:
         "python3 -c \"import sys; sys.stdout.buffer.write(open((sys.argv + [0])[1], 'rb').read()"
         ".decode(errors='replace').encode())\"",
         path);
-    return fmt::format(
-        "; the characters around it are UTF-8, so it is damaged; put U+FFFD for it: {}",
-        whole_or_none(repair, with_suffix(without_compression(path), "-utf8")));
+    return "; the characters around it are UTF-8, so it is damaged; put U+FFFD for it" +
+           command_below(whole_or_none(repair, with_suffix(without_compression(path), "-utf8")));
   }
   // Accented letters are few and stand alone; in Big5 and Shift-JIS the second byte of a character
   // may be ASCII, but most bytes are above 127.
   if (found.bytes * 5 <= around.size() && found.single * 5 >= found.runs * 4) {
     return "; it looks like Latin-1 (single bytes above 127 between letters): make it UTF-8, and "
-           "look at the result: " +
+           "look at the result" +
            to_utf8("WINDOWS-1252", path);
   }
   return "; type its encoding (GB18030, BIG5, SHIFT_JIS, EUC-KR, WINDOWS-1251, ...) in place of "
-         "ENCODING, and look at the result: " +
+         "ENCODING, and look at the result" +
          to_utf8("ENCODING", path);
 }
 
@@ -314,9 +314,10 @@ void refuse_records_as_text(const std::string& path, std::string_view begin) {
     name.replace_extension();
   }
   name += ".jsonl";
-  fail(ErrorCode::input,
-       "{}: holds JSON records, and its name says text; name it as JSON lines: mv {} {}", path,
-       shell_path(path), shell_path(free_name(name.string())));
+  fail(ErrorCode::input, "{}: holds JSON records, and its name says text; name it as JSON lines{}",
+       path,
+       command_below(
+           fmt::format("mv {} {}", shell_path(path), shell_path(free_name(name.string())))));
 }
 
 std::string note_on_json(const std::string& path, std::string_view begin) {
@@ -334,7 +335,7 @@ void refuse_json_document(const std::string& path, std::string_view begin) {
   // jq would replace other bytes by U+FFFD. The last character may be cut.
   const auto invalid = find_invalid_utf8(begin);
   if (invalid && *invalid + 3 < begin.size()) check_utf8(std::as_bytes(std::span(begin)), path);
-  fail(ErrorCode::input, "{}: {}; JSON lines are one object a line: {}", path,
+  fail(ErrorCode::input, "{}: {}; JSON lines are one object a line{}", path,
        is_array ? "is a JSON array" : "has an object over several lines",
        document_conversion(document, path));
 }
@@ -344,14 +345,14 @@ std::string directory_remedy(const std::filesystem::path& directory) {
   std::error_code error;
   const bool parts = fs::exists(directory / "dataset_dict.json", error);
   if (parts || fs::exists(directory / "state.json", error)) {
-    return fmt::format(
-        "; it is a data set that Hugging Face's datasets saved; convert it to JSON lines: python3 "
-        "-c "
-        "\"import sys, datasets as d; d.load_from_disk(sys.argv[1]){}.to_json(sys.argv[2])\" {} {}",
-        parts ? "['train']" : "", shell_path(directory),
-        shell_path(
-            free_name((directory.has_filename() ? directory : directory.parent_path()).string() +
-                      "-converted.jsonl")));
+    const std::string target =
+        free_name((directory.has_filename() ? directory : directory.parent_path()).string() +
+                  "-converted.jsonl");
+    return "; it is a data set that Hugging Face's datasets saved; convert it to JSON lines" +
+           command_below(fmt::format("python3 -c \"import sys, datasets as d; "
+                                     "d.load_from_disk(sys.argv[1]){}.to_json(sys.argv[2])\" {} {}",
+                                     parts ? "['train']" : "", shell_path(directory),
+                                     shell_path(target)));
   }
   constexpr std::array<std::string_view, 9> extensions{".txt", ".text",    ".gz",    ".zst", ".csv",
                                                        ".tsv", ".parquet", ".arrow", ".zip"};

@@ -9,6 +9,7 @@
 
 #include "runtime/base/json_text.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/data/jq_command.h"
 #include "runtime/data/json_values.h"
 #include "runtime/data/record_holders.h"
@@ -397,24 +398,25 @@ bool has_form(const json& record, const std::vector<FormKey>& form) {
 std::string record_conversion(const json& record, const std::string& file) {
   const Program program = program_for(record);
   if (!program || *program == ".") return "";
-  return fmt::format("{}{}: {}", keeps_chosen(*program) ? "; " + std::string(no_preferences) : "",
+  return fmt::format("{}{}{}", keeps_chosen(*program) ? "; " + std::string(no_preferences) : "",
                      program->find(one_in_jq) == std::string::npos
                          ? ""
                          : " (the first of several answers becomes the completion, and records "
                            "without one are left out)",
-                     jq_command(*program, file));
+                     command_below(jq_command(*program, file)));
 }
 
 std::string conversion_pattern(const json& record, const std::string& file) {
   if (record.contains("role") && record.contains("content")) {
-    return "; a line is a conversation, not a message: if the file is one: " +
-           whole_or_none(reading("jq -cn '{messages: [inputs]}'", file), converted_name(file));
+    return "; a line is a conversation, not a message; if the file is one conversation" +
+           command_below(
+               whole_or_none(reading("jq -cn '{messages: [inputs]}'", file), converted_name(file)));
   }
   if (record.empty()) return {};
-  return "; type which keys they are in place of QUESTION and ANSWER: " +
-         jq_command(fmt::format(". + {{prompt: (({}) + \"\\n\"), completion: ({})}}",
-                                needed("QUESTION"), needed("ANSWER")),
-                    file);
+  return "; type which keys they are in place of QUESTION and ANSWER" +
+         command_below(jq_command(fmt::format(". + {{prompt: (({}) + \"\\n\"), completion: ({})}}",
+                                              needed("QUESTION"), needed("ANSWER")),
+                                  file));
 }
 
 std::string_view number_answer(const json& record) {
@@ -443,11 +445,14 @@ bool is_mixed(std::string_view text) {
 std::string document_conversion(std::string_view document, const std::string& file) {
   const bool is_array = document.starts_with('[');
   const std::string_view text = next_value(document.substr(is_array ? 1 : 0));
-  if (is_array && text.starts_with('"')) return jq_command(".[] | {text: .}", file);
+  const auto below = [&](std::string_view program) {
+    return command_below(jq_command(program, file));
+  };
+  if (is_array && text.starts_with('"')) return below(".[] | {text: .}");
   if (is_array && text.starts_with('[')) {
     const std::optional<json> inner = first_value(text);
     const Program turns = inner ? turns_of(*inner) : std::nullopt;
-    return jq_command(turns ? ".[] | " + *turns : ".[]", file);
+    return below(turns ? ".[] | " + *turns : ".[]");
   }
   const std::optional<json> first = text.starts_with('{') ? first_value(text) : std::nullopt;
   Program program;
@@ -457,7 +462,7 @@ std::string document_conversion(std::string_view document, const std::string& fi
   }
   if (is_array && first && !program) {
     // It is one conversation.
-    if (const Program turns = turns_of(json::array({*first}))) return jq_command(*turns, file);
+    if (const Program turns = turns_of(json::array({*first}))) return below(*turns);
   }
   // Their lines are refused with the command that splits them.
   if (is_array && first && program && is_mixed(text)) program = ".";
@@ -465,9 +470,9 @@ std::string document_conversion(std::string_view document, const std::string& fi
   if (numbers) program = fmt::format("{}.completion |= word", part_in_jq);
   const bool as_it_is = !program || *program == ".";
   const std::string note =
-      program && keeps_chosen(*program) ? std::string(no_preferences) + ": " : "";
-  if (!is_array) return note + jq_command(as_it_is ? "." : *program, file);
-  return note + jq_command(as_it_is ? ".[]" : ".[] | " + *program, file);
+      program && keeps_chosen(*program) ? "; " + std::string(no_preferences) : "";
+  if (!is_array) return note + below(as_it_is ? "." : *program);
+  return note + below(as_it_is ? ".[]" : ".[] | " + *program);
 }
 
 bool holds_object(std::string_view text) {
@@ -505,10 +510,10 @@ std::string explain_roles(std::span<const Message> messages, const std::string& 
       messages, [](const Message& message) { return is_known_role(message.role); });
   if (ours) return {};
   const std::vector<RoleName> guessed = guess_roles(messages);
-  return fmt::format("the roles are {}, and those known are system, user and assistant{}: {}",
-                     roles_of(messages),
-                     guessed.empty() ? "" : "; check that the command gives each the right one",
-                     jq_command("(.messages[].role) |= (" + rename_in_jq(guessed) + ")", file));
+  return fmt::format(
+      "the roles are {}, and those known are system, user and assistant{}{}", roles_of(messages),
+      guessed.empty() ? "" : "; check that the command gives each the right one",
+      command_below(jq_command("(.messages[].role) |= (" + rename_in_jq(guessed) + ")", file)));
 }
 
 }  // namespace dstrain::data

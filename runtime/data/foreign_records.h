@@ -34,7 +34,7 @@ bool has_form(const nlohmann::json& record, const std::vector<FormKey>& form);
 
 /// Returns the command that converts records of other programs, recognised by the keys of one:
 /// ShareGPT's conversations, Alpaca's instructions, questions with answers; or a record that can be
-/// read except for the keys beside it. ": jq ..." with `file` in it, for the end of a message;
+/// read except for the keys beside it. ":\n  jq ..." with `file` in it, for the end of a message;
 /// empty: unknown. No key that changes what is learned is lost: it is put in, or stays and is
 /// refused when the result is read.
 std::string record_conversion(const nlohmann::json& record, const std::string& file);

@@ -33,7 +33,7 @@ std::string without_extensions(const std::string& file);
 /// unchanged. Numbers keep the digits that jq would round.
 std::string jq_lines(std::string_view test);
 
-/// Whether a message ends with a command of jq_command().
+/// Whether a message ends with a command of jq_command(), below its sentence (command_below()).
 bool gives_jq_command(std::string_view message);
 
 /// Returns "jq -cn 'inputs | PROGRAM' d/chat.json > d/chat-converted.jsonl.tmp && mv ...", ready to

@@ -83,13 +83,13 @@ std::string file_of(const std::string& place) {
   return place.substr(0, place.rfind(':'));
 }
 
-/// Returns the command for a line that other programs write, or for several on one, ": ..."; empty:
-/// none.
+/// Returns the command for a line that other programs write, or for several on one, to end a
+/// message; empty: none.
 std::string syntax_remedy(std::string_view line, const std::string& file) {
   const std::string_view text = line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
   const auto filtered = [&](std::string_view command) {
-    return ": " +
-           whole_or_none(fmt::format("{} {}", command, shell_path(file)), converted_name(file));
+    return command_below(
+        whole_or_none(fmt::format("{} {}", command, shell_path(file)), converted_name(file)));
   };
   if (text.starts_with("{'")) {
     return "; Python's quotes" +
@@ -104,7 +104,7 @@ std::string syntax_remedy(std::string_view line, const std::string& file) {
   if (!text.starts_with('{')) return {};
   const std::string_view rest = behind_value(text);
   if (rest == ",") return "; without such commas" + filtered("sed -E 's/,[[:space:]]*$//'");
-  return rest.starts_with('{') ? "; a line for each: " + jq_command(".", file) : "";
+  return rest.starts_with('{') ? "; a line for each" + command_below(jq_command(".", file)) : "";
 }
 
 json parse_object(std::string_view line, const std::string& place) {
@@ -118,7 +118,7 @@ json parse_object(std::string_view line, const std::string& place) {
     });
     if (!record.is_object()) {
       fail(ErrorCode::input, "{}: not a JSON object; each line is one{}", place,
-           record.is_string() ? ": " + jq_command("{text: .}", file_of(place)) : "");
+           record.is_string() ? command_below(jq_command("{text: .}", file_of(place))) : "");
     }
     return record;
   } catch (const json::parse_error& error) {
@@ -220,8 +220,8 @@ std::vector<Message> take_messages(json& record, const std::string& place) {
     refuse_message(item, message.role, fmt::format("{}: {}", place, name), file_of(place));
     const auto content = item.find("content");
     if (const auto program = content == item.end() ? std::nullopt : parts_program(*content)) {
-      fail(ErrorCode::input, "{}content is a list of parts, not a string: {}", prefix,
-           jq_command(*program, file_of(place)));
+      fail(ErrorCode::input, "{}content is a list of parts, not a string{}", prefix,
+           command_below(jq_command(*program, file_of(place))));
     }
     message.content = take_string(item, "content", prefix + "content");
     messages.push_back(std::move(message));
@@ -259,15 +259,15 @@ void refuse_number(const json& record, std::string_view key, const std::string& 
   const auto field = record.find(key);
   if (field == record.end() || !field->is_number()) return;
   const std::string file = file_of(place);
-  fail(ErrorCode::input, "{}: {} is a number, not text: {}", place, key,
-       whole_or_none(
+  fail(ErrorCode::input, "{}: {} is a number, not text{}", place, key,
+       command_below(whole_or_none(
            fmt::format(
                "python3 -c \"import json, sys; [print(json.dumps({{**json.loads(r), **{{k: v "
                "for k, v in json.loads(r, parse_int=str, parse_float=str).items() if k == "
                "'{}'}}}})) for r in open(sys.argv[1], encoding='utf-8-sig') if "
                "r.strip()]\" {}",
                key, shell_path(file)),
-           converted_name(file)));
+           converted_name(file))));
 }
 
 /// Throws with a command that leaves out records without a text.
@@ -278,9 +278,9 @@ void refuse_null(const json& record, std::string_view key, const std::string& pl
   if (const std::string conversion = record_conversion(record, file); !conversion.empty()) {
     fail(ErrorCode::input, "{}: {} is null{}", place, key, conversion);
   }
-  fail(ErrorCode::input, "{}: {} is null; this leaves such records out: {}", place, key,
-       whole_or_none(reading(jq_lines(fmt::format("fromjson | .{} != null", key)), file),
-                     converted_name(file)));
+  const std::string lines = jq_lines(fmt::format("fromjson | .{} != null", key));
+  fail(ErrorCode::input, "{}: {} is null; this leaves such records out{}", place, key,
+       command_below(whole_or_none(reading(lines, file), converted_name(file))));
 }
 
 /// Refuses choices before a command is suggested, whose result would be refused for them. MMLU's
@@ -292,11 +292,12 @@ void refuse_choices(const json& record, const std::string& place) {
   const bool numbered = choices->is_array() && choices->front().is_string() &&
                         answer != record.end() && answer->is_number_integer();
   fail(ErrorCode::input, "{}: choices is beside question and would be ignored; {}", place,
-       numbered ? "put it in: " + jq_command(". + {prompt: (.question + \"\\n\" + (.choices | join("
-                                             "\"\\n\")) + \"\\n\"), completion: .choices[.answer]} "
-                                             "| del(.choices)",
-                                             file_of(place))
-                : "write it into the question, or leave it out");
+       numbered
+           ? "put it in" + command_below(jq_command(
+                               ". + {prompt: (.question + \"\\n\" + (.choices | join(\"\\n\")) + "
+                               "\"\\n\"), completion: .choices[.answer]} | del(.choices)",
+                               file_of(place)))
+           : "write it into the question, or leave it out");
 }
 
 RecordKind kind_of(const json& record, const std::string& place) {
@@ -313,8 +314,8 @@ RecordKind kind_of(const json& record, const std::string& place) {
     refuse_number(record, "text", place);
     const json& texts = record.at("text");
     if (texts.is_array() && std::ranges::all_of(texts, &json::is_string)) {
-      fail(ErrorCode::input, "{}: text is a list; one text of it, a line for each: {}", place,
-           jq_command(R"((.text | arrays) |= join("\n"))", file_of(place)));
+      fail(ErrorCode::input, "{}: text is a list; one text of it, a line for each{}", place,
+           command_below(jq_command(R"((.text | arrays) |= join("\n"))", file_of(place))));
     }
     return RecordKind::text;
   }

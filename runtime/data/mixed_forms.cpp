@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/base/utf8.h"
 #include "runtime/data/foreign_records.h"
 #include "runtime/data/jq_command.h"
@@ -96,9 +97,9 @@ void refuse_mixed_forms(std::string_view text, const Line& line, const std::stri
         const std::vector<FormKey> its = record->is_object() ? form_of(*record) : decltype(form){};
         fail(ErrorCode::input,
              "{}:{}: is a record of another form{} than line {} ({}), and a command converts one "
-             "form; split the file: {}",
+             "form; split the file{}",
              path, other.number, its.empty() ? "" : fmt::format(" ({})", names_of(its)),
-             first->number, names_of(form), split_commands(text, *first, path));
+             first->number, names_of(form), command_below(split_commands(text, *first, path)));
       }
       if (whole && whole->is_object()) add_parts(*whole, *record);
     }

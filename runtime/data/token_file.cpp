@@ -70,13 +70,13 @@ void TokenFile::refuse_raw_ids() const {
   }
   const std::string file = shell_path(path());
   fail(ErrorCode::input,
-       "{}: has no header; if it holds u16 ids, as nanoGPT's does, give it llm.c's{}: (python3 -c "
-       "\"import os, struct, sys; sys.stdout.buffer.write(struct.pack('<3i', {}, {}, "
-       "os.path.getsize(sys.argv[1]) // 2).ljust({}, bytes(1)))\" {}; cat {}) > {}",
-       path(),
+       "{}: has no header; if it holds u16 ids, as nanoGPT's does, give it llm.c's{}{}", path(),
        bytes() > most ? ", which counts less than 2^31: split -b 4GB it, then for each" : "",
-       llmc_u16.magic, llmc_u16.version, llmc_header_bytes, file, file,
-       shell_path(free_name(path().substr(0, path().rfind('.')) + "-llmc.bin")));
+       command_below(fmt::format(
+           "(python3 -c \"import os, struct, sys; sys.stdout.buffer.write(struct.pack('<3i', {}, "
+           "{}, os.path.getsize(sys.argv[1]) // 2).ljust({}, bytes(1)))\" {}; cat {}) > {}",
+           llmc_u16.magic, llmc_u16.version, llmc_header_bytes, file, file,
+           shell_path(free_name(path().substr(0, path().rfind('.')) + "-llmc.bin")))));
 }
 
 void TokenFile::open_text() {

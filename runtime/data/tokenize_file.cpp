@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/data/encode_record.h"
 #include "runtime/data/jq_command.h"
 #include "runtime/data/line_reader.h"
@@ -160,9 +161,9 @@ void tokenize_json_lines(const TextFile& file,
       }
       if (encoded[i].kind != kind) {
         fail(ErrorCode::input,
-             "{}:{}: holds {}, and line {} {}; a file holds one kind of record; split it: {}",
+             "{}:{}: holds {}, and line {} {}; a file holds one kind of record; split it{}",
              file.path, lines[i].number, name_of(encoded[i].kind), first.number, name_of(kind),
-             split_commands(as_text(file.bytes), first, file.path));
+             command_below(split_commands(as_text(file.bytes), first, file.path)));
       }
       answers.add(encoded[i]);
       writer->add(encoded[i].record);

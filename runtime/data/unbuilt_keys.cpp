@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/data/jq_command.h"
 
 namespace dstrain::data {
@@ -14,12 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns ": jq ...", which keeps the conversations of which `test` is true for all messages;
-/// empty without a file.
+/// Returns a command to end a message, which keeps the conversations of which `test` is true for
+/// all messages; empty without a file.
 std::string leave_out_command(const std::string& file, std::string_view test) {
   if (file.empty()) return {};
   const std::string lines = jq_lines(fmt::format("fromjson | all(.messages[]; {})", test));
-  return ": " + whole_or_none(reading(lines, file), converted_name(file));
+  return command_below(whole_or_none(reading(lines, file), converted_name(file)));
 }
 
 /// Refuses a weight other than 1: without it the answer would be learned as any other.

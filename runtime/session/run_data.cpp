@@ -9,6 +9,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/jq_command.h"
 #include "runtime/data/mixture_samples.h"
@@ -254,10 +255,9 @@ void refuse_unlearned(const RunData& run, const config::TrainOptions& options) {
           chats ? options.assistant_only_loss : options.completion_only_loss;
       if (!pretrains && (!wish.typed() || wish.value)) continue;
       const std::string conversion =
-          chats
-              ? ""
-              : ": " + data::jq_command(
-                           ". + {text: (.prompt + .completion)} | del(.prompt, .completion)", path);
+          chats ? ""
+                : command_below(data::jq_command(
+                      ". + {text: (.prompt + .completion)} | del(.prompt, .completion)", path));
       problems.insert(fmt::format(
           "{} {}: {} has {}, of which only the {} are learned; leave it out, or, to learn every "
           "token, give the records as {{\"text\": \"...\"}}{}",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "runtime/base/shell_word.h"
 #include "runtime/base/utf8.h"
 #include "tests/support/catch.h"
 
@@ -35,6 +36,11 @@ TEST_CASE("printable: a long text is cut to its beginning", "[base][printable]")
   CHECK(printable(std::string(1 << 20, 'a')) == std::string(200, 'a') + "... (1048576 bytes)");
   CHECK(printable("ääää", 5) == "ää... (8 bytes)");  // whole characters
   CHECK(printable("a\x1b", 4) == "a... (2 bytes)");  // and whole escapes
+}
+
+TEST_CASE("printable_list: only the line break before a command is kept", "[base][printable]") {
+  const std::vector<std::string> problems{"a\n  b", "c: d\ne" + command_below("f\n  g"), "h"};
+  CHECK(printable_list(problems) == "a\\n  b\nc: d\\ne:\n  f\\n  g\nh");
 }
 
 TEST_CASE("printable_message: keeps lines and is idempotent", "[base][printable]") {

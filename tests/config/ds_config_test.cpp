@@ -127,19 +127,19 @@ TEST_CASE("DsConfig: each problem gives one line", "[config][ds_config]") {
       {R"({"peft_type": "LORA", "r": 8})",
        "ds.json: is the configuration of an adapter, not DeepSpeed's; LoRA is not implemented"},
       {"\xff\xfe{",
-       "ds.json: is UTF-16; make it UTF-8: iconv -f UTF-16 -t UTF-8 ds.json > "
+       "ds.json: is UTF-16; make it UTF-8:\n  iconv -f UTF-16 -t UTF-8 ds.json > "
        "ds-utf8.json"},
       // A configuration in one more object.
       {R"({"deepspeed": {"zero_optimization": {"stage": 2}}})",
        "ds.json:1:2: deepspeed: holds the configuration's keys, which belong at the top level; "
        "give "
-       "that object alone: jq .deepspeed ds.json > ds-inner.json"},
+       "that object alone:\n  jq .deepspeed ds.json > ds-inner.json"},
       {R"({"train_batch_size": 8, "deepspeed": {"zero_optimization": {"stage": 2}}})",
-       "ds.json:1:25: deepspeed: holds keys, which belong at the top level; put them there: jq "
+       "ds.json:1:25: deepspeed: holds keys, which belong at the top level; put them there:\n  jq "
        "'del(.deepspeed) + .deepspeed' ds.json > ds-inner.json"},
       {R"({"config": {"ds_config": {"bf16": {"enabled": true}, "optimizer": 3}}})",
        "ds.json:1:2: config: holds the configuration's keys, which belong at the top level; give "
-       "that object alone: jq .config.ds_config ds.json > ds-inner.json"},
+       "that object alone:\n  jq .config.ds_config ds.json > ds-inner.json"},
       {R"({"fp16": true})",
        R"(ds.json:1:10: fp16: expected an object, got true; write {"enabled": true})"},
       {R"({"zero_optimization": {"offload_optimizer": "cpu"}})",
@@ -246,7 +246,7 @@ TEST_CASE("DsConfig: the error for a YAML file says how to translate its keys",
   told("base_model: m\nsequence_len: 2048\n",
        "YAML is not read; type its options behind train, as --key value");
   told("train_batch_size: 8\nzero_optimization:\n  stage: 2\n",
-       "Convert it: python3 -c \"import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), "
+       "Convert it:\n  python3 -c \"import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), "
        "sys.stdout)\" < ds.json > ds-converted.json");
 }
 

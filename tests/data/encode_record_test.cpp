@@ -90,7 +90,7 @@ TEST_CASE("EncodeRecord: unknown roles are reported with the known ones", "[data
   CHECK_THAT(
       error({{"human", "ab"}, {"gpt", "cd"}, {"human", "ef"}}),
       Catch::Matchers::StartsWith("d.jsonl:2: the roles are human, gpt, and those known are "
-                                  "system, user and assistant: jq -cn 'inputs | "
+                                  "system, user and assistant:\n  jq -cn 'inputs | "
                                   "(.messages[].role) |= (ascii_downcase | {human: \"user\"") &&
           Catch::Matchers::ContainsSubstring("[.] // .)' d.jsonl > d-converted.jsonl"));
   CHECK_THAT(error({{"user", "ab"}, {"model", "cd"}}),
@@ -116,7 +116,7 @@ TEST_CASE("EncodeRecord: unusual roles are reported with how to rename them", "[
   CHECK_THAT(error({{"A", "ab"}, {"it's", "cd"}, {"A", "ef"}}),
              Catch::Matchers::StartsWith("d.jsonl:2: the roles are A, it's, and those known are "
                                          "system, user and assistant; check that the command "
-                                         "gives each the right one: jq -cn 'inputs | "
+                                         "gives each the right one:\n  jq -cn 'inputs | "
                                          "(.messages[].role) |= (ascii_downcase | {") &&
                  Catch::Matchers::ContainsSubstring(
                      R"("a": "user", "it\u0027s": "assistant"}[.] // .)' d.jsonl > )"));

@@ -14,6 +14,7 @@
 #include "tests/data/token_files.h"
 #include "tests/data/word_encoder.h"
 #include "tests/support/catch.h"
+#include "tests/support/command_of.h"
 #include "tests/support/error_of.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
@@ -66,12 +67,9 @@ class ForeignFile {
     const std::string message = error_of([&] {
       data::tokenize_json_lines({path_, file.bytes()}, WordEncoder(), directory_.path() / "tokens");
     });
-    std::size_t begin = message.npos;
-    for (const char* const program : {": jq ", ": python3 ", ": sed "}) {
-      begin = std::min(begin, message.find(program));
-    }
-    if (begin == message.npos) return "no command: " + message;
-    const std::string quiet = "{ " + message.substr(begin + 2) + "; } 2> /dev/null";
+    const std::string command = command_of(message);
+    if (command.empty()) return "no command: " + message;
+    const std::string quiet = "{ " + command + "; } 2> /dev/null";
     std::string left = std::system(quiet.c_str()) == 0 ? "" : "failed ";
     std::set<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(directory_.path() / folder)) {
@@ -88,10 +86,10 @@ class ForeignFile {
   /// is refused the reason.
   std::string converted() const {
     const std::string message = error();
-    const std::size_t command = message.find(": jq -cn ");
-    if (command == message.npos) return "no command: " + message;
+    const std::string command = command_of(message);
+    if (!command.starts_with("jq -cn ")) return "no command: " + message;
     // What jq says is in the way of the tests' own lines.
-    const std::string quiet = "{ " + message.substr(command + 2) + "; } 2> /dev/null";
+    const std::string quiet = "{ " + command + "; } 2> /dev/null";
     if (std::system(quiet.c_str()) != 0) {
       return std::filesystem::exists(data::converted_name(path_)) ? "part of it" : "failed";
     }
@@ -101,7 +99,7 @@ class ForeignFile {
       std::string record;
       const std::string why =
           error_of([&] { record = shown(data::parse_record(line, "out.jsonl:1")); });
-      lines += (why.empty() ? record : why.substr(0, why.find(": jq"))) + "\n";
+      lines += (why.empty() ? record : why.substr(0, why.find(before_command))) + "\n";
     }
     return lines;
   }
@@ -473,7 +471,8 @@ TEST_CASE("JqCommands: only one kind is kept of records with both", "[data][json
   }));
   CAPTURE(row.name);
   const ForeignFile file("d.jsonl", row.file);
-  CHECK_THAT(file.error(), Catch::Matchers::ContainsSubstring("leave one: jq -cn 'inputs | del("));
+  CHECK_THAT(file.error(),
+             Catch::Matchers::ContainsSubstring("leave one:\n  jq -cn 'inputs | del("));
   CHECK(file.converted() == row.result);
 }
 
@@ -651,7 +650,7 @@ TEST_CASE("JqCommands: records without a text can be left out", "[data][json]") 
   CAPTURE(row.name);
   const ForeignFile file("d.jsonl", row.file);
   CHECK_THAT(file.trained_error(),
-             Catch::Matchers::ContainsSubstring(" is null; this leaves such records out: jq "));
+             Catch::Matchers::ContainsSubstring(" is null; this leaves such records out:\n  jq "));
   CHECK(file.left_by_command() == "d-converted.jsonl:\n" + row.result);
 }
 
@@ -679,7 +678,7 @@ TEST_CASE("JqCommands: for an unknown form the user is asked for the keys", "[da
   CHECK_THAT(
       file.trained_error(),
       Catch::Matchers::ContainsSubstring(
-          "but ctx, endings; type which keys they are in place of QUESTION and ANSWER: jq "));
+          "but ctx, endings; type which keys they are in place of QUESTION and ANSWER:\n  jq "));
   const ForeignFile message("d.jsonl", R"({"role": "user", "content": "a"}
 {"role": "assistant", "content": "b"})");
   CHECK(message.left_by_command() ==
@@ -695,7 +694,7 @@ TEST_CASE("JqCommands: the first record of another form is named", "[data][json]
   CHECK_THAT(file.trained_error(),
              Catch::Matchers::StartsWith(
                  "FILE:3: is a record of another form (conversations) than line 1 (instruction, "
-                 "output), and a command converts one form; split the file: jq -nrR "));
+                 "output), and a command converts one form; split the file:\n  jq -nrR "));
 }
 
 TEST_CASE("JqCommands: a line at which the command would stop is named first", "[data][json]") {
@@ -738,14 +737,15 @@ TEST_CASE("JqCommands: an answer that is a number keeps its digits", "[data][jso
   }));
   CAPTURE(row.name);
   const ForeignFile file("d.jsonl", row.file);
-  CHECK_THAT(file.trained_error(), Catch::Matchers::ContainsSubstring(" is a number, not text: "));
+  CHECK_THAT(file.trained_error(),
+             Catch::Matchers::ContainsSubstring(" is a number, not text:\n  "));
   CHECK(file.left_by_command() == "d-converted.jsonl:\n" + row.result + "\n");
 }
 
 TEST_CASE("JqCommands: preferences are told from what the command makes of them", "[data][json]") {
   const std::string note =
-      "preference training (DPO) is not built, and the command makes records that imitate chosen "
-      "alone: jq -cn ";
+      "; preference training (DPO) is not built, and the command makes records that imitate chosen "
+      "alone:\n  jq -cn ";
   for (const std::string record :
        {R"({"prompt": "a", "chosen": "b", "rejected": "c"})",
         R"({"chosen": "\n\nHuman: a\n\nAssistant: b", "rejected": "c"})",
@@ -753,9 +753,9 @@ TEST_CASE("JqCommands: preferences are told from what the command makes of them"
         R"("rejected": []})"}) {
     CAPTURE(record);
     CHECK_THAT(ForeignFile("d.jsonl", record).trained_error(),
-               Catch::Matchers::StartsWith("FILE:1: holds preferences; " + note));
+               Catch::Matchers::StartsWith("FILE:1: holds preferences" + note));
     CHECK_THAT(ForeignFile("d.json", "[" + record + "]").error(),
-               Catch::Matchers::ContainsSubstring("JSON lines are one object a line: " + note));
+               Catch::Matchers::ContainsSubstring("JSON lines are one object a line" + note));
   }
 }
 

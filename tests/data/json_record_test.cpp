@@ -55,8 +55,9 @@ TEST_CASE("JsonRecord: errors are named with their place", "[data][json]") {
       {R"({"text": true})", "d.jsonl:7: text is boolean, not a string"},
       {R"({"prompt": "a"})", "d.jsonl:7: completion is missing"},
       {R"({"content": "a", "meta": {}})",
-       "d.jsonl:7: has neither text, nor prompt and completion, nor messages, but content, meta: "
-       "jq -cn 'inputs | . + {text: .content} | del(.content)' d.jsonl > d-converted.jsonl.tmp && "
+       "d.jsonl:7: has neither text, nor prompt and completion, nor messages, but content, "
+       "meta:\n  jq -cn 'inputs | . + {text: .content} | del(.content)' d.jsonl > "
+       "d-converted.jsonl.tmp && "
        "mv d-converted.jsonl.tmp d-converted.jsonl"},
       {R"({"completion": "a"})", "d.jsonl:7: prompt is missing"},
       {R"({"prompt": [{"role": "user"}], "completion": "a"})",
@@ -73,14 +74,15 @@ TEST_CASE("JsonRecord: errors are named with their place", "[data][json]") {
        "d.jsonl:7: messages[0].content is a list; only text is implemented, as a string"},
       {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{}]}]})",
        "d.jsonl:7: messages[0]: tool_calls is not implemented, and the message has no content "
-       "beside it; leave the conversation out: jq -nrR 'inputs | select(explode | any(. > 32)) | "
+       "beside it; leave the conversation out:\n  jq -nrR 'inputs | select(explode | any(. > 32)) "
+       "| "
        "select(fromjson | all(.messages[]; (.tool_calls // []) | length == 0))' d.jsonl > "
        "d-converted.jsonl.tmp && mv d-converted.jsonl.tmp d-converted.jsonl"},
       {R"({"messages": [{"role": "assistant", "content": "a", "tool_calls": [{}]}]})",
        "d.jsonl:7: messages[0]: tool_calls is not implemented; leave it out"},
       {R"({"messages": [{"role": "assistant", "content": "a", "loss": false}]})",
        "d.jsonl:7: messages[0]: loss false is not implemented: the answer would be learned as any "
-       "other; split the conversation before it, or leave the record out: jq -nrR 'inputs | "
+       "other; split the conversation before it, or leave the record out:\n  jq -nrR 'inputs | "
        "select(explode | any(. > 32)) | select(fromjson | all(.messages[]; .role != \"assistant\" "
        "or (.loss | . == null or . == true or . == 1)))' d.jsonl > d-converted.jsonl.tmp && mv "
        "d-converted.jsonl.tmp d-converted.jsonl"},
@@ -112,14 +114,14 @@ TEST_CASE("JsonRecord: Python's NaN and Infinity are accepted in unused values",
 }
 
 TEST_CASE("JsonRecord: records of other programs are named with their conversion", "[data][json]") {
-  CHECK_THAT(
-      error(R"({"conversations": [{"from": "human", "value": "a"}], "id": 1})"),
-      Catch::Matchers::StartsWith("d.jsonl:7: has neither text, nor prompt and completion, "
-                                  "nor messages, but conversations, id: jq -cn 'inputs | . + ") &&
-          Catch::Matchers::EndsWith(" && mv d-converted.jsonl.tmp d-converted.jsonl"));
+  CHECK_THAT(error(R"({"conversations": [{"from": "human", "value": "a"}], "id": 1})"),
+             Catch::Matchers::StartsWith(
+                 "d.jsonl:7: has neither text, nor prompt and completion, "
+                 "nor messages, but conversations, id:\n  jq -cn 'inputs | . + ") &&
+                 Catch::Matchers::EndsWith(" && mv d-converted.jsonl.tmp d-converted.jsonl"));
   CHECK_THAT(error(R"({"messages": [{"from": "human", "value": "a"}]})"),
              Catch::Matchers::StartsWith("d.jsonl:7: messages[0] has from, value in place of "
-                                         "role and content: jq -cn 'inputs | . + {messages: ["));
+                                         "role and content:\n  jq -cn 'inputs | . + {messages: ["));
   CHECK_THAT(
       error(R"({"role": "user", "content": "a"})"),
       Catch::Matchers::ContainsSubstring("messages, but content, role; a line is a conversation"));
@@ -127,7 +129,7 @@ TEST_CASE("JsonRecord: records of other programs are named with their conversion
              Catch::Matchers::ContainsSubstring("messages, but a, b; type which keys they are"));
   CHECK_THAT(
       error(R"({"prompt": "a", "response": "b"})"),
-      Catch::Matchers::StartsWith("d.jsonl:7: completion is missing: jq -cn 'inputs | def "));
+      Catch::Matchers::StartsWith("d.jsonl:7: completion is missing:\n  jq -cn 'inputs | def "));
 }
 
 TEST_CASE("JsonRecord: prompt keys beside prompt and completion are refused", "[data][json]") {
@@ -136,7 +138,7 @@ TEST_CASE("JsonRecord: prompt keys beside prompt and completion are refused", "[
     CHECK_THAT(error(fmt::format(R"({{"prompt": "a", "completion": "b", "{}": "c"}})", key)),
                Catch::Matchers::StartsWith("d.jsonl:7: " + key +
                                            " is beside prompt and completion and would be ignored; "
-                                           "leave it out, or put it in: jq -cn "));
+                                           "leave it out, or put it in:\n  jq -cn "));
     CHECK(error(fmt::format(R"({{"prompt": "a", "completion": "b", "{}": ""}})", key)) == "");
     CHECK(error(fmt::format(R"({{"text": "a", "{}": "c"}})", key)) == "");
   }

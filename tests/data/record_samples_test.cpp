@@ -15,6 +15,7 @@
 #include "tests/data/token_files.h"
 #include "tests/data/word_encoder.h"
 #include "tests/support/catch.h"
+#include "tests/support/command_of.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
@@ -150,10 +151,11 @@ TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]
              Catch::Matchers::StartsWith("d.jsonl:2:8: not JSON"));
   CHECK_THAT(files.error("\n" + text_line("a") + pair("a", "b")),
              Catch::Matchers::StartsWith("d.jsonl:3: holds prompt and completion, and line 2 text; "
-                                         "a file holds one kind of record; split it: jq -nrR "));
+                                         "a file holds one kind of record; split it:\n  jq -nrR "));
   const std::string folder = files.directory().path().string() + "/";
   const auto command = [&](const std::string& program, const std::string& name) {
-    return "JSON lines are one object a line: " + data::jq_command(program, folder + name);
+    return "JSON lines are one object a line" +
+           command_below(data::jq_command(program, folder + name));
   };
   for (const char* const mark : {"", "\xef\xbb\xbf"}) {
     CHECK(files.error(mark + ("[\n" + text_line("a") + "]")) ==
@@ -197,7 +199,7 @@ TEST_CASE("OpenSamples: records in a file with a text extension are not learned 
   const JsonFiles files;
   const std::string folder = files.directory().path().string() + "/";
   const auto refusal = [&](const std::string& name, const std::string& better) {
-    return name + ": holds JSON records, and its name says text; name it as JSON lines: mv " +
+    return name + ": holds JSON records, and its name says text; name it as JSON lines:\n  mv " +
            folder + name + " " + folder + better;
   };
   CHECK(files.error(text_line("abc"), "d.txt") == refusal("d.txt", "d.jsonl"));
@@ -238,10 +240,10 @@ TEST_CASE("OpenSamples: the error for a binary file names its format", "[data][r
       {"d.txt",
        "\xff\xfe"
        "a\0b\0"s,
-       "is UTF-16; make it UTF-8: iconv -f UTF-16 -t UTF-8 "},
-      {"d.jsonl", "\xfe\xff\0{\0}"s, "is UTF-16; make it UTF-8: iconv -f UTF-16 -t UTF-8 "},
-      {"d.txt", "a\0b\0c\0d\0"s, "is UTF-16LE; make it UTF-8: iconv -f UTF-16LE -t UTF-8 "},
-      {"d.jsonl", "\0a\0b\0c\0d"s, "is UTF-16BE; make it UTF-8: iconv -f UTF-16BE -t UTF-8 "},
+       "is UTF-16; make it UTF-8:\n  iconv -f UTF-16 -t UTF-8 "},
+      {"d.jsonl", "\xfe\xff\0{\0}"s, "is UTF-16; make it UTF-8:\n  iconv -f UTF-16 -t UTF-8 "},
+      {"d.txt", "a\0b\0c\0d\0"s, "is UTF-16LE; make it UTF-8:\n  iconv -f UTF-16LE -t UTF-8 "},
+      {"d.jsonl", "\0a\0b\0c\0d"s, "is UTF-16BE; make it UTF-8:\n  iconv -f UTF-16BE -t UTF-8 "},
       {"d",
        "\x7f"
        "ELF\x02",
@@ -257,7 +259,8 @@ TEST_CASE("OpenSamples: the error for a binary file names its format", "[data][r
       {"d.pt", "PK\x03\x04", "is a file of PyTorch that holds tensors, not text"},
       {"d.bin", "PK\x03\x04", "is a file of PyTorch that holds tensors, not text"},
       {"d", "PK\x03\x04..model/data.pkl", "is a file of PyTorch that holds tensors, not text"},
-      {"d.CSV", "a,b\n1,2\n", "training does not read CSV; convert it to JSON lines: python3 -c "},
+      {"d.CSV", "a,b\n1,2\n",
+       "training does not read CSV; convert it to JSON lines:\n  python3 -c "},
       {"d.Parquet", "a", "Parquet is not supported"},
   }));
   CAPTURE(row.name, row.message);
@@ -301,9 +304,10 @@ TEST_CASE("OpenSamples: other formats are refused with the remedy", "[data][reco
              Catch::Matchers::ContainsSubstring("is compressed; gunzip < "));
   CHECK_THAT(files.error("\x1f\x8b..", "d.txt.gz"),
              Catch::Matchers::EndsWith("d.txt.gz first, or make token files: dstrain tokenize"));
-  CHECK_THAT(files.error("label,text\n", "d.csv"),
-             Catch::Matchers::ContainsSubstring("dstrain tokenize makes token files of the column "
-                                                "text; or convert it to JSON lines: python3 -c"));
+  CHECK_THAT(
+      files.error("label,text\n", "d.csv"),
+      Catch::Matchers::ContainsSubstring("dstrain tokenize makes token files of the column "
+                                         "text; or convert it to JSON lines:\n  python3 -c"));
 }
 
 TEST_CASE("JsonLines: each token is learnt once whatever the rows", "[data][records]") {
@@ -499,11 +503,10 @@ TEST_CASE("OpenSamples: the error for another encoding gives the command that co
   if (std::system(make.c_str()) != 0) skip("iconv does not know " + row.encoding);
   const std::string error = files.error(whole(other), "d" + row.suffix);
   const std::string named = row.encoding == "WINDOWS-1252" ? row.encoding : "ENCODING";
-  const std::size_t at = error.rfind(": iconv -f " + named + " ");
+  std::string command = command_of(error);
   CAPTURE(error);
-  REQUIRE(at != std::string::npos);
+  REQUIRE(command.starts_with("iconv -f " + named + " "));
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring("not UTF-8 text"));
-  std::string command = error.substr(at + 2);
   command.replace(command.find(named), named.size(), row.encoding);
   REQUIRE(std::system(command.c_str()) == 0);
   CHECK(whole(files.directory().path() / ("d-utf8" + row.suffix)) == row.text);
@@ -513,8 +516,8 @@ TEST_CASE("OpenSamples: a damaged UTF-8 text is not mistaken for another encodin
           "[data][records]") {
   const JsonFiles files;
   const std::string error = files.error("caf\u00e9 \u00e0 c\u00f4t\u00e9 \xff!\n", "d.txt");
-  CHECK_THAT(error, Catch::Matchers::ContainsSubstring("so it is damaged; put U+FFFD for it: "));
-  REQUIRE(std::system(error.substr(error.rfind(": ") + 2).c_str()) == 0);
+  CHECK_THAT(error, Catch::Matchers::ContainsSubstring("so it is damaged; put U+FFFD for it:\n"));
+  REQUIRE(std::system(command_of(error).c_str()) == 0);
   std::ifstream in(files.directory().path() / "d-utf8.txt");
   CHECK(std::string{std::istreambuf_iterator<char>(in), {}} ==
         "caf\u00e9 \u00e0 c\u00f4t\u00e9 \ufffd!\n");

@@ -125,7 +125,7 @@ TEST_CASE("TokenFile: text that cannot be used is refused", "[data][tokens]") {
              Catch::Matchers::StartsWith(
                  "t.txt: not UTF-8 text: byte 16 (0xe9) starts no valid character; it looks like "
                  "Latin-1 (single bytes above 127 between letters): make it UTF-8, and look at the "
-                 "result: iconv -f WINDOWS-1252 -t UTF-8 "));
+                 "result:\n  iconv -f WINDOWS-1252 -t UTF-8 "));
   CHECK(files.error("t.txt", "abc", 255) ==
         "t.txt: the byte tokenizer needs a vocabulary of 256, the model has 255");
   const std::string text = files.add("t.txt", "abc");

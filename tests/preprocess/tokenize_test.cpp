@@ -334,7 +334,7 @@ TEST_CASE("tokenize: errors in an input are reported with their place", "[prepro
       {"a.txt", std::string(1000, 'x') + " \xff", "a.txt: not UTF-8 text: byte 1001 (0xff)"},
       {"a.txt", "PAR1", "Parquet is not supported"},
       {"a.txt", "{\"text\": \"a\"}\n", "a.txt: holds JSON records, and its name says text"},
-      {"a.txt", "\xff\xfeo\xcc", "a.txt: is UTF-16; make it UTF-8: iconv"},
+      {"a.txt", "\xff\xfeo\xcc", "a.txt: is UTF-16; make it UTF-8:\n  iconv"},
       {"a", std::string(257, 'x') + "ustar", "is an archive; tar -xf"},
       {"a.jl", "{\"text\": 1}\n", "a.jl:1: text is number, not a string"},
       {"a.JSONL", "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n",
