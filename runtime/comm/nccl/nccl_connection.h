@@ -46,7 +46,7 @@ class NcclConnection {
   /// Call in a thread that may abort: makes the GPU current there.
   void enter_thread() const;
   /// Ends running operations, on the GPU too; later calls do nothing. Makes no CUDA call before
-  /// NCCL has told the GPU, because it might wait for the GPU.
+  /// NCCL has told the GPU to stop, because such a call might wait for the GPU.
   void abort() noexcept;
   /// Call when nothing is running. Throws Error{comm}, or Error{timeout} if its streams do not end
   /// within some seconds. Freeing then waits for ranks of this machine.

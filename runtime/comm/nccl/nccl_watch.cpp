@@ -86,8 +86,9 @@ void NcclWatch::rest() {
                     [this] { return stopping_; });
 }
 
-/// Returns what all ranks say. A failure that this rank detects is reported for the collective that
-/// it is in; a failure that another rank has detected and spread is reported unchanged.
+/// Returns the messages of all ranks. A failure that this rank detects is reported for the
+/// collective that it is in; a failure that another rank has detected and spread is reported
+/// unchanged.
 std::vector<NcclWatch::Told> NcclWatch::exchange(const Told& own) {
   try {
     return control_->gather(own);
@@ -112,7 +113,7 @@ bool NcclWatch::look() {
     if (running_) running_->deadline.skip_standstill(look_seconds);
   }
   if (last && own.leaves == 0) return false;
-  if (!last_.empty()) {  // a rank has left: its last message stays valid, and nobody sends more
+  if (!last_.empty()) {  // a rank has left: its last message stays valid, and no rank sends more
     last_[static_cast<std::size_t>(control_->rank())] = own;
     look_at(last_);
     return !last;

@@ -50,13 +50,13 @@ class NcclWatch {
   void leave();
 
  private:
-  /// What a rank tells the others.
+  /// A rank's message to the others.
   struct Told {
     std::int64_t begun = 0;  ///< collectives of all ranks, not messages
     Call call{};             ///< the last of these
     std::int64_t leaves = 0;
   };
-  /// What runs on the GPU.
+  /// The operation that runs on the GPU.
   struct Running {
     Call call;
     Deadline deadline;
@@ -80,7 +80,7 @@ class NcclWatch {
   Told own_;                        ///< guarded, like the next two
   std::optional<Running> running_;  ///< on the GPU now
   bool stopping_ = false;
-  std::vector<Told> last_;  ///< used by the thread: what all ranks said, once one of them leaves
+  std::vector<Told> last_;  ///< used by the thread: all ranks' messages, once one of them leaves
   std::thread thread_;      // uses the other members, so it starts last
 };
 

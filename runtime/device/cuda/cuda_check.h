@@ -12,8 +12,8 @@ namespace dstrain::cuda {
 /// the driver's report and a remedy. Clears the error if possible.
 [[noreturn]] void fail_call(cudaError_t error, const char* call, const std::string& object);
 
-/// Sets the function that tells fail_call() what the driver reports about this process's GPU: "Xid
-/// 79 (…)", or nothing. Null: none.
+/// Sets the function from which fail_call() gets the driver's report on this process's GPU: "Xid 79
+/// (…)", or nothing. Null: none.
 void set_driver_report(std::function<std::string()> report);
 
 /// Makes the GPU the current one of the calling thread.

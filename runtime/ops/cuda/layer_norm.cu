@@ -20,7 +20,7 @@ struct Forward {
   std::int64_t columns;
   float eps;
   bool statistics;  ///< whether to compute mean and rstd; otherwise they are inputs
-  bool aligned;     ///< as for for_parts()
+  bool aligned;     ///< see for_parts()
 };
 
 struct Statistics {

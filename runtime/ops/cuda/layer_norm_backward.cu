@@ -24,7 +24,7 @@ struct Backward {
   std::int64_t columns;
   float inverse_columns;
   bool accumulate;
-  bool aligned;  ///< as for for_parts()
+  bool aligned;  ///< see for_parts()
 };
 
 /// A row's means.

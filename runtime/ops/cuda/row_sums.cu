@@ -24,7 +24,7 @@ struct Slabs {
   std::int64_t slabs;
   float* partial;           ///< (tiles, sums, slabs, tile_columns)
   std::uint32_t* arrivals;  ///< (tiles)
-  bool aligned;             ///< as for for_parts()
+  bool aligned;             ///< see for_parts()
 };
 
 /// Column sums: plain and, if the matrix has an input, weighted ones.

@@ -57,8 +57,8 @@ struct Update {
   const float* gradients;
   StateArrays<Rule> states;
   const typename Rule::Scalars* scalars;
-  const StepDecision* decision;  ///< or null
-  Half* working;                 ///< or null
+  const StepDecision* decision;  ///< may be null
+  Half* working;                 ///< may be null
   template <int n>
   DSTRAIN_DEVICE void apply(std::int64_t i) const {
     auto p = load<n>(parameters, i);
@@ -109,7 +109,7 @@ struct Measure {
   const float* gradients;
   StateArrays<Rule> states;
   const typename Rule::Scalars* scalars;
-  const StepDecision* decision;  ///< or null
+  const StepDecision* decision;  ///< may be null
   std::int64_t numel;
   SquareDigits* digits;  ///< norm_sums of them
 };
@@ -217,8 +217,8 @@ struct ScaledUpdate {
   StateArrays<Rule> states;
   const typename Rule::Scalars* scalars;
   const float* rate;
-  const StepDecision* decision;  ///< or null
-  Half* working;                 ///< or null
+  const StepDecision* decision;  ///< may be null
+  Half* working;                 ///< may be null
   template <int n>
   DSTRAIN_DEVICE void apply(std::int64_t i) const {
     auto p = load<n>(parameters, i);
