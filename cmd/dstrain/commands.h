@@ -55,7 +55,7 @@ struct CommandInfo;
 
 /// `dstrain [launch options] train|generate|PROGRAM ...`. `daemon`: the command if dstraind runs
 /// it; null: any program.
-int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon);
+int launch_command(launcher::CommandLine line, const CommandInfo* daemon);
 
 /// The names a first word may have.
 struct CommandInfo {

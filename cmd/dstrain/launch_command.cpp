@@ -19,6 +19,7 @@
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/config/options_file.h"
 #include "runtime/rank/job_token_file.h"
 #include "runtime/rank/starter.h"
 #include "runtime/rank/worker_env.h"
@@ -94,14 +95,23 @@ std::string describe(const NextLaunch& next, const launcher::Resources& resource
   return launcher::dry_run_json(run);
 }
 
-/// Returns the result of `read`. If a usage error comes from a launch option after the command,
-/// names that option instead.
+/// `train` with the options of a --config FILE in its place.
+std::vector<std::string> with_options_of_file(std::span<const std::string> command) {
+  std::vector<std::string> words = config::ExpandedArguments(command.subspan(1)).words();
+  words.insert(words.begin(), command.front());
+  return words;
+}
+
+/// Returns the result of `read`. If a usage error comes from a launch option after the command, or
+/// in its file of options, names that option instead.
 template <class Read>
 auto read_command(const std::vector<std::string>& command, Read&& read) {
   try {
     return read();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::usage) refuse_launch_options(command);
+    if (error.code() == ErrorCode::usage) {
+      refuse_launch_options(command.front() == "train" ? with_options_of_file(command) : command);
+    }
     throw;
   }
 }
@@ -206,7 +216,7 @@ DeviceKind settle_device(LaunchOptions& options, const CommandInfo& daemon) {
 
 }  // namespace
 
-int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon) {
+int launch_command(launcher::CommandLine line, const CommandInfo* daemon) {
   LaunchOptions options = line.options;
   if (daemon != nullptr && print_help(line.command)) return status::done;
   launcher::join_step(options);
@@ -227,6 +237,7 @@ int launch_command(const launcher::CommandLine& line, const CommandInfo* daemon)
   std::string input;
   if (ours) {
     training = read_command(line.command, [&] { return read_train_options(line.command); });
+    if (training) line.command = with_options_of_file(line.command);  // ranks need no such file
     input = read_command(line.command, [&] { return read_input(line.command); });
   }
   JobMaker maker{.options = options,

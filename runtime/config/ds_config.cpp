@@ -17,7 +17,10 @@ namespace {
 /// Refuses YAML files: those of accelerate, LLaMA-Factory and axolotl, and DeepSpeed's keys in
 /// YAML. They begin with "key: value".
 void refuse_yaml(std::string_view text, const std::string& file) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  std::size_t first = text.find_first_not_of(" \t\r\n");
+  while (first < text.size() && text[first] == '#') {
+    first = text.find_first_not_of(" \t\r\n", text.find('\n', first));
+  }
   if (first == text.npos) return;
   const std::string_view line = text.substr(first, text.find('\n', first) - first);
   const std::size_t key = line.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
@@ -31,7 +34,8 @@ void refuse_yaml(std::string_view text, const std::string& file) {
   const bool accelerate =
       has("compute_environment:") || has("distributed_type:") || has("num_processes:");
   const std::filesystem::path path(file);
-  std::string remedy = "YAML is not read; type its options behind train, as --key value";
+  std::string remedy =
+      fmt::format("Options of train in YAML are a file for --config: --config {}", file);
   if (accelerate) remedy = accelerate_yaml;
   if (own) {
     remedy = "Convert it" +

@@ -501,8 +501,8 @@ const std::array accelerate{
         "zero3_init_flag", no_value, "every rank makes or reads only its share of the weights")),
     always_told(
         hint_flag("zero3_save_16bit_model", no_value, "model.safetensors is always written")),
-    also(told_by(refused_flag("config", "FILE", "options are typed behind train"), tell_config),
-         "config_file"),
+    refused_flag(
+        "config_file", "FILE", "use --config FILE for a file of options; accelerate's is not read"),
 };
 
 // TRL, FastChat, LLaMA-Factory, DeepSpeed-Chat, swift, OpenRLHF, open-instruct and ChatGLM.

@@ -155,16 +155,6 @@ std::string tell_offloaded_optimizer(const std::string& /*value*/, const TrainOp
   return device_key("offload_optimizer", "cpu", options);
 }
 
-std::string tell_config(const std::string& value, const TrainOptions& /*options*/) {
-  const std::string name = lower_case(value);
-  if (name.ends_with(".json")) {
-    return "use --deepspeed FILE for a configuration of DeepSpeed, --config_name FILE for a "
-           "config.json; other options are typed behind train";
-  }
-  const bool yaml = name.ends_with(".yaml") || name.ends_with(".yml");
-  return fmt::format("{} not read; type its options behind train", yaml ? "YAML is" : "it is");
-}
-
 std::string tell_dropout(const std::string& value, const TrainOptions& /*options*/) {
   const bool number = parse_number<double>(value).has_value();
   return fmt::format("use --attention_dropout {0} --hidden_dropout {0}", number ? value : "X");

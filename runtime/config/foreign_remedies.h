@@ -41,7 +41,6 @@ std::string tell_offload_optimizer(const std::string& value, const TrainOptions&
 std::string tell_offload_param(const std::string& value, const TrainOptions& options);
 std::string tell_offloaded_optimizer(const std::string& value, const TrainOptions& options);
 /// --config FILE
-std::string tell_config(const std::string& value, const TrainOptions& options);
 /// --dropout 0.1
 std::string tell_dropout(const std::string& value, const TrainOptions& options);
 /// --max_eval_steps 5

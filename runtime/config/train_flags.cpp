@@ -512,6 +512,10 @@ const std::array rows{
             "write a timeline of all ranks as Chrome trace JSON"},
 
     FlagRow{.group = "Configuration",
+            .name = "config",
+            .value = "FILE",
+            .help = "options from a YAML or JSON file; typed ones override them"},
+    FlagRow{.group = "Configuration",
             .name = "deepspeed",
             .target = &O::deepspeed,
             .value = "FILE",

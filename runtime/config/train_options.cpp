@@ -20,6 +20,7 @@
 #include "runtime/config/choice.h"
 #include "runtime/config/flag_reader.h"
 #include "runtime/config/foreign_remedies.h"
+#include "runtime/config/options_file.h"
 #include "runtime/config/schema.h"
 #include "runtime/config/train_flags.h"
 
@@ -118,14 +119,14 @@ std::string unknown_option(const std::string& name) {
 }
 
 /// Gives advice on a word without an option, as other programs accept.
-std::string stray_word(const std::string& word, const TrainOptions& options) {
+std::string stray_word(const std::string& word) {
   constexpr std::string_view stray = "an argument without an option";
   const auto ends = [&](std::string_view extension) {
     return lower_case(word).ends_with(extension);
   };
   if (word.empty()) return fmt::format("\"\": {}", stray);
   if (ends(".yaml") || ends(".yml") || ends(".json")) {
-    return fmt::format("{}: {}; {}", word, stray, tell_config(word, options));
+    return fmt::format("{}: {}; a file of options is --config {}", word, stray, word);
   }
   if (ends(".py")) {
     return fmt::format("{}: {}; leave it out: train takes the place of a training script", word,
@@ -139,9 +140,7 @@ std::string stray_word(const std::string& word, const TrainOptions& options) {
 }
 
 /// The word after an unknown option may be its value and is not reported.
-void report_unknown(const std::vector<std::string>& extras,
-                    const TrainOptions& options,
-                    Lines& problems) {
+void report_unknown(const std::vector<std::string>& extras, Lines& problems) {
   bool value_may_follow = false;
   for (const std::string& extra : extras) {
     const bool number = parse_number<double>(extra).has_value();
@@ -152,7 +151,7 @@ void report_unknown(const std::vector<std::string>& extras,
     } else if (option) {
       problems.push_back(unknown_option(extra.substr(0, extra.find('='))));
     } else if (!value_may_follow) {
-      problems.push_back(stray_word(extra, options));
+      problems.push_back(stray_word(extra));
     }
     value_may_follow = (option || !plain.empty()) && extra.find('=') == std::string::npos;
   }
@@ -420,7 +419,7 @@ TrainOptions read_flags(std::span<const std::string> arguments, Lines& problems)
     }
     if (row.negatable) read_negation(app, row, options, problems);
   }
-  report_unknown(app.remaining(), options, problems);
+  report_unknown(app.remaining(), problems);
   translate_foreign(options, problems);
   for (std::string& problem : strategy_problems(options)) problems.push_back(std::move(problem));
   for (std::string& line : strategy_warnings(options)) options.warnings.push_back(std::move(line));
@@ -461,24 +460,37 @@ void check_configuration(const TrainOptions& options, Lines& problems) {
   }
 }
 
+/// Reads what is typed and what a file of options says, and adds what `check` finds to the
+/// problems.
+template <class Check>
+TrainOptions read_with_file(std::span<const std::string> arguments, const Check& check) {
+  const ExpandedArguments expanded(arguments);
+  try {
+    Lines problems;
+    TrainOptions options = read_flags(expanded.words(), problems);
+    check(options, problems);
+    raise(problems);
+    for (std::string& warning : options.warnings) warning = expanded.with_places(warning);
+    return options;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::usage) throw;
+    fail(ErrorCode::usage, "{}", expanded.with_places(error.what()));
+  }
+}
+
 }  // namespace
 
 TrainOptions read_train_flags(std::span<const std::string> arguments) {
-  Lines problems;
-  TrainOptions options = read_flags(arguments, problems);
-  raise(problems);
-  return options;
+  return read_with_file(arguments, [](const TrainOptions& /*options*/, Lines& /*problems*/) {});
 }
 
 TrainOptions parse_train_options(std::span<const std::string> arguments) {
-  Lines problems;
-  TrainOptions options = read_flags(arguments, problems);
-  if (!options.output_dir.typed()) problems.emplace_back("--output_dir DIR is required");
-  check_data_options(options, problems);
-  require_model(options, problems);
-  check_configuration(options, problems);
-  raise(problems);
-  return options;
+  return read_with_file(arguments, [](TrainOptions& options, Lines& problems) {
+    if (!options.output_dir.typed()) problems.emplace_back("--output_dir DIR is required");
+    check_data_options(options, problems);
+    require_model(options, problems);
+    check_configuration(options, problems);
+  });
 }
 
 std::string ds_config_file(const TrainOptions& options) {

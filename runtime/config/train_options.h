@@ -103,7 +103,7 @@ struct TrainOptions {
 
 /// Parses the arguments after `train`. Throws Error{usage} with all problems, one line each:
 /// unknown options (with the nearest known one), bad values, options that are not implemented, and
-/// missing required options. Does not access files.
+/// missing required options. Accesses no file but that of --config.
 TrainOptions parse_train_options(std::span<const std::string> arguments);
 
 /// The same, but does not require any option; for tools that inspect a configuration.

@@ -244,7 +244,9 @@ TEST_CASE("DsConfig: the error for a YAML file says how to translate its keys",
           fmt::format("ds.json: is YAML; the configuration is DeepSpeed's JSON. {}", remedy));
   };
   told("base_model: m\nsequence_len: 2048\n",
-       "YAML is not read; type its options behind train, as --key value");
+       "Options of train in YAML are a file for --config: --config ds.json");
+  told("# a comment\n\n# and another\nbase_model: m\n",
+       "Options of train in YAML are a file for --config: --config ds.json");
   told("train_batch_size: 8\nzero_optimization:\n  stage: 2\n",
        "Convert it:\n  python3 -c \"import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), "
        "sys.stdout)\" < ds.json > ds-converted.json");

@@ -116,8 +116,8 @@ TEST_CASE("TrainOptions: the remedy has the value that was typed", "[config][opt
        R"(--adam_offload: put {"zero_optimization": {"stage": 2, "offload_optimizer": {"device": )"
        R"("cpu"}}} into the configuration that --deepspeed names; )"
        "leave it out or set it to false"},
-      {{"--config", "acc.yaml"},
-       "--config acc.yaml: YAML is not read; type its options behind train"},
+      {{"--config_file", "acc.yaml"},
+       "--config_file acc.yaml: use --config FILE for a file of options; accelerate's is not read"},
       {{"--neftune_noise_alpha", "5"},
        "--neftune_noise_alpha 5: not implemented; leave it out or set it to 0"},
       {{"--accelerator_config", R"({"split_batches": true})"},

@@ -377,11 +377,8 @@ TEST_CASE("TrainOptions: stray words are refused with advice", "[config][options
       {{"--seed", "1", "\u2013bf16"}, "\u2013bf16: begins with a typographic dash; write --bf16"},
       {{"--no_shuffle", "\u2014bf16"}, "\u2014bf16: begins with a typographic dash; write --bf16"},
       {{"\u2014quux", "5"}, "\u2014quux: begins with a typographic dash; write --quux"},
-      {{"x.yaml"},
-       "x.yaml: an argument without an option; YAML is not read; type its options behind train"},
-      {{"ds.json"},
-       "ds.json: an argument without an option; use --deepspeed FILE for a configuration of "
-       "DeepSpeed, --config_name FILE for a config.json; other options are typed behind train"},
+      {{"--seed", "1", "x.yaml"},
+       "x.yaml: an argument without an option; a file of options is --config x.yaml"},
       {{"train.py"},
        "train.py: an argument without an option; leave it out: train takes the place of a training "
        "script"},

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/units.h"
@@ -74,6 +75,43 @@ TEST_CASE("train: a tiny model learns and generates what it learnt", "[e2e][trai
                          "the cat sat on my mat. the c", "--max_new_tokens", "12"});
   REQUIRE(generate.wait() == 0);
   CHECK(generate.out() == "the cat sat on my mat. the cat sat on my\n");
+}
+
+TEST_CASE("train: a file of options trains as the typed ones do", "[e2e][train]") {
+  const test::TempDir folder;
+  const std::string text = write_text(folder.path()).string();
+  const fs::path file = folder.path() / "run.yaml";
+  const auto losses = [](const fs::path& output) {
+    std::vector<json> all;
+    for (const json& row : test::read_metrics(output)) all.push_back(row.value("loss", json()));
+    return all;
+  };
+  const test::TrainRun typed = test::run_train(
+      2, {{"zero_optimization", {{"stage", 2}}}}, folder.path() / "typed",
+      with(tiny_model, {"--train_file", text, "--max_steps", "3", "--learning_rate", "1e-3"}));
+  REQUIRE(typed.status == 0);
+  write_text_file(file, fmt::format("config_name: gpt2\n"
+                                    "config_overrides: {}\n"
+                                    "block_size: 32\n"
+                                    "per-device-train-batch-size: 4\n"
+                                    "train_file: [{}]\n"
+                                    "max_steps: 9\n"
+                                    "learning_rate: 1e-3\n"
+                                    "logging_steps: 1\n"
+                                    "save_strategy: 'no'\n"
+                                    "lr_scheduler_type: constant\n"
+                                    "output_dir: {}\n"
+                                    "deepspeed: {{zero_optimization: {{stage: 2}}}}\n",
+                                    tiny_model[3], text, (folder.path() / "file").string()));
+  const test::Outcome ran = run_command({"--num_gpus", "2", "train", file, "--max_steps", "3"});
+  CAPTURE(ran.err);
+  REQUIRE(ran.status == 0);
+  CHECK(losses(folder.path() / "file") == losses(folder.path() / "typed"));
+  CHECK(losses(folder.path() / "file").size() == 3);
+  write_text_file(file, "seed: 1\nnum_gpus: 2\n");
+  const test::Outcome launch = run_command({"train", "--config", file});
+  CHECK(launch.status == 2);
+  CHECK_THAT(launch.err, ContainsSubstring("--num_gpus=2 is a launch option: write it before"));
 }
 
 TEST_CASE("train: the exported model can be trained again", "[e2e][train]") {

@@ -1,0 +1,231 @@
+#include "runtime/config/options_file.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/error.h"
+#include "runtime/base/printable.h"
+#include "runtime/base/utf8.h"
+#include "runtime/config/json_reader.h"
+#include "runtime/config/train_flags.h"
+#include "runtime/config/yaml_reader.h"
+#include "runtime/os/file.h"
+
+namespace dstrain::config {
+namespace {
+
+using Kind = JsonValue::Kind;
+using Words = std::vector<std::string>;
+
+constexpr std::string_view config_option = "--config";
+
+/// "per-device-batch" -> "per_device_batch"
+std::string spelled(std::string_view name) {
+  std::string text(name);
+  std::ranges::replace(text, '-', '_');
+  return text;
+}
+
+/// The option that a typed word names; null: none.
+const FlagRow* named_by(std::string_view word) {
+  if (!word.starts_with("--")) return nullptr;
+  const std::string name = spelled(word.substr(2, word.find('=') - 2));
+  const FlagRow* const row = find_flag(name);
+  return row == nullptr && name.starts_with("no_") ? find_flag(name.substr(3)) : row;
+}
+
+bool ends_with_any(const std::string& word, std::initializer_list<std::string_view> endings) {
+  const std::string lower = lower_case(word);
+  return std::ranges::any_of(endings, [&](auto ending) { return lower.ends_with(ending); });
+}
+
+/// Takes the words that name the file out of `words`. None: no file is named.
+std::optional<std::string> take_file(Words& words) {
+  std::optional<std::string> file;
+  const auto take = [&](std::string name) {
+    if (name.empty()) fail(ErrorCode::usage, "{}: needs a value", config_option);
+    if (file)
+      fail(ErrorCode::usage, "{}: names a file already, {}; keep one", config_option, *file);
+    file = std::move(name);
+  };
+  if (!words.empty() && !words.front().starts_with("-") &&
+      ends_with_any(words.front(), {".yaml", ".yml", ".json"})) {
+    take(words.front());
+    words.erase(words.begin());
+  }
+  for (auto word = words.begin(); word != words.end();) {
+    if (word->starts_with(fmt::format("{}=", config_option))) {
+      take(word->substr(config_option.size() + 1));
+      word = words.erase(word);
+    } else if (*word == config_option) {
+      const bool followed = word + 1 != words.end() && !(word + 1)->starts_with("--");
+      take(followed ? *(word + 1) : "");
+      word = words.erase(word, word + 2);
+    } else {
+      ++word;
+    }
+  }
+  return file;
+}
+
+nlohmann::ordered_json to_json(const JsonValue& value) {
+  switch (value.kind) {
+    case Kind::null:
+      return nullptr;
+    case Kind::boolean:
+      return value.boolean;
+    case Kind::number:
+      if (value.integer) return *value.integer;
+      return value.number;
+    case Kind::string:
+      return value.text;
+    case Kind::array: {
+      auto list = nlohmann::ordered_json::array();
+      for (const JsonValue& element : value.elements) list.push_back(to_json(element));
+      return list;
+    }
+    case Kind::object:
+      break;
+  }
+  auto object = nlohmann::ordered_json::object();
+  for (const JsonMember& member : value.members) object[member.key] = to_json(member.value);
+  return object;
+}
+
+/// As it would be typed.
+std::string word_of(const JsonValue& value) {
+  return value.is(Kind::boolean) && value.text.empty() ? to_text(value) : value.text;
+}
+
+/// Makes words of the members of a file.
+class FileReader {
+ public:
+  explicit FileReader(Problems& problems) : problems_(problems) {}
+
+  Words words_of(const JsonMember& member) {
+    const JsonValue& value = member.value;
+    const std::string name = spelled(member.key);
+    const std::string typed = "--" + name;
+    const FlagRow* const row = find_flag(name);
+    if (member.key.empty() || member.key.starts_with("-")) {
+      return refuse(member, "a key is the name of an option, without dashes in front");
+    }
+    if (row == nullptr && value.is(Kind::boolean) && named_by(typed) != nullptr) {
+      return {value.boolean ? typed : fmt::format("--{}=true", name.substr(3))};  // no_packing
+    }
+    if (typed == config_option) return refuse(member, "a file of options names no other");
+    switch (value.kind) {
+      case Kind::null:
+        return {};
+      case Kind::object: {
+        const bool takes_json = row != nullptr && row == find_flag("deepspeed");
+        if (!takes_json) return refuse(member, "is a section; options have one value each");
+        return {fmt::format("{}={}", typed, to_json(value).dump())};
+      }
+      case Kind::array:
+        return list(member, row, typed);
+      default:
+        return {fmt::format("{}={}", typed, word_of(value))};
+    }
+  }
+
+ private:
+  Words refuse(const JsonMember& member, std::string_view why) {
+    problems_.add(member.position, "", fmt::format("{}: {}", member.key, why));
+    return {};
+  }
+
+  Words list(const JsonMember& member, const FlagRow* row, const std::string& typed) {
+    Words values;
+    for (const JsonValue& element : member.value.elements) {
+      if (element.is(Kind::array) || element.is(Kind::object) || element.is(Kind::null)) {
+        return refuse(member, "a list has plain values only");
+      }
+      values.push_back(word_of(element));
+    }
+    if (values.empty()) return {};
+    const bool takes_all = row != nullptr && (row->takes_files() || row->several);
+    if (takes_all) {
+      values.insert(values.begin(), typed);
+      return values;
+    }
+    const bool acts = row != nullptr && row->status == FlagStatus::implemented;
+    if (acts && values.size() > 1) return refuse(member, "takes one value, not a list");
+    return {fmt::format("{}={}", typed, fmt::join(values, ","))};
+  }
+
+  Problems& problems_;
+};
+
+/// What a file of other settings is, and where it belongs; empty: it may have options.
+std::string other_settings(const JsonValue& root, const std::string& file) {
+  const auto has = [&](std::string_view key) {
+    return std::ranges::find(root.members, key, &JsonMember::key) != root.members.end();
+  };
+  if (has("zero_optimization") || has("train_micro_batch_size_per_gpu") ||
+      has("train_batch_size")) {
+    return fmt::format("is a configuration of DeepSpeed: use --deepspeed {}", file);
+  }
+  if (has("model_type")) return fmt::format("is a model's: use --config_name {}", file);
+  if (has("distributed_type")) {
+    return "is accelerate's, which says how many ranks run and where: write that before train";
+  }
+  return {};
+}
+
+JsonValue read_file(const std::string& file, Problems& problems) {
+  const std::string text = read_text_file(file, json_bytes_max);
+  JsonValue root =
+      ends_with_any(file, {".json"}) ? read_json(text, problems) : read_yaml(text, problems);
+  const std::string other = other_settings(root, file);
+  if (!other.empty()) fail(ErrorCode::config, "{} {}", file, other);
+  return root;
+}
+
+}  // namespace
+
+ExpandedArguments::ExpandedArguments(std::span<const std::string> arguments)
+    : words_(arguments.begin(), arguments.end()) {
+  const std::optional<std::string> file = take_file(words_);
+  if (!file) return;
+  std::set<const FlagRow*> typed;
+  for (const std::string& word : words_) typed.insert(named_by(word));
+  Problems problems(*file);
+  Words from_file;
+  try {
+    FileReader reader(problems);
+    for (const JsonMember& member : read_file(*file, problems).members) {
+      const std::string name = "--" + spelled(member.key);
+      const FlagRow* const row = named_by(name);
+      if (row != nullptr && typed.contains(row)) continue;
+      places_[name] = fmt::format("{}:{}", printable(*file), member.position.line);
+      const Words words = reader.words_of(member);
+      from_file.insert(from_file.end(), words.begin(), words.end());
+    }
+    problems.throw_if_any();
+  } catch (const Error& error) {
+    fail(ErrorCode::usage, "{}{}",
+         error.code() == ErrorCode::config ? "" : "--config: ", error.what());
+  }
+  words_.insert(words_.begin(), from_file.begin(), from_file.end());
+}
+
+std::string ExpandedArguments::with_places(std::string_view message) const {
+  std::string text;
+  while (!message.empty()) {
+    const std::size_t end = std::min(message.find('\n'), message.size() - 1) + 1;
+    const std::string_view line = message.substr(0, end);
+    message.remove_prefix(end);
+    const auto found = places_.find(line.substr(0, line.find_first_of(" :=")));
+    if (found != places_.end()) text += found->second + ": ";
+    text += line;
+  }
+  return text;
+}
+
+}  // namespace dstrain::config

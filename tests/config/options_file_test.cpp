@@ -1,0 +1,189 @@
+// --config FILE: options of a YAML or JSON file, beside those that are typed.
+#include "runtime/config/options_file.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "runtime/base/error.h"
+#include "runtime/config/train_options.h"
+#include "runtime/os/file.h"
+#include "tests/config/support.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+using namespace dstrain;
+using namespace dstrain::config;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
+using test::message_of;
+using Words = std::vector<std::string>;
+
+namespace {
+
+/// A file of options in a folder of its own.
+class OptionsFile {
+ public:
+  explicit OptionsFile(const std::string& text, const std::string& name = "run.yaml")
+      : path_((folder_.path() / name).string()) {
+    write_text_file(path_, text);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  TrainOptions read(Words more = {}) const {
+    more.insert(more.begin(), {"--config", path_});
+    return read_train_flags(more);
+  }
+  [[nodiscard]] Words words(Words more = {}) const {
+    more.insert(more.begin(), {"--config", path_});
+    return ExpandedArguments(more).words();
+  }
+  [[nodiscard]] std::string problem(const Words& more = {}) const {
+    return message_of([&] { read(more); });
+  }
+
+ private:
+  test::TempDir folder_;
+  std::string path_;
+};
+
+constexpr const char* everything = R"(# a run
+config_name: gpt2
+per-device-train-batch-size: 4     # dashes, too
+learning_rate: 1e-4
+bf16: yes
+packing: false
+no_shuffle: true
+train_file: [0.7, a.txt, 0.3, "b c.txt"]
+validation_file: held out.txt
+max_steps: ~
+output_dir: "out"
+lr_scheduler_type: 'cosine'
+deepspeed:
+  zero_optimization: {stage: 2, offload_optimizer: {device: cpu}}
+  gradient_clipping: 1e-1
+  train_batch_size: 8
+)";
+
+}  // namespace
+
+TEST_CASE("Options file: every kind of value is read as if typed", "[config]") {
+  const TrainOptions options = OptionsFile(everything).read();
+  CHECK(options.config_name.value == "gpt2");
+  CHECK(options.per_device_train_batch_size.value == 4);
+  CHECK(options.learning_rate.value == 1e-4);
+  CHECK(options.bf16.value);
+  CHECK_FALSE(options.packing.value);
+  CHECK(options.no_shuffle.value);
+  REQUIRE(options.train_file.value.size() == 2);
+  CHECK(options.train_file.value[1].path == "b c.txt");
+  CHECK(options.validation_file.value.front().path == "held out.txt");
+  CHECK_FALSE(options.max_steps.typed());
+  CHECK(options.lr_scheduler_type.value == "cosine");
+  CHECK(options.deepspeed.value ==
+        R"({"zero_optimization":{"stage":2,"offload_optimizer":{"device":"cpu"}},)"
+        R"("gradient_clipping":0.1,"train_batch_size":8})");
+}
+
+TEST_CASE("Options file: JSON says the same", "[config]") {
+  const OptionsFile file(R"({"learning_rate": 1e-4, "bf16": true, "max_steps": null,
+    "train_file": ["a.txt", "b.txt"], "deepspeed": {"train_batch_size": 8}})",
+                         "run.json");
+  const TrainOptions options = file.read();
+  CHECK(options.learning_rate.value == 1e-4);
+  CHECK(options.bf16.value);
+  CHECK(options.train_file.value.size() == 2);
+  CHECK(options.deepspeed.value == R"({"train_batch_size":8})");
+}
+
+TEST_CASE("Options file: typed options replace those of the file under any name", "[config]") {
+  const OptionsFile file("batch_size: 4\nbf16: true\ntrain_file: [a, b]\nno_packing: true\n");
+  CHECK(file.words({"--per-device-train-batch-size", "2"}) ==
+        Words{"--bf16=true", "--train_file", "a", "b", "--no_packing",
+              "--per-device-train-batch-size", "2"});
+  const TrainOptions options =
+      file.read({"--micro_batch_size=2", "--train_file", "c", "--bf16=false", "--packing"});
+  CHECK(options.per_device_train_batch_size.value == 2);
+  CHECK_FALSE(options.bf16.value);
+  CHECK(options.packing.value);
+  CHECK(options.train_file.value.size() == 1);
+}
+
+TEST_CASE("Options file: it may stand first without an option", "[config]") {
+  const OptionsFile file("seed: 7\n", "run.yml");
+  CHECK(ExpandedArguments(Words{file.path(), "--lr", "1"}).words() ==
+        Words{"--seed=7", "--lr", "1"});
+  CHECK(ExpandedArguments(Words{fmt::format("--config={}", file.path())}).words() ==
+        Words{"--seed=7"});
+  CHECK(ExpandedArguments(Words{"--lr", "1"}).words() == Words{"--lr", "1"});
+  CHECK_THAT(message_of([&] {
+               read_train_flags(Words{"--seed", "1", "x.yaml"});
+             }),
+             ContainsSubstring("x.yaml: an argument without an option; a file of options is "
+                               "--config x.yaml"));
+}
+
+TEST_CASE("Options file: problems are told with file and line", "[config]") {
+  struct Row {
+    const char* text;
+    const char* told;
+  };
+  for (const Row& row : {
+           Row{"seed: 1\nlearning_rat: 1\n",
+               ":2: --learning_rat: unknown option; did you mean "
+               "--learning_rate?"},
+           Row{"seed: 1\n\nbf16: maybe\n", ":3: --bf16: expected true or false, got \"maybe\""},
+           Row{"max_steps: many\n", ":1: --max_steps: expected a whole number, got \"many\""},
+           Row{"max_steps: [1, 2]\n", ":1:1: max_steps: takes one value, not a list"},
+           Row{"seed: 1\nseed: 2\n", ":2:1: seed: is there already, in line 1"},
+           Row{"training:\n  seed: 1\n", ":1:1: training: is a section"},
+           Row{"--seed: 1\n", ":1:1: --seed: a key is the name of an option, without dashes"},
+           Row{"config: x.yaml\n", ":1:1: config: a file of options names no other"},
+           Row{"- seed\n", ":1:1: expected lines with NAME: VALUE"},
+           Row{"seed: 1\n---\nseed: 2\n", "begins a second document; keep one"},
+           Row{"seed: [1\n", ": "},
+           Row{"seed: 1\n  bf16: true\n", ": "},
+           Row{"train_file: [[a]]\n", "a list has plain values only"},
+           Row{"fp16_backend: amp\nseed: -1\n", ":2: --seed: must be at least 0, got -1"},
+       }) {
+    CAPTURE(row.text);
+    const OptionsFile file(row.text);
+    const std::string problem = file.problem();
+    CHECK_THAT(problem, StartsWith(file.path()) && ContainsSubstring(row.told));
+  }
+}
+
+TEST_CASE("Options file: other settings are told where they belong", "[config]") {
+  CHECK_THAT(OptionsFile("{\"train_batch_size\": 8}", "ds.json").problem(),
+             ContainsSubstring("ds.json is a configuration of DeepSpeed: use --deepspeed "));
+  CHECK_THAT(OptionsFile("{\"model_type\": \"gpt2\"}", "config.json").problem(),
+             ContainsSubstring("config.json is a model's: use --config_name "));
+  CHECK_THAT(OptionsFile("distributed_type: DEEPSPEED\n").problem(),
+             ContainsSubstring("is accelerate's"));
+}
+
+TEST_CASE("Options file: it does not hide what is typed", "[config]") {
+  const OptionsFile file("seed: 1\n");
+  CHECK_THAT(file.problem({"--learning_rat", "1"}), StartsWith("--learning_rat: unknown option"));
+  CHECK_THAT(file.problem({"--config", file.path()}), ContainsSubstring("names a file already"));
+  CHECK_THAT(message_of([] { read_train_flags(Words{"--config"}); }),
+             ContainsSubstring("--config: needs a value"));
+  CHECK_THAT(message_of([] {
+               read_train_flags(Words{"--config", "nowhere.yaml"});
+             }),
+             ContainsSubstring("nowhere.yaml"));
+}
+
+TEST_CASE("Options file: hostile YAML ends in an error", "[config]") {
+  std::string aliases = "a: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    aliases +=
+        fmt::format("b{0}: &a{0} [*a{1}, *a{1}, *a{1}, *a{1}, *a{1}, *a{1}, *a{1}]\n", i, i - 1);
+  }
+  std::string deep;
+  for (int i = 0; i < 5'000; ++i) deep += "[";
+  for (const std::string& text :
+       {aliases, "a: " + deep, std::string(2'000'000, 'a'), std::string("\xff\xfe\x00s", 4),
+        std::string("a: !!binary |\n ?\n: [}")}) {
+    CHECK_FALSE(OptionsFile(text).problem().empty());
+  }
+}
