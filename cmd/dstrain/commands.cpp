@@ -11,7 +11,7 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 17> commands{{
+constexpr std::array<CommandInfo, 18> commands{{
     {"train", Kind::daemon, "train a model (options: dstrain train --help)", nullptr},
     {"generate", Kind::daemon, "generate text with a trained model", nullptr},
     {"bench", Kind::daemon, "benchmark this machine: gemm, comm, adam, checkpoint, io, launch",
@@ -27,6 +27,8 @@ constexpr std::array<CommandInfo, 17> commands{{
      estimate_command},
     {"plan", Kind::tool, "list the configurations that fit into a given memory, fastest first",
      plan_command},
+    {"init", Kind::tool, "write a file of train's options that fits this machine, model and data",
+     init_command},
     {"tokenize", Kind::tool, "convert text to token files, or learn a tokenizer", tokenize_command},
     {"doctor", Kind::tool, "check this machine or every host, and print remedies", doctor_command},
     {"completion", Kind::tool, "print a script that completes commands in bash, zsh or fish",

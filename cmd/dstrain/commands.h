@@ -24,6 +24,9 @@ int estimate_command(std::span<const std::string> arguments);
 /// `dstrain plan ...`: stages and offloads that fit into given memory.
 int plan_command(std::span<const std::string> arguments);
 
+/// `dstrain init pretrain|finetune ...`: writes a file of options that fits this machine.
+int init_command(std::span<const std::string> arguments);
+
 /// `dstrain tokenize ... FILE...`: text to token shards.
 int tokenize_command(std::span<const std::string> arguments);
 

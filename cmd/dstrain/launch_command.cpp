@@ -116,6 +116,21 @@ auto read_command(const std::vector<std::string>& command, Read&& read) {
   }
 }
 
+/// What a command of ours reads before ranks start.
+struct OwnCommand {
+  std::optional<config::TrainOptions> training{};  ///< of train
+  std::string input{};                             ///< stdin, for generate
+};
+
+/// Puts the options of a file into the command: ranks need no such file.
+OwnCommand read_own_command(std::vector<std::string>& command) {
+  OwnCommand own;
+  own.training = read_command(command, [&] { return read_train_options(command); });
+  if (own.training) command = with_options_of_file(command);
+  own.input = read_command(command, [&] { return read_input(command); });
+  return own;
+}
+
 /// Checks the command as far as possible from here. Returns the lock of the output directory of a
 /// training that starts.
 std::unique_ptr<OutputLock> check_command_here(const std::vector<std::string>& command,
@@ -233,13 +248,7 @@ int launch_command(launcher::CommandLine line, const CommandInfo* daemon) {
   options.env_files = launcher::read_env_files(warnings);
   for (const std::string& warning : warnings) log_warning(warning);
   const bool ours = daemon != nullptr;
-  std::optional<config::TrainOptions> training;
-  std::string input;
-  if (ours) {
-    training = read_command(line.command, [&] { return read_train_options(line.command); });
-    if (training) line.command = with_options_of_file(line.command);  // ranks need no such file
-    input = read_command(line.command, [&] { return read_input(line.command); });
-  }
+  auto [training, input] = ours ? read_own_command(line.command) : OwnCommand();
   JobMaker maker{.options = options,
                  .all = resources,
                  .identity = make_identity(resources),

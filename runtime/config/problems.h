@@ -10,8 +10,8 @@ namespace dstrain::config {
 struct Position {
   int line = 1;
   int column = 1;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes the 0 that <=> compares with for a
-  // pointer
+  // clang-tidy takes the 0 that <=> compares with for a pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const Position&, const Position&) = default;
 };
 

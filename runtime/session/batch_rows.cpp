@@ -83,7 +83,7 @@ std::string BatchRows::float_problem(const Batch& batch) const {
     }
     return "";
   };
-  const std::string features = problem("feature", batch.features, limits_.sizes.features, true);
+  std::string features = problem("feature", batch.features, limits_.sizes.features, true);
   if (!features.empty()) return features;
   return problem("target", batch.targets, limits_.sizes.targets, false);
 }
