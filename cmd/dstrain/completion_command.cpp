@@ -90,6 +90,18 @@ Words options_in(const std::string& help) {
   return names;
 }
 
+/// The words behind a name in a help text that are joined by |: "--stage 2|3".
+Words choices_behind(std::string_view name, const std::string& help) {
+  for (const std::string& line : split(help, '\n')) {
+    const std::size_t at = line.find(fmt::format("{} ", name));
+    if (at == line.npos || (at > 0 && line[at - 1] != ' ' && line[at - 1] != '[')) continue;
+    const std::size_t begin = at + name.size() + 1;
+    const std::string value = line.substr(begin, line.find_first_of(" ]", begin) - begin);
+    if (value.find('|') != value.npos) return split(value, '|');
+  }
+  return {};
+}
+
 bool is_word(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
     return std::islower(static_cast<unsigned char>(c)) != 0 || c == '_';
@@ -198,9 +210,15 @@ Words within_command(const CommandInfo& command,
   }
   const Help help = help_of(command.name);
   if (before.empty() && !option) {
-    Words names;
+    Words names = choices_behind("TASK", help.text);
     for (const Help::Section& section : help.sections) names.push_back(section.name);
     return names;
+  }
+  if (!option && before.back().starts_with("--")) {
+    for (const Help::Section& section : help.sections) {
+      if (section.name == before.front()) return choices_behind(before.back(), section.text);
+    }
+    return choices_behind(before.back(), help.text);
   }
   Words names = options_in(help.text);
   for (const Help::Section& section : help.sections) {
@@ -235,12 +253,25 @@ Words candidates(std::span<const std::string> before, const std::string& current
 
 int complete_command(std::span<const std::string> arguments) {
   if (arguments.empty()) fail(ErrorCode::usage, "complete: needs the words of a command line");
-  const std::string& current = arguments.back();
-  Words names = candidates(arguments.first(arguments.size() - 1), current);
+  Words before(arguments.begin(), arguments.end() - 1);
+  std::string current = arguments.back();
+  // "--option=val": one word, or as bash cuts it, three.
+  std::string kept;
+  const std::size_t equals = current.starts_with("--") ? current.find('=') : current.npos;
+  if (equals != current.npos) {
+    kept = current.substr(0, equals + 1);
+    before.push_back(current.substr(0, equals));
+    current.erase(0, equals + 1);
+  } else if (current == "=") {
+    current.clear();
+  } else if (!before.empty() && before.back() == "=") {
+    before.pop_back();
+  }
+  Words names = candidates(before, current);
   std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
   for (const std::string& name : names) {
-    if (!name.empty() && name.starts_with(current)) fmt::print("{}\n", name);
+    if (!name.empty() && name.starts_with(current)) fmt::print("{}{}\n", kept, name);
   }
   return status::done;
 }

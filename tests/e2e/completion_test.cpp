@@ -75,7 +75,15 @@ TEST_CASE("Completion: commands and options by what stands before the cursor", "
            Line{{"--launcher", ""}, {"slurm", "ssh"}, {"train"}},
            Line{{"--hostfile", ""}, {}, {"train"}},  // a file
            Line{{"--num_gpus", ""}, {}, {"train"}},
-           Line{{"estimate", "--stage", ""}, {}, {"sft"}},
+           Line{{"estimate", "--stage", ""}, {"2", "3"}, {"sft"}},
+           Line{{"tokenize", "--format", "m"}, {"megatron"}, {"llmc"}},
+           Line{{"tokenize", "--input", ""}, {}, {"llmc"}},  // a file
+           Line{{"checkpoint", "export", "--dtype", ""}, {"fp32", "bf16"}, {"list"}},
+           Line{{"init", ""}, {"pretrain", "finetune"}, {"--output"}},
+           Line{{"train", "--config_name=gpt2-x"}, {"--config_name=gpt2-xl"}, {"gpt2-xl"}},
+           Line{{"train", "--config_name", "=", "gpt2-x"}, {"gpt2-xl"}, {"gpt2"}},
+           Line{{"train", "--config_name", "="}, {"gpt2-xl"}, {"--config_name"}},
+           Line{{"--device=cu"}, {"--device=cuda"}, {"cpu"}},
            Line{{"--device", "cu"}, {"cuda"}, {"cpu"}},
            Line{{"train", "--lr_sch"}, {"--lr_scheduler_type"}, {"--launcher"}},
            Line{{"--num_gpus", "2", "train", "--lr_scheduler_type", "c"}, {"cosine"}, {"linear"}},
