@@ -102,6 +102,18 @@ std::vector<std::string> with_options_of_file(std::span<const std::string> comma
   return words;
 }
 
+/// See refuse_launch_options(); also those in a file of options, which are named with their line.
+void refuse_launch_options_of(const std::vector<std::string>& command) {
+  if (command.front() != "train") return refuse_launch_options(command);
+  const std::span<const std::string> words(command);
+  const config::ExpandedArguments expanded(words.subspan(1));
+  try {
+    refuse_launch_options(with_options_of_file(command));
+  } catch (const Error& error) {
+    fail(error.code(), "{}", expanded.with_places(error.what()));
+  }
+}
+
 /// Returns the result of `read`. If a usage error comes from a launch option after the command, or
 /// in its file of options, names that option instead.
 template <class Read>
@@ -109,9 +121,7 @@ auto read_command(const std::vector<std::string>& command, Read&& read) {
   try {
     return read();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::usage) {
-      refuse_launch_options(command.front() == "train" ? with_options_of_file(command) : command);
-    }
+    if (error.code() == ErrorCode::usage) refuse_launch_options_of(command);
     throw;
   }
 }

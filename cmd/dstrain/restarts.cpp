@@ -33,11 +33,13 @@ std::optional<std::int64_t> newest_checkpoint(const std::filesystem::path& outpu
   return std::nullopt;
 }
 
-/// From where a restart goes on, "from checkpoint-10".
-std::string describe_start(std::optional<std::int64_t> saved, const launcher::JobStatus& job) {
+/// From where a restart goes on, "from checkpoint-10", as far as the launcher knows.
+std::string describe_start(std::optional<std::int64_t> saved,
+                           const launcher::JobStatus& job,
+                           bool trains) {
   if (saved) return fmt::format("from checkpoint-{}", *saved);
-  return job.told_checkpoint.empty() ? "from the start"
-                                     : "after the program has saved " + job.told_checkpoint;
+  if (!job.told_checkpoint.empty()) return "after the program has saved " + job.told_checkpoint;
+  return trains ? "from the start" : "from where the program begins";
 }
 
 /// Runs a job from its first launch to its last.
@@ -68,7 +70,8 @@ class RestartedJob {
   std::optional<launcher::JobSession> session_;  ///< from the first launch on
   int restarts_ = 0;
   int fruitless_ = 0;
-  int told_before_ = 0;  ///< checkpoints that a program has told of, at the last launch
+  /// Of the checkpoints that a program has told of before the last launch.
+  std::int64_t highest_told_before_ = 0;
   bool resumes_ = false;
   std::optional<std::int64_t> first_checkpoint_;  ///< the newest one before the first launch
   bool elastic_ = false;
@@ -170,8 +173,8 @@ std::optional<double> RestartedJob::begin_again(const Outcome& outcome,
   if (!is_worth_another(outcome)) return std::nullopt;
   const auto saved = newest_checkpoint(policy_.output_directory);
   const launcher::JobStatus& job = session_->status;
-  const bool has_told = job.told_checkpoints > told_before_;
-  told_before_ = job.told_checkpoints;
+  const bool has_told =
+      job.highest_told_step > std::exchange(highest_told_before_, job.highest_told_step);
   fruitless_ = saved > before || has_told ? 0 : fruitless_ + 1;
   if (fruitless_ > policy_.fruitless_max) {
     log_error(fmt::format("--max_restarts {}: giving up after this many without a new checkpoint",
@@ -184,7 +187,8 @@ std::optional<double> RestartedJob::begin_again(const Outcome& outcome,
   log_warning(fmt::format("status {}: restart {}{}, {} ({} of {} without a new checkpoint)",
                           outcome.result.status, restarts_,
                           pause > 0 ? fmt::format(" in {:.0f} s", pause) : "",
-                          describe_start(saved, job), fruitless_, policy_.fruitless_max));
+                          describe_start(saved, job, !policy_.output_directory.empty()), fruitless_,
+                          policy_.fruitless_max));
   session_->status.begin_restart(restarts_, saved.value_or(0));
   session_->server.refuse_saves();
   return pause;

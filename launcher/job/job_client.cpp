@@ -67,10 +67,16 @@ Reply exchange(const JobDirectory& directory,
   return {{}, silence_of(launcher)};
 }
 
+/// Of a training, or where a program has saved.
 std::string output_directory_of(const FoundJob& job) {
   const auto json = nlohmann::json::parse(job.status, nullptr, false);
-  const auto found = json.is_object() ? json.find("output_dir") : json.end();
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+  const auto text = [&](const char* key) {
+    const auto found = json.is_object() ? json.find(key) : json.end();
+    return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+  };
+  const std::string directory = text("output_dir");
+  if (!directory.empty()) return directory;
+  return std::filesystem::path(text("last_checkpoint")).parent_path().string();
 }
 
 bool same_directory(const std::string& a, const std::string& b) {

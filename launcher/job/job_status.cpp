@@ -144,7 +144,7 @@ std::optional<SaveAnswer> JobStatus::take(const RankMessage& message) {
   if (answer->checkpoint.empty()) return answer;
   saved_step = answer->step;
   told_checkpoint = answer->checkpoint;
-  ++told_checkpoints;
+  highest_told_step = std::max(highest_told_step, answer->step);
   return answer;
 }
 

@@ -42,7 +42,7 @@ struct JobStatus {
   /// The last checkpoint that the first rank has told of; empty: none. A training tells only of
   /// those that were asked for.
   std::string told_checkpoint{};
-  int told_checkpoints = 0;
+  std::int64_t highest_told_step = 0;  ///< of those
   std::map<int, RankStatus> ranks;
 
   /// Sets the ranks of another launch; their progress is not known yet.

@@ -1,6 +1,8 @@
 #include "runtime/config/options_file.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <optional>
 #include <set>
 
@@ -97,6 +99,29 @@ nlohmann::ordered_json to_json(const JsonValue& value) {
   return object;
 }
 
+/// JSON whose lines are those of the file, so that the places in its errors are the file's.
+void write_in_lines(const JsonValue& value, std::string& text, int& line) {
+  if (!value.is(Kind::object)) {
+    text += to_json(value).dump();
+    return;
+  }
+  text += '{';
+  for (const JsonMember& member : value.members) {
+    if (&member != &value.members.front()) text += ',';
+    for (; line < member.position.line; ++line) text += '\n';
+    text += nlohmann::json(member.key).dump() + ':';
+    write_in_lines(member.value, text, line);
+  }
+  text += '}';
+}
+
+std::string in_lines(const JsonValue& section) {
+  std::string text;
+  int line = 1;
+  write_in_lines(section, text, line);
+  return text;
+}
+
 /// As it would be typed.
 std::string word_of(const JsonValue& value) {
   return value.is(Kind::boolean) && value.text.empty() ? to_text(value) : value.text;
@@ -115,17 +140,22 @@ class FileReader {
     if (member.key.empty() || member.key.starts_with("-")) {
       return refuse(member, "a key is the name of an option, without dashes in front");
     }
+    const bool named =
+        std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+    if (!named) return refuse(member, "is no name of an option; lines are NAME: VALUE");
     if (row == nullptr && value.is(Kind::boolean) && named_by(typed) != nullptr) {
       return {value.boolean ? typed : fmt::format("--{}=true", name.substr(3))};  // no_packing
     }
     if (typed == config_option) return refuse(member, "a file of options names no other");
     switch (value.kind) {
-      case Kind::null:
-        return {};
+      case Kind::null:  // not set, if there is such an option
+        return named_by(typed) == nullptr ? Words{typed} : Words();
       case Kind::object: {
-        const bool takes_json = row != nullptr && row == find_flag("deepspeed");
-        if (!takes_json) return refuse(member, "is a section; options have one value each");
-        return {fmt::format("{}={}", typed, to_json(value).dump())};
+        const bool acts = row != nullptr && row->status == FlagStatus::implemented;
+        if (acts && row != find_flag("deepspeed")) {
+          return refuse(member, "is a section; the option has one value");
+        }
+        return {fmt::format("{}={}", typed, acts ? in_lines(value) : to_json(value).dump())};
       }
       case Kind::array:
         return list(member, row, typed);
@@ -141,20 +171,20 @@ class FileReader {
   }
 
   Words list(const JsonMember& member, const FlagRow* row, const std::string& typed) {
+    const bool acts = row != nullptr && row->status == FlagStatus::implemented;
     Words values;
     for (const JsonValue& element : member.value.elements) {
-      if (element.is(Kind::array) || element.is(Kind::object) || element.is(Kind::null)) {
-        return refuse(member, "a list has plain values only");
-      }
-      values.push_back(word_of(element));
+      const bool plain =
+          !element.is(Kind::array) && !element.is(Kind::object) && !element.is(Kind::null);
+      if (!plain && acts) return refuse(member, "a list has plain values only");
+      values.push_back(plain ? word_of(element) : to_json(element).dump());
     }
-    if (values.empty()) return {};
+    if (values.empty()) return row == nullptr ? Words{typed} : Words();
     const bool takes_all = row != nullptr && (row->takes_files() || row->several);
     if (takes_all) {
       values.insert(values.begin(), typed);
       return values;
     }
-    const bool acts = row != nullptr && row->status == FlagStatus::implemented;
     if (acts && values.size() > 1) return refuse(member, "takes one value, not a list");
     return {fmt::format("{}={}", typed, fmt::join(values, ","))};
   }
@@ -195,6 +225,14 @@ ExpandedArguments::ExpandedArguments(std::span<const std::string> arguments)
   if (!file) return;
   std::set<const FlagRow*> typed;
   for (const std::string& word : words_) typed.insert(named_by(word));
+  const std::array<const FlagRow*, 2> configurations{find_flag("deepspeed"),
+                                                     find_flag("deepspeed_config")};
+  const auto is_typed = [&](const FlagRow* row) {
+    return typed.contains(row);
+  };
+  if (std::ranges::any_of(configurations, is_typed)) {
+    typed.insert(configurations.begin(), configurations.end());
+  }
   Problems problems(*file);
   Words from_file;
   try {
@@ -203,6 +241,10 @@ ExpandedArguments::ExpandedArguments(std::span<const std::string> arguments)
       const std::string name = "--" + spelled(member.key);
       const FlagRow* const row = named_by(name);
       if (row != nullptr && typed.contains(row)) continue;
+      if (const auto before = places_.find(name); before != places_.end()) {
+        problems.add(member.position, "",
+                     fmt::format("{}: is there already, at {}", member.key, before->second));
+      }
       places_[name] = fmt::format("{}:{}", printable(*file), member.position.line);
       const Words words = reader.words_of(member);
       from_file.insert(from_file.end(), words.begin(), words.end());

@@ -299,6 +299,10 @@ Differences optimizer_differences(const checkpoint::Checkpoint& checkpoint,
 std::vector<RunDifference> data_differences(const TrainerState& saved,
                                             const TrainerState& run,
                                             const std::string& checkpoint) {
+  if (saved.data.bytes == 0 && run.data.bytes > 0) {
+    return {{"the checkpoint is of a program with data of its own",
+             "train on it from here on with --ignore_data_skip"}};
+  }
   Differences found;
   compare(found, "train_batch_size", saved.train_batch_size, run.train_batch_size,
           batch_remedy(saved, run));

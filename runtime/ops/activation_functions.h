@@ -80,9 +80,10 @@ struct Sigmoid {
   }
 };
 
+/// NaN stays NaN, as in PyTorch.
 struct Relu {
-  static constexpr float value(float x) { return x > 0 ? x : 0.0F; }
-  static constexpr Point point(float x) { return {value(x), x > 0 ? 1.0F : 0.0F}; }
+  static constexpr float value(float x) { return x <= 0 ? 0.0F : x; }
+  static constexpr Point point(float x) { return {value(x), x <= 0 ? 0.0F : 1.0F}; }
 };
 
 /// Calls `body` with a value of the type of a kind.

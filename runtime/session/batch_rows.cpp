@@ -41,8 +41,8 @@ std::string BatchRows::problem(const Batch& batch, bool wants_loss) const {
                        batch.length, limits_.sizes.tokens);
   }
   constexpr std::int64_t sequences_max = std::numeric_limits<std::int32_t>::max();
-  const std::int64_t numel =
-      batch.sequences <= sequences_max ? batch.sequences * batch.length : std::int64_t{-1};
+  if (batch.sequences > sequences_max) return fmt::format("sequences is {}", batch.sequences);
+  const std::int64_t numel = batch.sequences * batch.length;
   if (std::ssize(batch.tokens) != (limits_.vocabulary > 0 ? numel : 0)) {
     return fmt::format("{} tokens for {} sequences of length {}{}", batch.tokens.size(),
                        batch.sequences, batch.length,
@@ -55,6 +55,9 @@ std::string BatchRows::problem(const Batch& batch, bool wants_loss) const {
         std::tuple("targets", batch.targets.size(), no_targets ? 0 : sizes.targets)}) {
     if (static_cast<std::int64_t>(given) == numel * each) continue;
     return fmt::format("{} {} for {} positions, of which each has {}", given, name, numel, each);
+  }
+  if (sizes.source == 0 && (!batch.source.empty() || !batch.source_counts.empty())) {
+    return "the model has no encoder, and the batch has a source";
   }
   for (const std::span<const std::int32_t> ids : {batch.tokens, batch.source}) {
     if (const auto* const bad = first_outside(ids, limits_.vocabulary)) {
@@ -101,6 +104,10 @@ std::string BatchRows::label_problem(const Batch& batch, bool wants_loss) const 
       limits_.classes > 0 ? limits_.classes : std::numeric_limits<std::int32_t>::max();
   for (const std::int32_t label : batch.labels) {
     if (label == ignored_label || (label >= 0 && label < classes)) continue;
+    if (limits_.classes == 0) {
+      return fmt::format("label {}: a position that counts has 0 or more, others {}", label,
+                         ignored_label);
+    }
     return fmt::format("label {} is neither {} nor one of {} classes", label, ignored_label,
                        classes);
   }
@@ -114,9 +121,7 @@ std::int64_t BatchRows::counted(const Batch& batch) const {
 }
 
 std::string BatchRows::source_problem(const Batch& batch) const {
-  if (limits_.sizes.source == 0) {
-    return batch.source.empty() ? "" : "the model has no encoder for sources";
-  }
+  if (limits_.sizes.source == 0) return "";
   if (batch.source_length > limits_.sizes.source ||
       std::ssize(batch.source) != batch.sequences * batch.source_length) {
     return fmt::format(

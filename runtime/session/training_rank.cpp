@@ -85,7 +85,8 @@ void TrainingRank::load() {
                                  setup_.settings.loss_scale.initial));
     }
     if (setup_.settings.checkpoint.ignore_data_skip) tell_new_data(resumed);
-    if (resumed.state.data.digest.empty() && resumed.state.data.file != setup_.state.data.file) {
+    if (!resumed.state.data.file.empty() && resumed.state.data.digest.empty() &&
+        resumed.state.data.file != setup_.state.data.file) {
       log_warning(
           fmt::format("the training data is {} now and was {} in the checkpoint, of as many "
                       "bytes: it should hold the same",

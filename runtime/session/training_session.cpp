@@ -50,6 +50,9 @@ std::int64_t settle_length(const char* name, std::int64_t wanted, std::int64_t m
 config::DataSettings lengths_of(const InitializeOptions& options, const model::Model& model) {
   config::DataSettings data;
   data.block_size = settle_length("length", options.length, model.positions);
+  if (!model.pairs && options.source_length != 0) {
+    fail(ErrorCode::config, "source_length {}: the model has no encoder", options.source_length);
+  }
   if (model.pairs) {
     data.source_length = settle_length("source_length", options.source_length, model.positions);
   }
@@ -89,6 +92,7 @@ void check_client_state(const std::string& text, comm::ControlGroup& control) {
 
 /// Makes the directory on the ranks that lead a machine's files. Throws on every rank.
 void make_directory(const fs::path& directory, comm::ControlGroup& control) {
+  if (control.any(directory.empty())) fail(ErrorCode::usage, "the directory to write to is empty");
   const std::error_code error =
       control.rank() == 0 ? make_directories(directory.string()) : std::error_code();
   const std::string failure = control.broadcast(
@@ -167,30 +171,9 @@ TrainingSession::TrainingSession(const Inputs& inputs)
   if (setup_.settings.trains) counts_.emplace(setup_.settings, setup_.state);
 }
 
-std::vector<TrainingSession::Share> TrainingSession::meet(const Share& own) {
-  static constexpr std::array names{"train_batch",     "forward_backward", "step",
-                                    "evaluate",        "logits",           "save_checkpoint",
-                                    "load_checkpoint", "save_pretrained",  "gathered_parameters",
-                                    "release"};
-  const auto name_of = [](const Share& share) {
-    return names.at(static_cast<std::size_t>(share.call));
-  };
+std::vector<Share> TrainingSession::meet(const Share& own) {
   refuse_broken();
-  std::vector<Share> all;
-  try {
-    all = control_.gather(own);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::timeout) throw;
-    fail(error.code(), "{}: {}", name_of(own), error.what());
-  }
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const Share& other = all[rank];
-    if (other.call == all.front().call && other.engine == all.front().engine) continue;
-    fail(ErrorCode::usage,
-         "ranks make different calls: rank 0 {} of its engine {}, rank {} {} of its engine {}",
-         name_of(all.front()), all.front().engine, rank, name_of(other), other.engine);
-  }
-  return all;
+  return session::meet(control_, own);
 }
 
 /// Every rank learns of all batches before one of them computes.

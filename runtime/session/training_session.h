@@ -16,6 +16,7 @@
 #include "runtime/model/model.h"
 #include "runtime/rank/rank_control.h"
 #include "runtime/session/batch_rows.h"
+#include "runtime/session/meeting.h"
 #include "runtime/session/parameter_access.h"
 #include "runtime/session/rank_session.h"
 #include "runtime/session/run_setup.h"
@@ -61,36 +62,13 @@ class TrainingSession {
  private:
   static RunSetup set_up(const Inputs& inputs);
 
-  /// The calls that every rank makes.
-  enum class Call : std::int64_t {
-    train_batch,
-    forward_backward,
-    step,
-    evaluate,
-    logits,
-    save_checkpoint,
-    load_checkpoint,
-    save_pretrained,
-    gathered_parameters,
-    release
-  };
-  /// What a rank tells the others of its call.
-  struct Share {
-    Call call{};
-    std::int64_t engine = 0;
-    std::int64_t told = 0;    ///< the labels that forward_backward() was told
-    std::int64_t labels = 0;  ///< that count
-    std::int64_t positions = 0;
-    std::int64_t batches = 0;  ///< micro-batches that it fills, the last one not wholly
-    std::int64_t refused = 0;  ///< 1: it does not fit
-  };
   /// The sums over all ranks.
   struct Total {
     std::int64_t labels = 0;
     std::int64_t positions = 0;
     std::int64_t batches = 0;  ///< of the rank with the most
   };
-  /// Returns what all ranks tell. Throws Error{usage} on every rank if their calls differ.
+  /// See session::meet().
   std::vector<Share> meet(const Share& own);
   void meet(Call call) { meet(Share{.call = call, .engine = number_}); }
   /// The same for calls with a batch, of which all must fit.

@@ -4,8 +4,10 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/config/ds_config.h"
 #include "runtime/config/train_options.h"
 #include "runtime/os/file.h"
 #include "tests/config/support.h"
@@ -79,9 +81,11 @@ TEST_CASE("Options file: every kind of value is read as if typed", "[config]") {
   CHECK(options.validation_file.value.front().path == "held out.txt");
   CHECK_FALSE(options.max_steps.typed());
   CHECK(options.lr_scheduler_type.value == "cosine");
-  CHECK(options.deepspeed.value ==
-        R"({"zero_optimization":{"stage":2,"offload_optimizer":{"device":"cpu"}},)"
-        R"("gradient_clipping":0.1,"train_batch_size":8})");
+  const auto section = nlohmann::json::parse(options.deepspeed.value);
+  CHECK(section == nlohmann::json{{"zero_optimization",
+                                   {{"stage", 2}, {"offload_optimizer", {{"device", "cpu"}}}}},
+                                  {"gradient_clipping", 0.1},
+                                  {"train_batch_size", 8}});
 }
 
 TEST_CASE("Options file: JSON says the same", "[config]") {
@@ -92,7 +96,25 @@ TEST_CASE("Options file: JSON says the same", "[config]") {
   CHECK(options.learning_rate.value == 1e-4);
   CHECK(options.bf16.value);
   CHECK(options.train_file.value.size() == 2);
-  CHECK(options.deepspeed.value == R"({"train_batch_size":8})");
+  CHECK(nlohmann::json::parse(options.deepspeed.value).at("train_batch_size") == 8);
+}
+
+TEST_CASE("Options file: a problem of the section has the line of the file", "[config]") {
+  const OptionsFile file(
+      "seed: 1\n\ndeepspeed:\n  train_batch_size: 1_6\n  zero_optimisation: {}\n");
+  const TrainOptions options = file.read();
+  const std::string problem = message_of(
+      [&] { DsConfig::parse(options.deepspeed.value, "run.yaml").problems().throw_if_any(); });
+  CHECK_THAT(problem, StartsWith("run.yaml:5:"));
+}
+
+TEST_CASE("Options file: what other programs dump has its own messages", "[config]") {
+  const TrainOptions options = OptionsFile(
+                                   "{\"accelerator_config\": {\"split_batches\": false}, "
+                                   "\"lr_scheduler_kwargs\": {}, \"label_names\": null}",
+                                   "args.json")
+                                   .read();
+  CHECK(options.warnings.empty());
 }
 
 TEST_CASE("Options file: typed options replace those of the file under any name", "[config]") {
@@ -106,6 +128,9 @@ TEST_CASE("Options file: typed options replace those of the file under any name"
   CHECK_FALSE(options.bf16.value);
   CHECK(options.packing.value);
   CHECK(options.train_file.value.size() == 1);
+  CHECK(
+      OptionsFile("deepspeed: {train_batch_size: 8}\n").words({"--deepspeed_config", "ds.json"}) ==
+      Words{"--deepspeed_config", "ds.json"});
 }
 
 TEST_CASE("Options file: it may stand first without an option", "[config]") {
@@ -135,7 +160,12 @@ TEST_CASE("Options file: problems are told with file and line", "[config]") {
            Row{"max_steps: many\n", ":1: --max_steps: expected a whole number, got \"many\""},
            Row{"max_steps: [1, 2]\n", ":1:1: max_steps: takes one value, not a list"},
            Row{"seed: 1\nseed: 2\n", ":2:1: seed: is there already, in line 1"},
-           Row{"training:\n  seed: 1\n", ":1:1: training: is a section"},
+           Row{"bf16:\n  seed: 1\n", ":1:1: bf16: is a section"},
+           Row{"training:\n  seed: 1\n", ":1: --training: unknown option"},
+           Row{"datasets:\n  - path: x\n", ":1: --datasets: unknown option"},
+           Row{"frobnicate:\n", ":1: --frobnicate: unknown option"},
+           Row{"seed: 1\nlearning_rate:1e-3", ":2:1: learning_rate:1e-3: is no name of an option"},
+           Row{"learning-rate: 1\nlearning_rate: 2\n", ":2:1: learning_rate: is there already, at"},
            Row{"--seed: 1\n", ":1:1: --seed: a key is the name of an option, without dashes"},
            Row{"config: x.yaml\n", ":1:1: config: a file of options names no other"},
            Row{"- seed\n", ":1:1: expected lines with NAME: VALUE"},

@@ -111,7 +111,8 @@ TEST_CASE("train: a file of options trains as the typed ones do", "[e2e][train]"
   write_text_file(file, "seed: 1\nnum_gpus: 2\n");
   const test::Outcome launch = run_command({"train", "--config", file});
   CHECK(launch.status == 2);
-  CHECK_THAT(launch.err, ContainsSubstring("--num_gpus=2 is a launch option: write it before"));
+  CHECK_THAT(launch.err, ContainsSubstring(file.string() +
+                                           ":2: --num_gpus=2 is a launch option: write it before"));
 }
 
 TEST_CASE("train: the exported model can be trained again", "[e2e][train]") {

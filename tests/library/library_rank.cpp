@@ -48,6 +48,26 @@ void train_by_hand(dstrain::Rank& rank, const Arguments& arguments) {
   }
 }
 
+/// x sigmoid(x), as the library has it.
+class Silu final : public dstrain::CustomLayer {
+ public:
+  void forward(const Values& values, std::span<float> output) const override {
+    for (std::size_t i = 0; i < output.size(); ++i) {
+      output[i] = values.inputs[0][i] * sigmoid(values.inputs[0][i]);
+    }
+  }
+  void backward(const Values& values, const Gradients& gradients) const override {
+    for (std::size_t i = 0; i < gradients.output.size(); ++i) {
+      const float x = values.inputs[0][i];
+      const float s = sigmoid(x);
+      gradients.inputs[0][i] = gradients.output[i] * s * (1 + x * (1 - s));
+    }
+  }
+
+ private:
+  static float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+};
+
 /// Labels of which another number counts in each micro-batch: by hand without and with the number
 /// that counts, and at once.
 void count_labels(dstrain::Rank& rank, const Arguments& arguments) {
@@ -207,6 +227,25 @@ void be_refused(dstrain::Rank& rank, const Arguments& arguments) {
   tries("rate", [&] {
     builds([](auto& unit) { unit.dropout(unit.embedding("tokens", {.features = 4}), 1); });
   });
+  const auto embeds = [&](const char* what, const auto& record) {
+    tries(what, [&] {
+      builds([&](auto& unit) { record(unit, unit.embedding("tokens", {.features = 6})); });
+    });
+  };
+  embeds("window", [](auto& unit, auto x) { unit.attention(x, {.heads = 1, .window = -1}); });
+  embeds("both ways",
+         [](auto& unit, auto x) { unit.attention(x, {.heads = 1, .causal = false, .window = 2}); });
+  embeds("rotary", [](auto& unit, auto x) { unit.attention(x, {.heads = 2, .rotary_base = NAN}); });
+  embeds("turns", [](auto& unit, auto x) { unit.attention(x, {.heads = 2, .rotary_base = 1e4}); });
+  embeds("shape", [](auto& unit, auto x) {
+    unit.custom({x}, "c", std::make_shared<Silu>(), {.parameters = {{"p", {0}}}});
+  });
+  embeds("byte", [](auto& unit, auto x) { unit.linear(x, "\xff", {.outputs = 2}); });
+  embeds("unread value", [](auto& unit, auto x) {
+    unit.linear(x, "l", {.outputs = 2});
+    unit.write(x, "x");
+  });
+  tries("too many", [&] { dstrain::ModelBuilder("own", {.vocabulary = std::int64_t{1} << 40}); });
   tries("no name", [&] { builds([](auto& unit) { unit.embedding("", {.features = 4}); }); });
   tries("features", [&] {
     dstrain::Batch batch = good;
@@ -230,6 +269,14 @@ void be_refused(dstrain::Rank& rank, const Arguments& arguments) {
   tries("calls", [&] {
     if (rank.rank() == 0) engine.evaluate(good);
     if (rank.rank() != 0) engine.logits(good);
+  });
+  tries("asks", [&] {
+    if (rank.rank() == 0) (void)rank.stop_requested();
+    if (rank.rank() != 0) (void)rank.save_requested();
+  });
+  tries("asks alone", [&] {
+    if (rank.rank() == 0) (void)rank.stop_requested();
+    if (rank.rank() != 0) engine.train_batch(good);
   });
   tries("saves alone", [&] {
     if (rank.rank() == 0) engine.save_checkpoint(arguments.output);
@@ -287,26 +334,6 @@ void change_parameters(dstrain::Rank& rank, const Arguments& arguments) {
   if (rank.rank() != 0) return;
   std::printf("sum %.6g, near 0.25: %d, of another rank: %d\n", all, least > 0.24, most == 0.25);
 }
-
-/// x sigmoid(x), as the library has it.
-class Silu final : public dstrain::CustomLayer {
- public:
-  void forward(const Values& values, std::span<float> output) const override {
-    for (std::size_t i = 0; i < output.size(); ++i) {
-      output[i] = values.inputs[0][i] * sigmoid(values.inputs[0][i]);
-    }
-  }
-  void backward(const Values& values, const Gradients& gradients) const override {
-    for (std::size_t i = 0; i < gradients.output.size(); ++i) {
-      const float x = values.inputs[0][i];
-      const float s = sigmoid(x);
-      gradients.inputs[0][i] = gradients.output[i] * s * (1 + x * (1 - s));
-    }
-  }
-
- private:
-  static float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
-};
 
 /// Two models that differ in whose SiLU they have, of classes of their own.
 void use_own_layers(dstrain::Rank& rank, const Arguments& arguments) {
@@ -399,6 +426,36 @@ void fail_after_a_save(dstrain::Rank& rank, const Arguments& arguments) {
   if (engine.steps() < 4) std::exit(7);
 }
 
+/// Goes on from its checkpoint and saves it again, without a step.
+void save_again(dstrain::Rank& rank, const Arguments& arguments) {
+  dstrain::Engine engine = make_engine(rank, arguments);
+  ByteSamples samples(arguments.text, length);
+  if (!engine.load_checkpoint(arguments.output)) engine.train_batch(samples.next(rank, engine));
+  engine.save_checkpoint(arguments.output);
+  std::exit(7);
+}
+
+/// A unit that ends with what attention has made, beside one that ends with a layer behind it.
+void write_attention(dstrain::Rank& rank, const Arguments& arguments) {
+  for (const bool scaled : {false, true}) {
+    dstrain::ModelBuilder builder("small", {.vocabulary = 256, .positions = length});
+    builder
+        .unit("first",
+              [&](dstrain::UnitBuilder& unit) {
+                const dstrain::Value made = unit.attention(
+                    unit.embedding("tokens", {.features = 24, .positions = true}), {.heads = 2});
+                unit.write(scaled ? unit.scale(made, 1) : made, "x");
+              })
+        .unit("last", [](dstrain::UnitBuilder& unit) {
+          unit.cross_entropy(unit.read("x"), "classes", {.count = 256});
+        });
+    auto engine = dstrain::initialize(rank, dstrain::Config::from_file(arguments.config),
+                                      builder.build(), {.length = length});
+    ByteSamples samples(arguments.text, length);
+    while (engine.steps() < 3) print(rank, engine.train_batch(samples.next(rank, engine)));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -414,5 +471,7 @@ int main(int argc, char** argv) {
                    {"layers", use_own_layers},
                    {"pass", pass_on},
                    {"serve", serve},
-                   {"fail", fail_after_a_save}});
+                   {"fail", fail_after_a_save},
+                   {"again", save_again},
+                   {"attention", write_attention}});
 }

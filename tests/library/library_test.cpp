@@ -313,6 +313,17 @@ TEST_CASE("Library: errors are thrown on every rank before anything is computed"
            "negative size: model own: Sizes: targets is -1; it cannot be negative",
            "scale: unit one: a factor is nan",
            "rate: unit one: a dropout rate is 1, not at least 0 and below 1",
+           "asks: ranks make different calls: rank 0 stop_requested, rank 1 save_requested",
+           "asks alone: ranks make different calls: rank 0 stop_requested, rank 1 train_batch of "
+           "its",
+           "window: unit one: attention() has a negative number of kv_heads, or a negative window",
+           "both ways: unit one: attention() with a window is causal",
+           "rotary: unit one: a rotary_base is nan",
+           "turns: unit one: rotary positions turn pairs of features, and a head has 1",
+           "shape: unit one: c.p has a dimension below 1",
+           "byte: unit one: the name of a layer is not UTF-8",
+           "unread value: unit one: its layers do not fit together: nobody reads value",
+           "too many: model own: Sizes: vocabulary is 1099511627776; at most",
            "no name: unit one: a layer with parameters has no name",
            "features: batch: 4 features for 192 positions, of which each has 0",
            "unknown: unit one: no unit before it writes nothing",
@@ -553,6 +564,28 @@ TEST_CASE("Library: a program that saves before it fails is restarted as often",
   CHECK_THAT(ran.err,
              ContainsSubstring("restart 3, after the program has saved " +
                                (trainings.path("out") / "checkpoint-3").string() + " (0 of 1 "));
+}
+
+TEST_CASE("Library: a checkpoint that replaces itself is no progress", "[library]") {
+  Trainings trainings;
+  trainings.configure(json::object());
+  std::vector<std::string> words = trainings.rank(2, "again");
+  words.insert(words.begin() + 1, {"--max_restarts", "1"});
+  const test::Outcome ran = run(words);
+  CAPTURE(ran.err);
+  CHECK(ran.status == 7);
+  CHECK_THAT(ran.err, ContainsSubstring("--max_restarts 1: giving up after this many"));
+}
+
+TEST_CASE("Library: a unit may end with attention", "[library]") {
+  Trainings trainings;
+  trainings.configure({{"scheduler", nullptr}});
+  const test::Outcome ran = run(trainings.rank(2, "attention"));
+  CAPTURE(ran.err);
+  REQUIRE(ran.status == 0);
+  const std::vector<double> losses = losses_of(ran.out);
+  REQUIRE(losses.size() == 6);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(losses[i] == losses[i + 3]);
 }
 
 TEST_CASE("Library: numbers that are none are refused unless nothing reads them", "[library]") {

@@ -1,5 +1,6 @@
 #include "runtime/ops/activation.h"
 
+#include <cmath>
 #include <limits>
 
 #include "runtime/device/cpu_stream.h"
@@ -40,6 +41,16 @@ TEST_CASE("Activation: forward agrees with double", "[ops][activation]") {
   ops::activation_forward({kind, input.view({numel}), {}, input.view({numel})}, stream);
   const auto tolerance = test::tolerance::stored(dtype, test::tolerance::elementwise);
   CHECK(test::difference(input.read(), expected, tolerance) == "");
+}
+
+TEST_CASE("Activation: NaN stays NaN", "[ops][activation]") {
+  const Activation kind = any_kind();
+  CAPTURE(static_cast<int>(kind));
+  test::TypedValues input(std::vector<float>(40, std::numeric_limits<float>::quiet_NaN()),
+                          DType::f32);
+  CpuStream stream(CpuStream::Mode::inline_on_caller);
+  ops::activation_forward({kind, input.view({40}), {}, input.view({40})}, stream);
+  for (const float value : input.read()) CHECK(std::isnan(value));
 }
 
 /// A gated activation: its tensors, and what double says of them.

@@ -59,7 +59,7 @@ struct StepResult {
 
 struct SaveOptions {
   std::string tag{};                ///< a name for it; empty: "global_stepN"
-  std::string client_state = "{}";  ///< JSON of the caller, returned by load_checkpoint()
+  std::string client_state = "{}";  ///< a JSON object, which load_checkpoint() returns
 };
 
 /// What load_checkpoint() has found.
@@ -134,9 +134,9 @@ class DSTRAIN_API Engine {
   std::vector<float> logits(const Batch& batch);
 
   /// Saves parameters, optimizer states and counts as `directory`/checkpoint-N after step N, or
-  /// throws, and earlier checkpoints stay; one after the same step is replaced, with its tag. Tag
-  /// and state are rank 0's. Resumes on any number of ranks and any stage, here and in `dstrain
-  /// train`.
+  /// throws, and earlier checkpoints stay; one after the same step is replaced, with its tag.
+  /// Directory, tag and state are rank 0's. Resumes on any number of ranks and any stage, here and
+  /// in `dstrain train`.
   void save_checkpoint(const std::filesystem::path& directory, const SaveOptions& options = {});
   /// Goes on from the newest whole checkpoint in `directory`, that of the highest step, or from the
   /// newest with this tag. Returns nothing if there is none, or no such directory. Throws

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -31,6 +32,15 @@ class DSTRAIN_INTERNAL Rank::Impl {
     } catch (const Error& error) {
       throw engine::name_collective(error, progress);
     }
+  }
+
+  /// Whether any rank asks for something in this call, which all make.
+  bool any(session::Call call, bool asked) {
+    return named([&] {
+      const auto all =
+          session::meet(joined.control_group(), {.call = call, .asked = asked ? 1 : 0});
+      return std::ranges::any_of(all, [](const session::Share& share) { return share.asked != 0; });
+    });
   }
 };
 

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "runtime/base/utf8.h"
 #include "runtime/model/families.h"
 #include "runtime/model/rope_scaling.h"
 #include "runtime/model/unit_builder.h"
@@ -38,9 +40,9 @@ ops::Activation kind_of(Activation kind) {
     case Activation::silu:
       return ops::Activation::silu;
     case Activation::relu:
-      break;
+      return ops::Activation::relu;
   }
-  return ops::Activation::relu;
+  fail(ErrorCode::config, "there is no activation {}", static_cast<int>(kind));
 }
 
 /// Brings tensors to the host in f32, and back.
@@ -208,6 +210,7 @@ class UnitBuilder::Impl {
   /// The name of a layer with parameters.
   [[nodiscard]] const std::string& layer(const std::string& given) const {
     if (given.empty()) refuse("a layer with parameters has no name");
+    if (find_invalid_utf8(given)) refuse("the name of a layer is not UTF-8");
     return given;
   }
   void end(std::unique_ptr<model::Unit> ended) { unit = std::move(ended); }
@@ -224,6 +227,9 @@ class UnitBuilder::Impl {
           "of "
           "these");
   }
+  [[nodiscard]] bool is_attention(Value value) const {
+    return std::ranges::find(made_by_attention, value.index) != made_by_attention.end();
+  }
   [[nodiscard]] bool is_read(model::Value value) const {
     return std::ranges::find(reads, value.index) != reads.end();
   }
@@ -235,6 +241,7 @@ class UnitBuilder::Impl {
   std::vector<model::Value> recorded;
   std::vector<std::int64_t> widths;  ///< of these
   std::vector<int> reads;            ///< internal values that other units have written
+  std::vector<int> made_by_attention;
   std::unique_ptr<model::Unit> unit;
   std::int64_t classes = 0;    ///< of the labels
   bool losses = false;         ///< some were recorded
@@ -298,11 +305,25 @@ Value UnitBuilder::attention(Value packed, const Attention& attention) {
   const std::int64_t kv_heads = attention.kv_heads > 0 ? attention.kv_heads : attention.heads;
   const std::int64_t parts = attention.heads + 2 * kv_heads;
   const std::int64_t width = impl_.features(packed);
+  if (attention.kv_heads < 0 || attention.window < 0) {
+    impl_.refuse("attention() has a negative number of kv_heads, or a negative window");
+  }
+  if (attention.window > 0 && !attention.causal) {
+    impl_.refuse("attention() with a window is causal: a window ends at the query's own position");
+  }
+  if (!(attention.rotary_base >= 0) || !std::isfinite(attention.rotary_base)) {
+    impl_.refuse(
+        fmt::format("a rotary_base is {}, not above 0, or 0 for none", attention.rotary_base));
+  }
   if (attention.heads < 1 || attention.heads % kv_heads != 0 || width % parts != 0) {
     impl_.refuse(fmt::format("{} features are not {} queries, {} keys and {} values of one width",
                              width, attention.heads, kv_heads, kv_heads));
   }
   const std::int64_t head_size = width / parts;
+  if (attention.rotary_base > 0 && head_size % 2 != 0) {
+    impl_.refuse(
+        fmt::format("rotary positions turn pairs of features, and a head has {}", head_size));
+  }
   ops::AttentionRule rule{.causal = attention.causal,
                           .window = attention.window,
                           .divisor = std::sqrt(static_cast<float>(head_size))};
@@ -311,13 +332,15 @@ Value UnitBuilder::attention(Value packed, const Attention& attention) {
   }
   impl_.by_rows = false;
   impl_.attention += attention.heads * head_size;
-  return impl_.keep(
+  const Value made = impl_.keep(
       impl_.builder.attention(impl_.at(packed), {.heads = attention.heads,
                                                  .kv_heads = kv_heads,
                                                  .head_size = head_size,
                                                  .rule = rule,
                                                  .dropout = impl_.dropout(attention.dropout)}),
       attention.heads * head_size);
+  impl_.made_by_attention.push_back(made.index);
+  return made;
 }
 
 Value UnitBuilder::activation(Value input, Activation kind) {
@@ -357,16 +380,21 @@ Value UnitBuilder::custom(const std::vector<Value>& inputs,
                           std::shared_ptr<const CustomLayer> layer,
                           const CustomLayerOptions& options) {
   if (inputs.empty() || !layer) impl_.refuse(name + " needs a layer and an input");
+  if (options.features < 0) impl_.refuse(fmt::format("{} has {} features", name, options.features));
   std::vector<model::Value> values;
   values.reserve(inputs.size());
   for (const Value& input : inputs) values.push_back(impl_.at(input));
   std::vector<model::ParameterRef> parameters;
   for (const CustomParameter& parameter : options.parameters) {
+    if (parameter.name.empty()) impl_.refuse(name + " has a parameter without a name");
+    if (std::ranges::any_of(parameter.shape, [](std::int64_t size) { return size < 1; })) {
+      impl_.refuse(fmt::format("{}.{} has a dimension below 1", name, parameter.name));
+    }
     if (parameter.shape.empty() || parameter.shape.size() > Shape::rank_max) {
       impl_.refuse(fmt::format("{}.{} has {} dimensions, not 1 to {}", name, parameter.name,
                                parameter.shape.size(), Shape::rank_max));
     }
-    parameters.push_back(impl_.builder.own(name + "." + parameter.name,
+    parameters.push_back(impl_.builder.own(impl_.layer(name) + "." + impl_.layer(parameter.name),
                                            Shape(std::span<const std::int64_t>(parameter.shape)),
                                            init_of(parameter.initial)));
   }
@@ -383,7 +411,8 @@ Value UnitBuilder::custom(const std::vector<Value>& inputs,
 void UnitBuilder::write(Value value, const std::string& activation) {
   model::Value output = impl_.at(value);
   // Another unit's memory is not this one's to write: a copy is.
-  if (impl_.is_read(output)) output = impl_.builder.scale(output, 1);
+  // Backward may read what attention has made, and another unit's values are gone by then.
+  if (impl_.is_read(output) || impl_.is_attention(value)) output = impl_.builder.scale(output, 1);
   if (!impl_.activations.emplace(activation, impl_.features(value)).second) {
     impl_.refuse(fmt::format("{} is written twice", activation));
   }
@@ -460,10 +489,13 @@ ModelBuilder::ModelBuilder(const std::string& name, const Sizes& sizes)
     fail(ErrorCode::config, "model {}: Sizes: {}", name.empty() ? "without a name" : name, problem);
   };
   if (name.empty()) refuse("a model needs a name, which its config.json takes as model_type");
+  if (find_invalid_utf8(name)) refuse("its name is not UTF-8");
   for (const auto& [what, size] :
        {std::pair("vocabulary", sizes.vocabulary), std::pair("positions", sizes.positions),
         std::pair("features", sizes.features), std::pair("targets", sizes.targets)}) {
     if (size < 0) refuse(fmt::format("{} is {}; it cannot be negative", what, size));
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    if (size > most) refuse(fmt::format("{} is {}; at most {} are possible", what, size, most));
   }
   if (sizes.vocabulary == 0 && sizes.features == 0) {
     refuse("vocabulary and features are 0; a model reads tokens, features or both");
@@ -475,6 +507,10 @@ ModelBuilder::ModelBuilder(const std::string& name, const Sizes& sizes)
 
 ModelBuilder& ModelBuilder::unit(const std::string& name,
                                  std::function<void(UnitBuilder&)> record) {
+  if (name.empty()) fail(ErrorCode::config, "model {}: a unit has no name", name_);
+  if (find_invalid_utf8(name)) {
+    fail(ErrorCode::config, "model {}: the name of a unit is not UTF-8", name_);
+  }
   if (!record) fail(ErrorCode::config, "model {}: unit {} has no function", name_, name);
   units_.push_back({name, std::move(record)});
   return *this;
@@ -514,8 +550,15 @@ class ModelBuilder::Recording {
       impl.refuse("follows the unit that computes the loss");
     }
     UnitBuilder recorder(impl);
-    unit.record(recorder);
-    model.units.push_back(impl.finish());
+    try {
+      unit.record(recorder);
+      model.units.push_back(impl.finish());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::internal) throw;
+      const std::string_view text = error.what();
+      impl.refuse(
+          fmt::format("its layers do not fit together: {}", text.substr(text.rfind(": ") + 2)));
+    }
     if (impl.attention > 0) {
       model.attention.push_back({.width = impl.attention, .causal = true});
       ++model.layers;

@@ -76,20 +76,17 @@ std::string Rank::device() const {
 
 bool Rank::stop_requested() {
   impl_->signals.keep();
-  return impl_->named(
-      [&] { return impl_->joined.control_group().any(impl_->signals.arrived() != 0); });
+  return impl_->any(session::Call::stop_requested, impl_->signals.arrived() != 0);
 }
 
 bool Rank::save_requested() {
   RankControl& control = impl_->joined.control();
-  return impl_->named([&] {
-    return impl_->joined.control_group().any(control.newest_save_request() !=
-                                             control.answered_save_request());
-  });
+  return impl_->any(session::Call::save_requested,
+                    control.newest_save_request() != control.answered_save_request());
 }
 
 void Rank::barrier() {
-  impl_->named([&] { impl_->joined.control_group().barrier(); });
+  (void)impl_->any(session::Call::barrier, false);
 }
 
 }  // namespace dstrain
