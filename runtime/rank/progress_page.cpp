@@ -114,6 +114,7 @@ void ProgressPage::publish_collective() {
 }
 
 void ProgressPage::begin_operation(const Operation& operation) {
+  const std::lock_guard lock(*collective_mutex_);
   ++collective_.sequence;
   collective_.inside = 1;
   collective_.numel = operation.numel;
@@ -124,6 +125,7 @@ void ProgressPage::begin_operation(const Operation& operation) {
 }
 
 void ProgressPage::end_operation() {
+  const std::lock_guard lock(*collective_mutex_);
   collective_.inside = 0;
   publish_collective();
 }

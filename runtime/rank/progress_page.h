@@ -1,6 +1,7 @@
 #pragma once
 #include <exception>
 #include <memory>
+#include <mutex>
 
 #include "runtime/base/result.h"
 #include "runtime/base/unique_handle.h"
@@ -34,7 +35,7 @@ class ProgressPage {
   void begin_work(Work work, int unit = -1);
   [[nodiscard]] RunPhase phase() const { return compute_.phase; }
 
-  // For the communicating thread.
+  // For the communicating thread, and others that communicate meanwhile.
   /// An operation; texts that do not fit into CollectiveState are cut.
   struct Operation {
     std::string_view name;
@@ -64,12 +65,13 @@ class ProgressPage {
   };
   explicit ProgressPage(Layout* layout) : layout_(layout) {}
   void publish_compute();
-  void publish_collective();
+  void publish_collective();  ///< with the lock held
   void publish_save();
 
   std::unique_ptr<Layout, Unmap> layout_;
   // The last values of each writer.
   ComputeState compute_;
+  std::unique_ptr<std::mutex> collective_mutex_ = std::make_unique<std::mutex>();
   CollectiveState collective_;
   SaveState save_;
 };

@@ -173,6 +173,8 @@ TrainingSession::TrainingSession(const Inputs& inputs)
 
 std::vector<Share> TrainingSession::meet(const Share& own) {
   refuse_broken();
+  // So that operations have the same numbers on all ranks: a step by hand may still communicate.
+  session_.streams().communication.synchronize();
   return session::meet(control_, own);
 }
 
