@@ -41,6 +41,7 @@ launcher::JobSpec common_spec(const LaunchOptions& options,
   spec.command = command;
   spec.venv_script = options.venv_script;
   spec.env = launcher::job_environment(options, resources.plan, identity);
+  launcher::set_env(spec.env, env::launcher_version, DSTRAIN_VERSION);
   spec.use_gpus = options.device == "cuda" || (options.device != "cpu" && !command.daemon);
   spec.tasks_have_gpus = resources.tasks_have_gpus();
   spec.oversubscribe = options.oversubscribe;

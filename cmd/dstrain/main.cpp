@@ -20,6 +20,7 @@
 #include "runtime/os/control_groups.h"
 #include "runtime/os/mapped_file.h"
 #include "runtime/rank/worker_env.h"
+#include "runtime/session/version.h"
 
 namespace dstrain::cmd {
 namespace {
@@ -152,6 +153,7 @@ int main(int argc, char** argv) {
   try {
     dstrain::launcher::reset_inherited_signals();
     dstrain::launcher::fill_standard_streams();
+    dstrain::session::require_core("dstrain", DSTRAIN_VERSION);
     const int status = dstrain::cmd::run(std::vector<std::string>(argv + 1, argv + argc));
     if (std::fflush(stdout) != 0) dstrain::fail_errno(errno, "write to stdout");
     return status;

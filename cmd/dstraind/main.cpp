@@ -17,6 +17,7 @@
 #include "runtime/comm/mpi/mpi_starter.h"
 #include "runtime/os/mapped_file.h"
 #include "runtime/rank/worker_env.h"
+#include "runtime/session/version.h"
 
 namespace {
 
@@ -25,12 +26,14 @@ int run(const std::vector<std::string>& arguments) {
     dstrain::fail(dstrain::ErrorCode::usage,
                   "usage: dstraind train|generate|bench ...; started for you by dstrain");
   }
+  dstrain::session::require_core("dstraind", DSTRAIN_VERSION);
   // With a value it is LLaVA's, which names a chat template.
   if (arguments.back() == "--version") {
     fmt::print("dstraind {}\n", DSTRAIN_VERSION);
     return dstrain::status::done;
   }
   const std::span rest = std::span(arguments).subspan(1);
+  dstrain::session::require_launcher("dstraind", DSTRAIN_VERSION);
   if (arguments[0] == "train") return dstrain::cmd::train_command(rest);
   if (arguments[0] == "generate") return dstrain::cmd::generate_command(rest);
   if (arguments[0] == "bench") return dstrain::cmd::bench_command(rest);

@@ -52,13 +52,15 @@ std::map<std::string, std::string> launched_processes(const Probe& probe) {
 
 /// Whether the process that started it is gone or was left behind too: then init, or the user's
 /// systemd, has inherited the first of them. A living launcher, agent or guard would have inherited
-/// it.
+/// it. In a container the launcher may be process 1 itself.
 bool is_left(const Probe& probe,
              const std::map<std::string, std::string>& launched,
              const std::string& parent) {
   const auto grandparent = launched.find(parent);
   if (grandparent != launched.end()) return is_left(probe, launched, grandparent->second);
-  return parent == "1" || (!parent.empty() && name_of_process(probe, parent) == "systemd");
+  if (parent.empty()) return false;
+  const std::string name = name_of_process(probe, parent);
+  return parent == "1" ? name != "dstrain" : name == "systemd";
 }
 
 /// The pid in "checkpoint-12.tmp-HOST-BOOT-SPACE-PID-START-ATTEMPT"; none in another name.

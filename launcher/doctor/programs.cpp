@@ -43,6 +43,15 @@ std::string_view package_of(std::string_view plug_in) {
   return "";
 }
 
+/// A tarball brings plug-ins for both MPIs and neither MPI: without its mpirun nothing needs it.
+bool is_unused_mpi(const Probe& probe, std::string_view plug_in) {
+  for (const std::string kind : {"openmpi", "mpich"}) {
+    if (plug_in.find("_mpi_" + kind) == plug_in.npos) continue;
+    return probe.find_program("mpirun." + kind).empty();
+  }
+  return false;
+}
+
 bool is_plug_in(std::string_view name) {
   return name.starts_with("libdstrain_") && name.ends_with(".so") && name != "libdstrain_core.so";
 }
@@ -106,8 +115,13 @@ void check_plug_ins(const Probe& probe, const Question& /*question*/, Findings& 
       usable.push_back(name);
       continue;
     }
-    findings.problem(fmt::format("{} cannot be loaded: {}", name, loaded.error()),
-                     fmt::format("apt-get install {}", package_of(name)));
+    const std::string what = fmt::format("{} cannot be loaded: {}", name, loaded.error());
+    const std::string remedy = fmt::format("apt-get install {}", package_of(name));
+    if (is_unused_mpi(probe, name)) {
+      findings.note(what, remedy + " to start ranks through its mpirun");
+    } else {
+      findings.problem(what, remedy);
+    }
   }
   if (!usable.empty()) findings.ok(fmt::format("{}", fmt::join(usable, ", ")));
   const auto has = [&](std::string_view what) {
@@ -124,7 +138,8 @@ void check_plug_ins(const Probe& probe, const Question& /*question*/, Findings& 
   }
   if (!has("mpi")) {
     findings.note("no libdstrain_mpi: ranks cannot communicate through MPI",
-                  "apt-get install libopenmpi-dev or libmpich-dev, and build again");
+                  "apt-get install dstrain-openmpi or dstrain-mpich; for a build of your own, "
+                  "libopenmpi-dev or libmpich-dev, and build again");
   }
 }
 

@@ -40,7 +40,9 @@ BundledFile read_file(const fs::path& path) {
 }
 
 bool belongs(const std::string& name) {
-  return name == "dstrain" || name == "dstraind" ||
+  const bool other_project = name.starts_with("lib") && name.find(".so.") != name.npos &&
+                             !name.starts_with("libdstrain.so.");
+  return other_project || name == "dstrain" || name == "dstraind" ||
          (name.starts_with("libdstrain_") && name.ends_with(".so"));
 }
 

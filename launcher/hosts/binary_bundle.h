@@ -13,7 +13,8 @@ struct BundledFile {
   std::uint32_t checksum = 0;  ///< as POSIX cksum computes it
 };
 
-/// dstrain, dstraind, their library and its plug-ins, and a name for exactly these bytes.
+/// dstrain, dstraind, their library and its plug-ins, the libraries of other projects that lie
+/// beside these (in a tarball), and a name for exactly these bytes.
 struct BinaryBundle {
   std::string name;  ///< the version and a digest, fit for a directory
   std::vector<BundledFile> files;

@@ -16,7 +16,9 @@ inline constexpr const char* master_port = "MASTER_PORT";
 inline constexpr const char* omp_num_threads = "OMP_NUM_THREADS";
 inline constexpr const char* token = "DSTRAIN_TOKEN";  ///< guards the rendezvous
 inline constexpr const char* token_directory = "DSTRAIN_TOKEN_DIRECTORY";  ///< see job_token_file.h
-inline constexpr const char* job = "DSTRAIN_JOB";          ///< the id printed at start
+inline constexpr const char* job = "DSTRAIN_JOB";  ///< the id printed at start
+/// The version of the dstrain that started the rank.
+inline constexpr const char* launcher_version = "DSTRAIN_LAUNCHER_VERSION";
 inline constexpr const char* comm = "DSTRAIN_COMM";        ///< how ranks communicate
 inline constexpr const char* io = "DSTRAIN_IO";            ///< how swap files are read and written
 inline constexpr const char* timeout = "DSTRAIN_TIMEOUT";  ///< rendezvous, in seconds

@@ -99,6 +99,40 @@ void check_job(const fs::path& output, std::vector<RankProcess> ranks) {
 
 }  // namespace
 
+TEST_CASE("Started ranks: a rank of another version than its launcher is refused", "[e2e]") {
+  const test::TempDir folder;
+  RankProcess rank = start_rank(folder.path() / "out", {{"DSTRAIN_LAUNCHER_VERSION", "0.0.1"}});
+  const std::string said = rank.read_all();
+  CHECK(rank.wait() == 2);
+  CHECK_THAT(said, ContainsSubstring("and the dstrain that started it is 0.0.1") &&
+                       ContainsSubstring("--copy_binary"));
+  CHECK_FALSE(fs::exists(folder.path() / "out"));
+}
+
+TEST_CASE("Started ranks: programs refuse a core of another version", "[e2e]") {
+  const test::TempDir folder;
+  const fs::path programs = fs::path(DSTRAIN_PROGRAM).parent_path();
+  std::string core = test::read_bytes(programs / "libdstrain_core.so");
+  const std::string own = std::string(DSTRAIN_VERSION) + '\0';
+  REQUIRE(own.size() == 6);
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = core.find(own, at)) != core.npos; ++found) {
+    core.replace(at, 5, "0.0.9");
+  }
+  REQUIRE(found > 0);
+  std::ofstream(folder.path() / "libdstrain_core.so", std::ios::binary) << core;
+  for (const char* program : {"dstrain", "dstraind"}) {
+    fs::copy_file(programs / program, folder.path() / program);
+    RankProcess process(
+        {{(folder.path() / program).string(), "--version"}, {"PATH=/usr/bin:/bin"}});
+    const std::string said = process.read_all();
+    CHECK(process.wait() == 2);
+    CHECK_THAT(said, ContainsSubstring(fmt::format(
+                         "{} is version {}, and the libdstrain_core.so that it found is 0.0.9",
+                         program, DSTRAIN_VERSION)));
+  }
+}
+
 TEST_CASE("Started ranks: the tasks of one srun are one job", "[e2e][starters]") {
   const test::TempDir folder;
   std::vector<RankProcess> ranks;

@@ -586,6 +586,36 @@ TEST_CASE("Doctor: root is told which variables OpenMPI requires", "[launcher][d
   for (const Finding& note : notes()) CHECK_THAT(note.what, !ContainsSubstring("root"));
 }
 
+TEST_CASE("Doctor: a plug-in of an MPI that is not installed is no problem", "[launcher]") {
+  FakeMachine machine;
+  machine.put_file("/opt/dstrain/bin/libdstrain_mpi_mpich.so", "");
+  for (const char* kind : {"openmpi", "mpich"}) {
+    machine.load_failures[fmt::format("/opt/dstrain/bin/libdstrain_mpi_{}.so", kind)] =
+        "no library";
+  }
+  Findings findings("plug_ins");
+  check_plug_ins(machine, {}, findings);
+  std::vector<Finding> unusual;
+  for (const Finding& one : findings.list()) {
+    if (one.level != Level::ok) unusual.push_back(one);
+  }
+  REQUIRE(unusual.size() == 2);
+  CHECK(unusual[0].level == Level::note);
+  CHECK_THAT(unusual[0].what, ContainsSubstring("mpich"));
+  CHECK_THAT(unusual[0].fix, ContainsSubstring("apt-get install mpich"));
+  CHECK(unusual[1].level == Level::problem);  // there is an mpirun.openmpi
+  CHECK_THAT(unusual[1].what, ContainsSubstring("openmpi"));
+}
+
+TEST_CASE("Doctor: processes of a launcher that is process 1 are not left over", "[launcher]") {
+  FakeMachine machine;
+  const std::string environment("DSTRAIN_JOB=j\0", 14);
+  machine.put_process(1, "dstrain", 0, "");
+  machine.put_process(4711, "dstrain", 1, environment);
+  machine.put_process(4712, "dstraind", 4711, environment);
+  CHECK(problems_in(look_at(machine, {})).empty());
+}
+
 TEST_CASE("Doctor: an empty XDG_RUNTIME_DIR counts as unset", "[launcher][doctor]") {
   FakeMachine machine;
   machine.variables["XDG_RUNTIME_DIR"] = "";

@@ -32,6 +32,8 @@ BinaryBundle make_bundle(const fs::path& folder, const std::string& says) {
   for (int i = 0; i < 3'000'000; ++i) big += static_cast<char>(i * 13 + i / 77);
   std::ofstream(folder / "dstraind", std::ios::binary) << big;
   std::ofstream(folder / "libdstrain_mpi_openmpi.so") << "plug-in";
+  std::ofstream(folder / "libdnnl.so.2") << "of a tarball";
+  std::ofstream(folder / "libdstrain.so.0") << "stays";
   std::ofstream(folder / "unrelated") << "stays";
   return launcher::read_bundle(folder, folder, "0.1.0");
 }
@@ -65,7 +67,7 @@ TEST_CASE("CopyPrograms: are copied once and run from there", "[net][ssh]") {
   std::ofstream(node.server.home() / ".zshenv") << "echo noise\n";
   const TempDir folder;
   const BinaryBundle bundle = make_bundle(folder.path(), "first");
-  REQUIRE(bundle.files.size() == 3);
+  REQUIRE(bundle.files.size() == 4);
   const fs::path place = node.server.home() / ".cache/dstrain" / bundle.name / "bin";
   const LinkEnd first = run_bundle(bundle);
   CHECK(first.reason == "");

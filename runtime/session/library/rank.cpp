@@ -1,6 +1,5 @@
 #include <atomic>
 #include <cstdlib>
-#include <string_view>
 
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
@@ -11,15 +10,6 @@
 
 namespace dstrain {
 namespace {
-
-void check_version() {
-  const std::string_view core = session::version();
-  if (core == DSTRAIN_VERSION) return;
-  fail(ErrorCode::config,
-       "libdstrain.so is of dstrain " DSTRAIN_VERSION
-       ", and the libdstrain_core.so that it found is of {}; install one version",
-       core);
-}
 
 /// Lines look as those of dstrain's own ranks.
 void prepare_log() {
@@ -35,7 +25,8 @@ void claim_process() {
 }
 
 WorkerEnv prepare(ProgressPage& progress) {
-  check_version();
+  session::require_core("libdstrain.so", DSTRAIN_VERSION);
+  session::require_launcher("libdstrain.so", DSTRAIN_VERSION);
   claim_process();
   prepare_log();
   progress.enter(RunPhase::starting);
