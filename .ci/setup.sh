@@ -34,6 +34,8 @@ test_packages=(
   slurm-wlm munge                # a SLURM of two nodes on this machine
 )
 
+package_tools=(dpkg-dev file)    # for the preset package: .ci/package.sh
+
 newer_packages=(                 # likewise for tests; not in every release, and none needs them
   libwtmpdb0                     # of Debian 13's SSH server, which tests/run.sh unpacks
   g++-14                         # warns of more than older ones: tests/tidy/newest_gcc.sh
@@ -156,7 +158,10 @@ for argument in "$@"; do
   [[ $argument != -* ]] || die "$argument is not an option here; see .ci/setup.sh --help"
 done
 
-if [ $# -gt 0 ]; then
+if [ "$preset" = package ]; then
+  newer_packages=()
+  packages+=("${package_tools[@]}")
+elif [ $# -gt 0 ]; then
   newer_packages=()
 else
   packages+=("${test_packages[@]}")
@@ -165,6 +170,7 @@ install_missing
 # What was asked for with all tests must have them.
 tests=ON
 [ $# -eq 0 ] || tests=AUTO
+[ "$preset" != package ] || tests=OFF
 say "configuring (preset $preset)"
 cmake --preset "$preset" -DDSTRAIN_TESTS=$tests >/dev/null
 say "building ${*:-everything}"

@@ -2,6 +2,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -31,7 +33,46 @@ Ran shell(const std::string& script, const fs::path& folder) {
   return {process.wait(), std::move(out)};
 }
 
+/// The files of a tree, by their paths in it.
+std::vector<std::string> files_in(const fs::path& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_directory()) files.push_back(entry.path().lexically_relative(folder));
+  }
+  return files;
+}
+
 }  // namespace
+
+TEST_CASE("Installed: each file is in exactly one package", "[library]") {
+  const test::TempDir folder;
+  const auto install = [&](const std::string& name, const std::string& options) {
+    const Ran ran = shell(
+        fmt::format("DESTDIR='{}' '{}' --install '{}' --prefix /usr {}",
+                    (folder.path() / name).string(), DSTRAIN_CMAKE, DSTRAIN_BUILD_FOLDER, options),
+        folder.path());
+    CAPTURE(ran.out);
+    REQUIRE(ran.status == 0);
+    return files_in(folder.path() / name);
+  };
+  std::map<std::string, std::string> package_of;
+  std::istringstream components(DSTRAIN_COMPONENTS);
+  for (std::string component; components >> component;) {
+    const std::vector<std::string> files = install(component, "--component " + component);
+    CAPTURE(component);
+    CHECK(!files.empty());
+    for (const std::string& file : files) {
+      const auto [other, is_new] = package_of.emplace(file, component);
+      INFO(file << " is in " << other->second << ", too");
+      CHECK(is_new);
+    }
+  }
+  for (const std::string& file : install("all", "")) {
+    INFO(file << " is in no package");
+    CHECK(package_of.erase(file) == 1);
+  }
+  CHECK(package_of.empty());
+}
 
 TEST_CASE("Installed: a program is built with the moved tree and trains", "[library]") {
   if (*DSTRAIN_SANITIZE != 0)
@@ -46,7 +87,8 @@ TEST_CASE("Installed: a program is built with the moved tree and trains", "[libr
   CAPTURE(installed.out);
   REQUIRE(installed.status == 0);
   for (const char* file :
-       {"bin/dstrain", "bin/dstraind", "lib/libdstrain.so", "lib/dstrain/libdstrain_core.so",
+       {"bin/dstrain", "bin/dstraind", "share/man/man1/dstrain-train.1",
+        "share/doc/dstrain/copyright", "lib/libdstrain.so", "lib/dstrain/libdstrain_core.so",
         "include/dstrain/dstrain.h", "include/dstrain/error.h",
         "lib/cmake/dstrain/dstrain-config.cmake", "lib/pkgconfig/dstrain.pc",
         "share/bash-completion/completions/dstrain", "share/zsh/site-functions/_dstrain",
