@@ -139,8 +139,9 @@ endif()
 
 # The libraries that the programs need, for systems that have none of them: all but those of C and
 # C++, MPI and CUDA, which belong to the machine. Debian 12's libstdc++ needs a newer glibc than
-# everything else here, and is older than what MPI and CUDA of a newer machine may need. Each has the name that the loader looks
-# for, and the terms of its Debian package lie beside the copyright file.
+# everything else here, and is older than what MPI and CUDA of a newer machine may need. Each has
+# the name that the loader looks for, and the terms of its Debian package lie beside the copyright
+# file.
 if(DSTRAIN_BUNDLE)
   set(of_the_machine
     "^(ld-linux.*|lib(c|m|mvec|pthread|dl|rt|resolv|util|anl|gcc_s|stdc\\+\\+))\\.so")
@@ -161,7 +162,8 @@ if(DSTRAIN_BUNDLE)
     endforeach()" COMPONENT library)
 endif()
 
-# Packages, which .ci/package.sh makes: `cpack -G DEB` with the prefix /usr, `cpack -G TGZ` with another.
+# Packages, which .ci/package.sh makes: `cpack -G DEB` with the prefix /usr, `cpack -G TGZ` with
+# another.
 set(CPACK_PACKAGE_NAME dstrain)
 set(CPACK_PACKAGE_VENDOR "dstrain")
 set(CPACK_PACKAGE_CONTACT "${DSTRAIN_CONTACT}")

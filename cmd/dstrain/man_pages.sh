@@ -34,7 +34,8 @@ page() {
       heading($0)
       next
     }
-    /^  +-/ || /^  [A-Za-z_0-9]+( [A-Z]+)?  +[a-z]/ {  # an option, a command, or a word in its place
+    # An option, a command, or a word in its place.
+    /^  +-/ || /^  [A-Za-z_0-9]+( [A-Z]+)?  +[a-z]/ {
       if (in_lines) { print ".fi"; in_lines = 0 }
       sub(/^ +/, "")
       if (/,$/) { names = names $0 " "; next }    # more names follow
@@ -57,8 +58,8 @@ page() {
     { in_option = 0; write($0) }
     END {
       heading("See also")
-      print name == "dstrain" ? "dstrain help COMMAND; each command has a page, dstrain\\-COMMAND(1)" \
-                              : ".BR dstrain (1)"
+      if (name == "dstrain") print "dstrain help COMMAND; dstrain\\-COMMAND(1) for each command"
+      else print ".BR dstrain (1)"
     }' >"$folder/$1.1"
 }
 
