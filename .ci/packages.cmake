@@ -38,7 +38,10 @@ foreach(target dstrain_core ${plug_ins})
 endforeach()
 install(TARGETS libdstrain LIBRARY COMPONENT library NAMELINK_COMPONENT development)
 
-# What shells complete with, as the program prints it.
+# What the program prints of itself is written to the build folder first, by one installation at a
+# time.
+install(CODE "file(LOCK \"${PROJECT_BINARY_DIR}/install.lock\" GUARD PROCESS)" COMPONENT programs)
+# What shells complete with.
 set(zsh_functions zsh/site-functions)
 if(in_usr)
   set(zsh_functions zsh/vendor-completions)

@@ -43,7 +43,8 @@ newer_packages=(                 # likewise for tests; not in every release, and
 
 # The same where there is no apt. In parentheses: what the distribution itself does not have.
 fedora="gcc-c++ cmake ninja-build pkgconf-pkg-config json-devel yaml-cpp-devel cli11-devel
-  spdlog-devel fmt-devel xxhash-devel libicu-devel pcre2-devel sentencepiece-devel zlib-devel libzstd-devel onednn-devel
+  spdlog-devel fmt-devel xxhash-devel libicu-devel pcre2-devel sentencepiece-devel zlib-devel
+  libzstd-devel onednn-devel
   openmpi-devel mpich-devel libssh-devel liburing-devel hwloc-devel elfutils-devel catch-devel
   clang-tools-extra jq openssh-server slurm slurm-slurmctld slurm-slurmd munge"
 rhel="$fedora (from EPEL; gcc-toolset-12 or newer; libicu 72 and pcre2 10.42, newer than its own)"

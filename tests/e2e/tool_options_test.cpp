@@ -41,7 +41,7 @@ TEST_CASE("Tools: every command prints the version", "[e2e]") {
                            {"status", "no-such-job", "--version"},
                            {"agent", "--version"}};
   for (const std::string& command : listed_commands()) lines.push_back({command, "--version"});
-  CHECK(lines.size() == 7 + 14);
+  CHECK(lines.size() == 7 + 15);
   for (const Words& words : lines) {
     INFO(words.front());
     const Outcome outcome = run_command(words);
