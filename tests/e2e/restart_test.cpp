@@ -85,8 +85,8 @@ TEST_CASE("Restarts: a run that the user stopped is not restarted", "[e2e]") {
 
 TEST_CASE("Restarts: without progress the pauses grow and a stop ends them", "[e2e]") {
   Launch launch({"--num_gpus", "2", "--max_restarts", "100", "sh", "-c", "exit 9"});
-  REQUIRE(launch.wait_for_error("restart 4 in 4 s, from the start (4 of 100"));
-  CHECK_THAT(launch.err(), ContainsSubstring("restart 1, from the start") &&
+  REQUIRE(launch.wait_for_error("restart 4 in 4 s, from where the program begins (4 of 100"));
+  CHECK_THAT(launch.err(), ContainsSubstring("restart 1, from where the program begins") &&
                                ContainsSubstring("restart 2 in 1 s"));
   launch.signal(SIGTERM);
   CHECK(launch.wait() == 143);
