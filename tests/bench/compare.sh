@@ -48,8 +48,8 @@ say() { echo "compare.sh: $*" >&2; }
 build() {
   local log=$work/build-$1.log
   say "builds $1"
-  if ! { cmake -S "$2" -B "$folder/$1" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON \
-    -DDSTRAIN_TESTS=OFF -DDSTRAIN_CUDA=OFF && cmake --build "$folder/$1"; } >"$log" 2>&1; then
+  if ! { cmake -S "$2" -B "$folder/$1" --preset release -DDSTRAIN_TESTS=OFF -DDSTRAIN_CUDA=OFF &&
+    cmake --build "$folder/$1"; } >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     exit 1
   fi

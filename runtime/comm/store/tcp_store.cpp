@@ -21,7 +21,7 @@ namespace {
 constexpr double handshake_seconds_max = 10;
 constexpr double port_seconds_max = 1;
 constexpr double retry_seconds_min = 0.01;
-constexpr double silent_seconds = 10;  ///< a log line then says which rank is missing
+constexpr double search_silent_seconds = 10;  ///< a log line then says which rank is missing
 constexpr double retry_seconds_max = 0.25;
 
 struct Search {
@@ -87,7 +87,7 @@ struct Found {
 Found find_server(const Search& search, Deadline& deadline) {
   const double seconds = std::round(deadline.remaining_seconds() * 1e3) / 1e3;  // for the message
   double wait_seconds = retry_seconds_min;
-  const Deadline silent = Deadline::after(silent_seconds);
+  const Deadline silent = Deadline::after(search_silent_seconds);
   bool told = false;
   std::string failure;
   while (true) {
