@@ -15,10 +15,9 @@ fail() {
   exit 1
 }
 
-# The command, as systemd gives it to a shell.
-command=$(sed -n "/^ExecStart=\/bin\/sh -c '/,/' sh\$/p" $unit |
-  sed -e "1s/.*-c '//" -e "\$s/' sh\$//" -e 's/\$\$/$/g')
-[ -n "$command" ] || fail "$unit has no ExecStart=/bin/sh -c '...' sh"
+# The command, as systemd splits it into words.
+command=$(sed -n '/^ExecStart=/,/[^\\]$/p' $unit | sed -e 's/^ExecStart=//' -e 's/\\$//')
+[ -n "$command" ] || fail "$unit has no ExecStart"
 mkdir "$work/training"
 cat >"$work/training/run.yaml" <<END
 config_name: gpt2
@@ -38,7 +37,9 @@ start() {
     cd "$work/training"
     export PATH=${program%/*}:$PATH DSTRAIN_LAUNCH="--device cpu --num_gpus 2"
     export XDG_RUNTIME_DIR=$work OMP_NUM_THREADS=1
-    exec /bin/sh -c "$command" sh 2>&1
+    # shellcheck disable=SC2086  # words, of the variable too
+    set -- ${command//\$DSTRAIN_LAUNCH/$DSTRAIN_LAUNCH}
+    exec "$@" 2>&1
   )
   main=$!
 }
