@@ -95,33 +95,14 @@ std::string describe(const NextLaunch& next, const launcher::Resources& resource
   return launcher::dry_run_json(run);
 }
 
-/// `train` with the options of a --config FILE in its place.
-std::vector<std::string> with_options_of_file(std::span<const std::string> command) {
-  std::vector<std::string> words = config::ExpandedArguments(command.subspan(1)).words();
-  words.insert(words.begin(), command.front());
-  return words;
-}
-
-/// See refuse_launch_options(); also those in a file of options, which are named with their line.
-void refuse_launch_options_of(const std::vector<std::string>& command) {
-  if (command.front() != "train") return refuse_launch_options(command);
-  const std::span<const std::string> words(command);
-  const config::ExpandedArguments expanded(words.subspan(1));
-  try {
-    refuse_launch_options(with_options_of_file(command));
-  } catch (const Error& error) {
-    fail(error.code(), "{}", expanded.with_places(error.what()));
-  }
-}
-
-/// Returns the result of `read`. If a usage error comes from a launch option after the command, or
-/// in its file of options, names that option instead.
+/// Returns the result of `read`. If a usage error comes from a launch option after the command,
+/// names that option instead.
 template <class Read>
 auto read_command(const std::vector<std::string>& command, Read&& read) {
   try {
     return read();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::usage) refuse_launch_options_of(command);
+    if (error.code() == ErrorCode::usage) refuse_launch_options(command);
     throw;
   }
 }
@@ -135,8 +116,14 @@ struct OwnCommand {
 /// Puts the options of a file into the command: ranks need no such file.
 OwnCommand read_own_command(std::vector<std::string>& command) {
   OwnCommand own;
-  own.training = read_command(command, [&] { return read_train_options(command); });
-  if (own.training) command = with_options_of_file(command);
+  if (command.front() == "train") {
+    const std::span<const std::string> words(command);
+    const config::ExpandedArguments given(words.subspan(1));
+    command = given.words();
+    command.insert(command.begin(), "train");
+    own.training = given.located(
+        [&] { return read_command(command, [&] { return config::parse_train_options(given); }); });
+  }
   own.input = read_command(command, [&] { return read_input(command); });
   return own;
 }

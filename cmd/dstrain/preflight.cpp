@@ -61,11 +61,6 @@ session::DeviceRoom check_device(const TrainPlace& place) {
 
 }  // namespace
 
-std::optional<config::TrainOptions> read_train_options(std::span<const std::string> command) {
-  if (command.front() != "train") return std::nullopt;
-  return config::parse_train_options(command.subspan(1));
-}
-
 std::string read_input(std::span<const std::string> command) {
   return command.front() == "generate" ? read_generate_input(command.subspan(1)) : "";
 }

@@ -12,10 +12,6 @@ namespace dstrain::cmd {
 /// Prints a daemon command's help if --help or -h is among its arguments; returns whether it did.
 bool print_help(std::span<const std::string> command);
 
-/// The options of `train`, whose name and arguments `command` is; none for another command. Throws
-/// Error{usage}.
-std::optional<config::TrainOptions> read_train_options(std::span<const std::string> command);
-
 /// Checks `train` for every mistake that shows before a rank starts, makes the output directory and
 /// locks it for this job; returns null if the job does not start. Throws Error.
 std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,

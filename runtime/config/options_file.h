@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/error.h"
+
 namespace dstrain::config {
 
 /// The arguments of `train` with the options of a file: --config FILE or, as Hugging Face's
@@ -19,6 +21,16 @@ class ExpandedArguments {
   /// Puts the place in the file in front of those lines of a message that begin with one of its
   /// options: "run.yaml:3: --learning_rat: unknown option".
   [[nodiscard]] std::string with_places(std::string_view message) const;
+  /// Calls `read`, and puts the places into its Error{usage}.
+  template <class Read>
+  auto located(const Read& read) const {
+    try {
+      return read();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::usage) throw;
+      fail(ErrorCode::usage, "{}", with_places(error.what()));
+    }
+  }
 
  private:
   std::vector<std::string> words_;

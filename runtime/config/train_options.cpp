@@ -460,37 +460,37 @@ void check_configuration(const TrainOptions& options, Lines& problems) {
   }
 }
 
-/// Reads what is typed and what a file of options says, and adds what `check` finds to the
-/// problems.
+/// Reads the arguments, and adds what `check` finds to the problems.
 template <class Check>
-TrainOptions read_with_file(std::span<const std::string> arguments, const Check& check) {
-  const ExpandedArguments expanded(arguments);
-  try {
+TrainOptions read_arguments(const ExpandedArguments& arguments, const Check& check) {
+  return arguments.located([&] {
     Lines problems;
-    TrainOptions options = read_flags(expanded.words(), problems);
+    TrainOptions options = read_flags(arguments.words(), problems);
     check(options, problems);
     raise(problems);
-    for (std::string& warning : options.warnings) warning = expanded.with_places(warning);
+    for (std::string& warning : options.warnings) warning = arguments.with_places(warning);
     return options;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::usage) throw;
-    fail(ErrorCode::usage, "{}", expanded.with_places(error.what()));
-  }
+  });
 }
 
 }  // namespace
 
 TrainOptions read_train_flags(std::span<const std::string> arguments) {
-  return read_with_file(arguments, [](const TrainOptions& /*options*/, Lines& /*problems*/) {});
+  return read_arguments(ExpandedArguments(arguments),
+                        [](const TrainOptions& /*options*/, Lines& /*problems*/) {});
 }
 
-TrainOptions parse_train_options(std::span<const std::string> arguments) {
-  return read_with_file(arguments, [](TrainOptions& options, Lines& problems) {
+TrainOptions parse_train_options(const ExpandedArguments& arguments) {
+  return read_arguments(arguments, [](TrainOptions& options, Lines& problems) {
     if (!options.output_dir.typed()) problems.emplace_back("--output_dir DIR is required");
     check_data_options(options, problems);
     require_model(options, problems);
     check_configuration(options, problems);
   });
+}
+
+TrainOptions parse_train_options(std::span<const std::string> arguments) {
+  return parse_train_options(ExpandedArguments(arguments));
 }
 
 std::string ds_config_file(const TrainOptions& options) {

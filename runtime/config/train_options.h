@@ -7,6 +7,7 @@
 
 #include "runtime/config/data_files.h"
 #include "runtime/config/model_statement.h"
+#include "runtime/config/options_file.h"
 
 namespace dstrain::config {
 
@@ -105,6 +106,8 @@ struct TrainOptions {
 /// unknown options (with the nearest known one), bad values, options that are not implemented, and
 /// missing required options. Accesses no file but that of --config.
 TrainOptions parse_train_options(std::span<const std::string> arguments);
+/// The same where a file of options has been read.
+TrainOptions parse_train_options(const ExpandedArguments& arguments);
 
 /// The same, but does not require any option; for tools that inspect a configuration.
 TrainOptions read_train_flags(std::span<const std::string> arguments);

@@ -80,15 +80,12 @@ class Reader {
       read.kind = JsonValue::Kind::boolean;
       return read;
     }
-    const bool digits =
-        plain &&
-        std::ranges::all_of(read.text, [](char c) { return (c >= '0' && c <= '9') || c == '_'; }) &&
-        read.text.front() != '_';
-    if (digits) std::erase(read.text, '_');  // 1_000
-    const auto number = plain ? parse_number<double>(read.text) : std::nullopt;
+    std::string digits = read.text;
+    if (!digits.starts_with('_')) std::erase(digits, '_');  // 1_000
+    const auto number = plain ? parse_number<double>(digits) : std::nullopt;
     read.kind = number ? JsonValue::Kind::number : JsonValue::Kind::string;
     if (number) read.number = *number;
-    if (number) read.integer = parse_number<std::int64_t>(read.text);
+    if (number) read.integer = parse_number<std::int64_t>(digits);
     return read;
   }
 

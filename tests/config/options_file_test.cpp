@@ -81,6 +81,8 @@ TEST_CASE("Options file: every kind of value is read as if typed", "[config]") {
   CHECK(options.validation_file.value.front().path == "held out.txt");
   CHECK_FALSE(options.max_steps.typed());
   CHECK(options.lr_scheduler_type.value == "cosine");
+  CHECK(OptionsFile("output_dir: 1_0\nconfig_name: 0123\n").words() ==
+        Words{"--output_dir=1_0", "--config_name=0123"});
   const auto section = nlohmann::json::parse(options.deepspeed.value);
   CHECK(section == nlohmann::json{{"zero_optimization",
                                    {{"stage", 2}, {"offload_optimizer", {{"device", "cpu"}}}}},
