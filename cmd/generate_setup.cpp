@@ -250,19 +250,6 @@ void warn_of_end_tokens(const model::GenerationConfig& defaults, GenerateSetup& 
   }
 }
 
-/// As one rank holds the longest text that may come of the prompt.
-void plan_memory(GenerateSetup& setup) {
-  const model::Model& model = setup.run.model;
-  config::TrainSettings& settings = setup.run.settings;
-  settings.trains = false;
-  settings.dtype = model.dtype;
-  settings.evaluation.batch_size = 1;
-  settings.data.block_size =
-      std::min(setup.given + setup.sampling.max_new_tokens - 1, model.positions);
-  if (model.pairs) settings.data.source_length = std::ssize(setup.prompt);
-  setup.run.memory = session::set_up_memory(settings, model, 1);
-}
-
 }  // namespace
 
 std::string generate_help() {
@@ -338,7 +325,6 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
                                          fmt::join(defaults.unsupported, ", ")));
   }
   setup.run.initial_parameters = std::move(weights.parameters);
-  plan_memory(setup);
   return setup;
 }
 

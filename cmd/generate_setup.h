@@ -18,7 +18,7 @@ struct GenerateSetup {
   std::vector<std::int32_t> prompt;  ///< its tokens, with what begins every text
   std::int64_t given = 0;  ///< tokens that the text begins with: the prompt's; of a target one
   engine::SamplingOptions sampling;
-  session::RunSetup run;
+  session::RunSetup run;              ///< without its memory
   bool knows_tokens = false;          ///< the model is known to have learnt this tokenizer's
   std::string mode;                   ///< how tokens are chosen, for people
   std::vector<std::string> warnings;  ///< a line each

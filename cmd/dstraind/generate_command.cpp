@@ -22,8 +22,22 @@ session::Remedies remedies() {
   return {.device = say, .machine = say};
 }
 
+/// As one rank holds the longest text that may come of the prompt.
+void plan_memory(GenerateSetup& setup) {
+  const model::Model& model = setup.run.model;
+  config::TrainSettings& settings = setup.run.settings;
+  settings.trains = false;
+  settings.dtype = model.dtype;
+  settings.evaluation.batch_size = 1;
+  settings.data.block_size =
+      std::min(setup.given + setup.sampling.max_new_tokens - 1, model.positions);
+  if (model.pairs) settings.data.source_length = std::ssize(setup.prompt);
+  setup.run.memory = session::set_up_memory(settings, model, 1);
+}
+
 /// Returns the tokens of the text: of a decoder with those of the prompt.
-std::vector<std::int32_t> run(const GenerateSetup& setup, const WorkerEnv& worker) {
+std::vector<std::int32_t> run(GenerateSetup& setup, const WorkerEnv& worker) {
+  plan_memory(setup);
   const session::RunSetup& run = setup.run;
   const session::Remedies helpful = remedies();
   check_budget(run.memory, worker.device_memory_bytes, helpful);
@@ -50,7 +64,7 @@ int generate_command(std::span<const std::string> arguments) {
   const WorkerEnv worker = read_worker_env();
   prepare_compute_threads(core_share(worker));
   const DeviceKind device = resolve_device(worker.device);
-  const GenerateSetup setup =
+  GenerateSetup setup =
       set_up_generation(arguments, read_generate_input(arguments), worker.world_size, device);
   for (const std::string& warning : setup.warnings) log_warning(warning);
   log_info(setup.mode);
