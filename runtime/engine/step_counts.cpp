@@ -6,6 +6,12 @@
 
 namespace dstrain::engine {
 
+double StepRate::add(double seconds) {
+  constexpr double memory = 8;
+  seconds_ += (seconds - seconds_) / std::min(static_cast<double>(++steps_), memory);
+  return seconds_;
+}
+
 StepCounts::StepCounts(const config::TrainSettings& settings, const TrainerState& state)
     : settings_(settings),
       overflow_({.loss_scale = settings.loss_scale,

@@ -10,6 +10,17 @@
 
 namespace dstrain::engine {
 
+/// The seconds of a step, averaged over the last ones.
+class StepRate {
+ public:
+  /// Takes the seconds of one more step. Returns the average.
+  double add(double seconds);
+
+ private:
+  std::int64_t steps_ = 0;
+  double seconds_ = 0;
+};
+
 /// What a run's optimizer steps depend on and change besides tensors: the learning rate's place in
 /// its schedule, the optimizer's count and the loss scale. All loops over steps use it.
 class StepCounts {

@@ -10,7 +10,6 @@
 #include "runtime/engine/checkpointer.h"
 #include "runtime/engine/save_requests.h"
 #include "runtime/engine/step_counts.h"
-#include "runtime/engine/step_rate.h"
 #include "runtime/monitor/gpu_meter.h"
 #include "runtime/monitor/metrics_file.h"
 #include "runtime/session/matmul_tuning.h"

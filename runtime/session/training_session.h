@@ -12,7 +12,6 @@
 #include "runtime/base/function_ref.h"
 #include "runtime/config/ds_config.h"
 #include "runtime/engine/step_counts.h"
-#include "runtime/engine/step_rate.h"
 #include "runtime/model/model.h"
 #include "runtime/rank/rank_control.h"
 #include "runtime/session/batch_rows.h"
