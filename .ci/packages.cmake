@@ -70,7 +70,7 @@ if(in_usr)
 endif()
 install(CODE "
   file(REMOVE_RECURSE \"${made}\")
-  execute_process(COMMAND sh \"${PROJECT_SOURCE_DIR}/cmd/dstrain/man_pages.sh\"
+  execute_process(COMMAND sh \"${PROJECT_SOURCE_DIR}/.ci/man_pages.sh\"
     \"$<TARGET_FILE:dstrain>\" \"${made}\" COMMAND_ERROR_IS_FATAL ANY)
   file(WRITE \"${made}/dstraind.1\" \".so man1/dstrain.1\\n\")
   ${compress}

@@ -30,7 +30,9 @@ test_packages=(
   clang-tidy libomp-dev          # over the sources that the last commit changed
   iproute2                       # nodes that network namespaces stand in for
   jq                             # the commands that messages give for data of other programs
-  openssh-client libwrap0 zsh    # launching over SSH; see tests/run.sh for the server
+  openssh-client libwrap0        # launching over SSH; see tests/run.sh for the server
+  fish zsh                       # their completion
+  man-db systemd                 # check the manual pages, and the example of a unit
   slurm-wlm munge                # a SLURM of two nodes on this machine
 )
 

@@ -1,6 +1,27 @@
-# Bare Debian systems for tests: sourced by distribution.sh and packages.sh, which set `release`
-# (bookworm or trixie), `work` (a folder for logs) and `root` (the system that is used).
+# Bare Debian systems for tests: sourced by distribution.sh and packages.sh, which set `script` (its
+# name), `release` (bookworm or trixie) and `keep` (yes, or no). Sets `work` (a folder for logs) and
+# `root` (the system that is used), which are removed at the end unless they are kept.
 # shellcheck shell=bash disable=SC2154
+
+if [ -z "$release" ]; then
+  echo "$script: name a release: bookworm or trixie" >&2
+  exit 2
+fi
+if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
+  echo "$script needs root and the package debootstrap" >&2
+  exit 2
+fi
+
+work=$(mktemp -d "/tmp/dstrain-$(basename "$script" .sh)-XXXXXX")
+root=$work/root
+cleanup() {
+  if [ "$keep" = yes ]; then
+    echo "kept: $root"
+  else
+    rm -rf --one-file-system "$work"
+  fi
+}
+trap cleanup EXIT
 
 # Where this machine takes Debian, or its security updates, from.
 mirror() {

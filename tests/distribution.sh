@@ -12,6 +12,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+script=tests/distribution.sh
 release=
 base=
 keep=no
@@ -27,26 +28,6 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ ${#commands[@]} -gt 0 ] || commands=(./examples/quickstart.sh ./tests/run.sh)
-
-if [ -z "$release" ]; then
-  echo "tests/distribution.sh: name a release: bookworm or trixie" >&2
-  exit 2
-fi
-if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
-  echo "tests/distribution.sh needs root and the package debootstrap" >&2
-  exit 2
-fi
-
-work=$(mktemp -d /tmp/dstrain-distribution-XXXXXX)
-root=$work/root
-cleanup() {
-  if [ "$keep" = yes ]; then
-    echo "kept: $root"
-  else
-    rm -rf --one-file-system "$work"
-  fi
-}
-trap cleanup EXIT
 
 . tests/bare_root.sh
 

@@ -13,6 +13,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+script=tests/packages.sh
 release=
 base=
 packages=
@@ -29,25 +30,6 @@ while [ $# -gt 0 ]; do
     *) echo "tests/packages.sh: unknown option $1; see --help" >&2 && exit 2 ;;
   esac
 done
-if [ -z "$release" ]; then
-  echo "tests/packages.sh: name a release: bookworm or trixie" >&2
-  exit 2
-fi
-if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
-  echo "tests/packages.sh needs root and the package debootstrap" >&2
-  exit 2
-fi
-
-work=$(mktemp -d /tmp/dstrain-packages-XXXXXX)
-root=$work/root
-cleanup() {
-  if [ "$keep" = yes ]; then
-    echo "kept: $root"
-  else
-    rm -rf --one-file-system "$work"
-  fi
-}
-trap cleanup EXIT
 . tests/bare_root.sh
 base=${base:-$work/base}
 
@@ -65,7 +47,7 @@ fresh_root() {
   cp -a "$base" "$root"
   copy_network_settings
   rm -f "$root"/var/cache/apt/archives/*.deb
-  mkdir "$root/packages" "$root/run/work"
+  mkdir "$root/packages" "$root/run/training"
   [ -z "$packages" ] || cp "$packages"/*.deb "$packages"/*.tar.gz "$root/packages"
 }
 
@@ -76,7 +58,7 @@ install="$apt install -y --no-install-recommends"
 # until the machine starts anew.
 list_files() {
   local path not=()
-  for path in packages proc dev sys run/work var/log var/cache var/lib/apt var/lib/dpkg \
+  for path in packages proc dev sys run/training var/log var/cache var/lib/apt var/lib/dpkg \
     etc/ld.so.cache tmp/dstrain-0; do
     not+=(-path "./$path" -prune -o)
   done
@@ -96,20 +78,20 @@ model="--config_name gpt2 --config_overrides n_layer=2,n_embd=64,n_head=4,vocab_
 trains() {
   local program=$1 start first last
   start=$(date +%s.%N)
-  inside "cd /run/work && rm -rf out && '$program' -q --device cpu --num_gpus 2 train $model \
-    --max_steps 60 >log 2>&1" || fail "training failed:" "$(cat "$root/run/work/log")"
+  inside "cd /run/training && rm -rf out && '$program' -q --device cpu --num_gpus 2 train $model \
+    --max_steps 60 >log 2>&1" || fail "training failed:" "$(cat "$root/run/training/log")"
   train_seconds=$(calc %.1f "$(date +%s.%N) - $start")
-  losses=$(sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "$root/run/work/out/metrics.jsonl")
+  losses=$(sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "$root/run/training/out/metrics.jsonl")
   first=$(echo "$losses" | head -n 1)
   last=$(echo "$losses" | tail -n 1)
   [ "$(calc %d "$last < $first - 0.5")" = 1 ] || fail "the loss does not fall:" "$losses"
-  [ -s "$root/run/work/out/model.safetensors" ] || fail "there is no model"
+  [ -s "$root/run/training/out/model.safetensors" ] || fail "there is no model"
   losses="loss $(calc %.2f "$first") to $(calc %.2f "$last")"
 }
 
 is_well() {
-  inside "cd /run/work && '$1' doctor >doctor 2>&1" ||
-    fail "dstrain doctor finds a problem:" "$(cat "$root/run/work/doctor")"
+  inside "cd /run/training && '$1' doctor >doctor 2>&1" ||
+    fail "dstrain doctor finds a problem:" "$(cat "$root/run/training/doctor")"
 }
 
 # The same package as of version 0.0.9, with a file that later ones lack.
@@ -149,7 +131,7 @@ debian_packages() {
   row "from nothing to that" "$(calc %.1f "$(date +%s.%N) - $start") s"
   is_well dstrain
   row "dstrain doctor" "no problem"
-  inside "cd /run/work && bash -c '. /usr/share/bash-completion/completions/dstrain &&
+  inside "cd /run/training && bash -c '. /usr/share/bash-completion/completions/dstrain &&
     complete -p dstrain' >completion" || fail "bash does not complete"
   inside "! ldd /usr/bin/dstrain /usr/bin/dstraind | grep 'not found'"
 
@@ -161,7 +143,7 @@ debian_packages() {
     fail "libdstrain0-dbgsym lacks the debug information of libdstrain_core.so"
   row "libdstrain0-dbgsym" "matches by build id"
   inside "$apt purge -y '*dstrain*' >/dev/null && $apt autoremove --purge -y >/dev/null"
-  rm -rf "$root/run/work" && mkdir "$root/run/work"
+  rm -rf "$root/run/training" && mkdir "$root/run/training"
   check_nothing_left "purge"
 
   # From an older version, with which the new one must not mix.
@@ -181,22 +163,22 @@ debian_packages() {
   grep -q "dstrain : Depends: libdstrain0 (= $version)" "$work/mix" || fail "$(cat "$work/mix")"
   row "libdstrain0 of another version" "refused"
   inside "$apt purge -y '*dstrain*' >/dev/null && $apt autoremove --purge -y >/dev/null"
-  rm -rf "$root/run/work" && mkdir "$root/run/work"
+  rm -rf "$root/run/training" && mkdir "$root/run/training"
   check_nothing_left "purge after the upgrade"
 
   # Programs of one's own, then the packages for MPI and GPUs.
   inside "$install /packages/{dstrain,libdstrain0,libdstrain-dev}_*.deb g++ make cmake pkgconf \
     >/dev/null"
-  inside "cd /run/work && { cmake -S /usr/share/doc/libdstrain-dev/examples/library -B build &&
+  inside "cd /run/training && { cmake -S /usr/share/doc/libdstrain-dev/examples/library -B build &&
     cmake --build build --parallel; } >log 2>&1" ||
-    fail "the examples do not build:" "$(cat "$root/run/work/log")"
+    fail "the examples do not build:" "$(cat "$root/run/training/log")"
   echo '{"train_batch_size": 4, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}}' \
-    >"$root/run/work/ds.json"
-  inside "cd /run/work && dstrain -q --num_gpus 2 build/trainer ds.json \
+    >"$root/run/training/ds.json"
+  inside "cd /run/training && dstrain -q --num_gpus 2 build/trainer ds.json \
     /usr/share/common-licenses/GPL-3 own 3 >log 2>&1 && grep -q 'step 3 loss' log &&
-    pkg-config --exists dstrain" || fail "$(cat "$root/run/work/log")"
+    pkg-config --exists dstrain" || fail "$(cat "$root/run/training/log")"
   row "libdstrain-dev: examples/library" "built, trains on 2 ranks"
-  inside "$install /packages/dstrain-openmpi_*.deb openmpi-bin >/dev/null; cd /run/work
+  inside "$install /packages/dstrain-openmpi_*.deb openmpi-bin >/dev/null; cd /run/training
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     mpirun -np 2 --oversubscribe env DSTRAIN_COMM=mpi dstraind train $model --max_steps 20" \
     >"$work/mpi" 2>&1 || fail "with OpenMPI:" "$(cat "$work/mpi")"
@@ -217,26 +199,26 @@ tarball() {
   list_files before
   file=$(find "$root/packages" -name 'dstrain-*.tar.gz' ! -name '*-debug.tar.gz')
   name=$(basename "$file" .tar.gz)
-  mkdir "$root/run/work/moved to"
-  tar --extract --file "$file" -C "$root/run/work/moved to"
-  program="/run/work/moved to/$name/bin/dstrain"
+  mkdir "$root/run/training/moved to"
+  tar --extract --file "$file" -C "$root/run/training/moved to"
+  program="/run/training/moved to/$name/bin/dstrain"
   local newest=0
   while IFS= read -r symbol; do
     newest=$(printf '%s\n' "$newest" "${symbol#GLIBC_}" | sort -V | tail -n 1)
-  done < <(find "$root/run/work" -type f -exec objdump -T {} + 2>/dev/null |
+  done < <(find "$root/run/training" -type f -exec objdump -T {} + 2>/dev/null |
     grep -o 'GLIBC_2[.0-9]*' | sort -u)
   [ "$release" != bookworm ] || [ "$newest" = 2.34 ] ||
     fail "the tarball needs glibc $newest, and its documentation says 2.34"
   row "tarball" "$(calc %.1f "$(stat --format %s "$file") / 1000000") MB, \
-$(du -sm "$root/run/work" | cut -f 1) MB unpacked, needs glibc $newest"
-  inside "cd '/run/work/moved to/$name' && ! ldd bin/* lib/libdstrain.so \
+$(du -sm "$root/run/training" | cut -f 1) MB unpacked, needs glibc $newest"
+  inside "cd '/run/training/moved to/$name' && ! ldd bin/* lib/libdstrain.so \
     lib/dstrain/libdstrain_{core,tokenizers,decompress,ssh,stacks}.so | grep 'not found'" ||
     fail "the tarball lacks libraries"
   trains "$program"
   row "tarball: 60 steps on 2 ranks" "$train_seconds s, $losses"
   is_well "$program"
   row "tarball: dstrain doctor" "no problem"
-  rm -rf "$root/run/work" && mkdir "$root/run/work"
+  rm -rf "$root/run/training" && mkdir "$root/run/training"
   check_nothing_left "tarball removed"
 }
 

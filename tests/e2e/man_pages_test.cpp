@@ -26,7 +26,7 @@ class Manual {
  public:
   Manual() {
     REQUIRE(shell_agrees(fmt::format("'{}' '{}' '{}'",
-                                     (test::source_tree() / "cmd/dstrain/man_pages.sh").string(),
+                                     (test::source_tree() / ".ci/man_pages.sh").string(),
                                      test::dstrain_program().string(), folder_.path().string())));
   }
   [[nodiscard]] std::string page(const std::string& name) const {

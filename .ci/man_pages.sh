@@ -2,7 +2,7 @@
 # Writes the manual pages of dstrain and its commands from what `--help` prints, which comes from
 # the tables of options.
 #
-#   cmd/dstrain/man_pages.sh DSTRAIN FOLDER     FOLDER/dstrain.1, FOLDER/dstrain-train.1 ...
+#   .ci/man_pages.sh DSTRAIN FOLDER     FOLDER/dstrain.1, FOLDER/dstrain-train.1 ...
 set -eu
 program=$1 folder=$2
 version=$("$program" --version)
