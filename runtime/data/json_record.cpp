@@ -194,16 +194,16 @@ void refuse_beside(const json& record, RecordKind kind, const std::string& place
   }
 }
 
-std::vector<Message> take_messages(json& record, const std::string& place) {
+Conversation take_messages(json& record, const std::string& place) {
   json& list = record.at("messages");
   if (!list.is_array()) {
     fail(ErrorCode::input, "{}: messages is {}, not a list of role and content{}", place,
          list.type_name(), record_conversion(record, file_of(place)));
   }
   if (list.empty()) fail(ErrorCode::input, "{}: messages is empty", place);
-  std::vector<Message> messages;
+  Conversation conversation;
   for (json& item : list) {
-    const std::string name = fmt::format("messages[{}]", messages.size());
+    const std::string name = fmt::format("messages[{}]", conversation.messages.size());
     if (!item.is_object()) {
       fail(ErrorCode::input, "{}: {} is {}, not an object", place, name, item.type_name());
     }
@@ -224,9 +224,10 @@ std::vector<Message> take_messages(json& record, const std::string& place) {
            command_below(jq_command(*program, file_of(place))));
     }
     message.content = take_string(item, "content", prefix + "content");
-    messages.push_back(std::move(message));
+    conversation.messages.push_back({{"role", message.role}, {"content", message.content}});
+    conversation.learned.push_back(true);
   }
-  return messages;
+  return conversation;
 }
 
 /// Returns a list of non-negative integers, or `other`.
@@ -404,7 +405,7 @@ Record parse_record(std::string_view line, const std::string& place) {
     refuse_conversation_keys(object, place);
     refuse_judgement(object, place);
     refuse_beside(object, record.kind, place);
-    record.messages = take_messages(object, place);
+    record.conversation = take_messages(object, place);
   }
   return record;
 }

@@ -4,17 +4,10 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/data/conversation.h"
+#include "runtime/data/record_kind.h"
+
 namespace dstrain::data {
-
-/// The kind of record in a line of JSON lines.
-enum class RecordKind : std::uint32_t {
-  text,        ///< {"text": "..."}
-  completion,  ///< {"prompt": "...", "completion": "..."}
-  messages,    ///< {"messages": [{"role": "...", "content": "..."}, ...]}
-};
-
-/// Returns "text", "prompt and completion", "messages".
-std::string_view name_of(RecordKind kind);
 
 struct Message {
   std::string role;
@@ -25,7 +18,7 @@ struct Record {
   RecordKind kind = RecordKind::text;
   std::string text{};  ///< for a completion: the prompt
   std::string completion{};
-  std::vector<Message> messages{};  ///< at least one
+  Conversation conversation{};
 };
 
 /// Parses one line, without its end. Ignores other keys of the object, except those that would

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/data/json_record.h"
+#include "runtime/data/record_kind.h"
 #include "runtime/data/sample_order.h"
 #include "runtime/data/sample_rows.h"
 

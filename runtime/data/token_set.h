@@ -9,6 +9,7 @@
 #include "runtime/base/unique_handle.h"
 #include "runtime/data/encode_record.h"
 #include "runtime/data/id_array.h"
+#include "runtime/data/record_kind.h"
 #include "runtime/os/mapped_file.h"
 
 namespace dstrain::data {

@@ -44,7 +44,9 @@ std::vector<Encoded> encode_lines(const std::vector<Line>& lines,
       result.kind = record.kind;
       result.record = encode_record(record, encoder, place);
       if (result.record.counted.empty()) {
-        for (const Message& message : record.messages) result.roles.insert(message.role);
+        for (const auto& message : record.conversation.messages) {
+          result.roles.insert(message.at("role").get<std::string>());
+        }
       }
     } catch (...) {
       result.failure = std::current_exception();

@@ -28,7 +28,18 @@ Record completion(std::string prompt, std::string answer) {
   return {.kind = RecordKind::completion,
           .text = std::move(prompt),
           .completion = std::move(answer),
-          .messages = {}};
+          .conversation = {}};
+}
+
+using Turns = std::vector<std::pair<std::string, std::string>>;  // role and content
+
+Record chat_of(const Turns& turns) {
+  Record chat{.kind = RecordKind::messages};
+  for (const auto& [role, content] : turns) {
+    chat.conversation.messages.push_back({{"role", role}, {"content", content}});
+    chat.conversation.learned.push_back(true);
+  }
+  return chat;
 }
 
 }  // namespace
@@ -65,9 +76,8 @@ TEST_CASE("EncodeRecord: only the completion counts and not the prompt", "[data]
 
 TEST_CASE("EncodeRecord: only answers in messages count with their end tokens", "[data][records]") {
   const WordEncoder words({.chat = chatml_chat()});
-  const Record chat{
-      .kind = RecordKind::messages,
-      .messages = {{"user", "ab"}, {"assistant", "cd ef"}, {"user", "gh"}, {"assistant", ""}}};
+  const Record chat =
+      chat_of({{"user", "ab"}, {"assistant", "cd ef"}, {"user", "gh"}, {"assistant", ""}});
   const EncodedRecord encoded = encode(chat, words);
   // <|im_start|> user "\nab" <|im_end|> "\n" and so on: "\n" joins what follows it.
   CHECK(encoded.ids ==
@@ -83,9 +93,8 @@ TEST_CASE("EncodeRecord: only answers in messages count with their end tokens", 
 
 TEST_CASE("EncodeRecord: unknown roles are reported with the known ones", "[data][records]") {
   const WordEncoder words({.chat = chatml_chat()});
-  const auto error = [&](std::vector<data::Message> messages) {
-    const Record chat{.kind = RecordKind::messages, .messages = std::move(messages)};
-    return error_of([&] { data::encode_record(chat, words, "d.jsonl:2"); });
+  const auto error = [&](const Turns& turns) {
+    return error_of([&] { data::encode_record(chat_of(turns), words, "d.jsonl:2"); });
   };
   CHECK_THAT(
       error({{"human", "ab"}, {"gpt", "cd"}, {"human", "ef"}}),
@@ -109,9 +118,8 @@ TEST_CASE("EncodeRecord: unknown roles are reported with the known ones", "[data
 
 TEST_CASE("EncodeRecord: unusual roles are reported with how to rename them", "[data][records]") {
   const WordEncoder words({.chat = chatml_chat()});
-  const auto error = [&](std::vector<data::Message> messages) {
-    const Record chat{.kind = RecordKind::messages, .messages = std::move(messages)};
-    return error_of([&] { data::encode_record(chat, words, "d.jsonl:2"); });
+  const auto error = [&](const Turns& turns) {
+    return error_of([&] { data::encode_record(chat_of(turns), words, "d.jsonl:2"); });
   };
   CHECK_THAT(error({{"A", "ab"}, {"it's", "cd"}, {"A", "ef"}}),
              Catch::Matchers::StartsWith("d.jsonl:2: the roles are A, it's, and those known are "
@@ -127,7 +135,7 @@ TEST_CASE("EncodeRecord: unusual roles are reported with how to rename them", "[
 }
 
 TEST_CASE("EncodeRecord: messages without a template are refused", "[data][records]") {
-  const Record chat{.kind = RecordKind::messages, .messages = {{"user", "ab"}}};
+  const Record chat = chat_of({{"user", "ab"}});
   CHECK(error_of([&] { data::encode_record(chat, *data::make_encoder("byte"), "d.jsonl:2"); }) ==
         "d.jsonl:2: messages: the byte tokenizer has no chat template; add --tokenizer DIR with a "
         "tokenizer that has one, or give prompt and completion instead");

@@ -26,8 +26,9 @@ std::string shown(const data::Record& record) {
   if (record.kind == data::RecordKind::text) return record.text;
   if (record.kind == data::RecordKind::completion) return record.text + "|" + record.completion;
   std::string turns;
-  for (const data::Message& message : record.messages) {
-    turns += (turns.empty() ? "" : " ") + message.role + ":" + message.content;
+  for (const auto& message : record.conversation.messages) {
+    turns += (turns.empty() ? "" : " ") + message.at("role").get<std::string>() + ":" +
+             message.at("content").get<std::string>();
   }
   return turns;
 }

@@ -27,16 +27,16 @@ TEST_CASE("JsonRecord: each kind is read", "[data][json]") {
           "tools": null, "source": [[{}]]})",
       "p");
   CHECK(chat.kind == data::RecordKind::messages);
-  REQUIRE(chat.messages.size() == 2);
+  REQUIRE(chat.conversation.messages.size() == 2);
   // What says nothing: no answer is left out, and the system message is there.
   CHECK(data::parse_record(
             R"({"messages": [{"role": "system", "content": "S"},
                              {"role": "user", "content": "a", "weight": 0}], "system": "S",
                 "tools": "[]", "history": [], "mask": "User"})",
             "p")
-            .messages.size() == 2);
-  CHECK(chat.messages[0].role == "user");
-  CHECK(chat.messages[1].content == "x");
+            .conversation.messages.size() == 2);
+  CHECK(chat.conversation.messages[0].at("role") == "user");
+  CHECK(chat.conversation.messages[1].at("content") == "x");
 }
 
 TEST_CASE("JsonRecord: errors are named with their place", "[data][json]") {

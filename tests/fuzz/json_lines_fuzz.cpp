@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   return fuzz::refuse_or_accept([&] {
     const data::Record record = data::parse_record(line, "input:1");
     if (record.kind == data::RecordKind::messages) {
-      DSTRAIN_CHECK(!record.messages.empty(), "no messages");
+      DSTRAIN_CHECK(!record.conversation.messages.empty(), "no messages");
       return;
     }
     const data::EncodedRecord encoded = data::encode_record(record, *encoder, "input:1");
