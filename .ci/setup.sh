@@ -29,7 +29,7 @@ test_packages=(
   catch2
   clang-tidy libomp-dev          # over the sources that the last commit changed
   iproute2                       # nodes that network namespaces stand in for
-  jq                             # the commands that messages give for data of other programs
+  jq                             # the commands that messages give, and the bill of materials
   openssh-client libwrap0        # launching over SSH; see tests/run.sh for the server
   fish zsh                       # their completion
   man-db systemd                 # check the manual pages, and the example of a unit

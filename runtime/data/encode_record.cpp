@@ -5,7 +5,6 @@
 
 #include "runtime/base/error.h"
 #include "runtime/data/chat_template.h"
-#include "runtime/data/foreign_records.h"
 
 namespace dstrain::data {
 namespace {
@@ -76,13 +75,9 @@ EncodedRecord encode_messages(const Conversation& conversation,
                               const std::string& place) {
   const ChatTemplate* const chat = encoder.chat_template();
   if (chat == nullptr) {
-    fail(ErrorCode::input, "{}: messages: {}", place, encoder.no_chat_template());
+    fail(ErrorCode::input, "{}: a conversation: {}", place, encoder.no_chat_template());
   }
   const std::vector<Message> messages = plain_messages(conversation, place);
-  const std::string file = place.substr(0, place.rfind(':'));
-  if (const std::string why = explain_roles(messages, file); !why.empty()) {
-    fail(ErrorCode::input, "{}: {}", place, why);
-  }
   const Result<RenderedChat> rendered = chat->render(messages);
   if (!rendered.ok()) fail(ErrorCode::input, "{}: {}", place, rendered.error());
   const RenderedChat& text = rendered.value();

@@ -11,8 +11,8 @@
 #include "runtime/base/error.h"
 #include "runtime/base/shell_word.h"
 #include "runtime/base/utf8.h"
-#include "runtime/data/foreign_records.h"
-#include "runtime/data/jq_command.h"
+#include "runtime/data/conversion_command.h"
+#include "runtime/data/json_record.h"
 #include "runtime/data/tokenizer.h"
 
 namespace dstrain::data {
@@ -323,21 +323,6 @@ void refuse_records_as_text(const std::string& path, std::string_view begin) {
 std::string note_on_json(const std::string& path, std::string_view begin) {
   if (!holds_object(content_of(begin))) return {};
   return path + ": begins with a JSON object, and is learned as text, as its name says";
-}
-
-void refuse_json_document(const std::string& path, std::string_view begin) {
-  const std::string_view document = content_of(begin);
-  const std::size_t second = document.find_first_not_of(" \t\r", 1);
-  const bool is_array = document.starts_with('[');
-  const bool is_spread =
-      document.starts_with('{') && second != std::string_view::npos && document[second] == '\n';
-  if (!is_array && !is_spread) return;
-  // jq would replace other bytes by U+FFFD. The last character may be cut.
-  const auto invalid = find_invalid_utf8(begin);
-  if (invalid && *invalid + 3 < begin.size()) check_utf8(std::as_bytes(std::span(begin)), path);
-  fail(ErrorCode::input, "{}: {}; JSON lines are one object a line{}", path,
-       is_array ? "is a JSON array" : "has an object over several lines",
-       document_conversion(document, path));
 }
 
 std::string directory_remedy(const std::filesystem::path& directory) {

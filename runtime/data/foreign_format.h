@@ -32,10 +32,6 @@ void refuse_records_as_text(const std::string& path, std::string_view begin);
 /// none.
 std::string note_on_json(const std::string& path, std::string_view begin);
 
-/// Throws Error{input} if a file of JSON lines is one array of all records, or has an object that
-/// spans several lines.
-void refuse_json_document(const std::string& path, std::string_view begin);
-
 /// Returns the arguments to use instead of a directory with data, "; ..."; empty: it has none.
 std::string directory_remedy(const std::filesystem::path& directory);
 

@@ -6,6 +6,8 @@
 
 #include "runtime/data/conversation.h"
 #include "runtime/data/record_kind.h"
+#include "runtime/data/record_options.h"
+#include "runtime/data/record_reader.h"
 
 namespace dstrain::data {
 
@@ -21,10 +23,12 @@ struct Record {
   Conversation conversation{};
 };
 
-/// Parses one line, without its end. Ignores other keys of the object, except those that would
-/// change the input of the model. Throws Error{input} that begins with `place`, "data.jsonl:7", and
-/// the column if there is one; commands in the message use the file of `place`.
-Record parse_record(std::string_view line, const std::string& place);
+/// Parses a record of a common layout (docs/data.md lists them). Ignores other keys of the object,
+/// except those that would change the input of the model. Throws Error{input} that begins with the
+/// file, line and, if JSON is broken, the column.
+Record parse_record(const RawRecord& record,
+                    const std::string& path,
+                    const RecordOptions& options = {});
 
 /// The tokens of a pair: ids; labels can also be `ignored_label`.
 struct TokenPair {
@@ -34,9 +38,15 @@ struct TokenPair {
 
 /// Parses {"input_ids": [...], "labels": [...]}. There may be an "attention_mask" of ones for the
 /// first of the input_ids; the source then ends with them. Throws as parse_record.
-TokenPair parse_pair(std::string_view line, const std::string& place);
+TokenPair parse_pair(const RawRecord& record, const std::string& path);
 
-/// Returns the text of one line under `key`. Ignores other keys. Throws as parse_record.
-std::string parse_text(std::string_view line, const std::string& key, const std::string& place);
+/// Returns the text of a record under `key`. Ignores other keys. Throws as parse_record.
+std::string parse_text(const RawRecord& record, const std::string& key, const std::string& path);
+
+/// Whether a text begins with a record of a common layout, and others seem to follow it.
+bool holds_records(std::string_view text);
+
+/// Whether a text begins with a JSON object of any keys.
+bool holds_object(std::string_view text);
 
 }  // namespace dstrain::data

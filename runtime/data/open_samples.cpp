@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/function_ref.h"
 #include "runtime/base/log.h"
 #include "runtime/data/foreign_format.h"
 #include "runtime/data/megatron_set.h"
@@ -23,20 +24,17 @@
 namespace dstrain::data {
 namespace {
 
-using Tokenize = void (*)(const TextFile&, const TextEncoder&, const std::filesystem::path&);
+using Tokenize = FunctionRef<void(const std::filesystem::path& target)>;
 
 TokenSet tokens_of(const TextFile& file,
-                   const TextEncoder& encoder,
+                   const std::string& method,
                    const SampleOptions& options,
                    Tokenize tokenize) {
   const std::filesystem::path directory = options.cache.empty() ? cache_directory() : options.cache;
-  // Increase the number when records are refused or read differently.
-  const std::string method =
-      fmt::format("{} {}", tokenize == tokenize_text ? "text" : "json lines 3", encoder.identity());
   return cached_tokens(
       directory, token_key(file.bytes, method), [&](const std::filesystem::path& target) {
         log_info(fmt::format("tokenizing {} (cached in {})", file.path, directory.string()));
-        tokenize(file, encoder, target);
+        tokenize(target);
       });
 }
 
@@ -55,7 +53,12 @@ RecordFile record_file(const TextFile& file, const SampleOptions& options) {
 std::unique_ptr<SampleSource> open_json_lines(const TextFile& file,
                                               const TextEncoder& encoder,
                                               const SampleOptions& options) {
-  TokenSet set = tokens_of(file, encoder, options, tokenize_json_lines);
+  // Increase the number when records are refused or read differently.
+  const std::string method =
+      fmt::format("json lines 4 {} {}", describe(options.records), encoder.identity());
+  TokenSet set = tokens_of(file, method, options, [&](const std::filesystem::path& target) {
+    tokenize_records(file, encoder, options.records, target);
+  });
   RecordFile origin = record_file(file, options);
   const RecordKind kind = set.kind();
   std::unique_ptr<SampleSource> source;
@@ -82,8 +85,10 @@ std::unique_ptr<TokenStream> open_stream(const std::string& path,
   }
   const MappedFile file(path);
   const TextFile text{path, file.bytes()};
-  return std::make_unique<RecordStream>(record_file(text, options),
-                                        tokens_of(text, encoder, options, tokenize_text), false);
+  TokenSet set =
+      tokens_of(text, fmt::format("text {}", encoder.identity()), options,
+                [&](const std::filesystem::path& target) { tokenize_text(text, encoder, target); });
+  return std::make_unique<RecordStream>(record_file(text, options), std::move(set), false);
 }
 
 /// Whether a text begins like llm.c's token files.
@@ -103,7 +108,6 @@ std::unique_ptr<SampleSource> open_pairs(const std::string& path, const SampleOp
   const MappedFile file(path);
   refuse_foreign_format(path, file.text());
   refuse_binary(path, file.text());
-  refuse_json_document(path, file.text());
   return std::make_unique<PairSamples>(
       PairSamples::File{path, file.text()},
       PairOptions{options.sizes, options.vocabulary, options.pair_tokens});
@@ -132,10 +136,7 @@ std::unique_ptr<SampleSource> open_whole(const std::string& path,
     fail(ErrorCode::input, "{}: is a token file of llm.c; its name must end with .bin", path);
   }
   if (!is_tokens) refuse_binary(path, file.text());
-  if (is_json_name(path)) {
-    refuse_json_document(path, file.text());
-    return open_json_lines({path, file.bytes()}, encoder, options);
-  }
+  if (is_json_name(path)) return open_json_lines({path, file.bytes()}, encoder, options);
   if (!is_tokens) refuse_records_as_text(path, file.text());
   auto source =
       std::make_unique<StreamSamples>(open_stream(path, encoder, options), options.sizes, tail);

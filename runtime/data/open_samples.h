@@ -6,6 +6,7 @@
 
 #include "runtime/base/label.h"
 #include "runtime/base/pair_tokens.h"
+#include "runtime/data/record_options.h"
 #include "runtime/data/sample_source.h"
 #include "runtime/data/text_encoder.h"
 
@@ -16,6 +17,7 @@ struct SampleOptions {
   SampleSizes sizes;              ///< with sources for an encoder-decoder, whose data is pairs
   std::int64_t vocabulary = 0;    ///< V of the model: every id must be below it
   bool packing = true;            ///< for JSON lines: several records in a sample
+  RecordOptions records{};        ///< for JSON lines
   std::filesystem::path cache{};  ///< directory for cached tokens; empty: cache_directory()
   /// Weights of three parts to split it into (`split_samples`), in whole documents if it is a
   /// stream that knows them, as in Megatron; empty: no split.

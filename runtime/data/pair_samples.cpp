@@ -6,7 +6,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/label.h"
-#include "runtime/data/line_reader.h"
+#include "runtime/data/record_reader.h"
 
 namespace dstrain::data {
 namespace {
@@ -39,15 +39,13 @@ PairSamples::PairSamples(const File& file, const PairOptions& options)
       bytes_(std::ssize(file.text)),
       digest_(checksum_of(std::as_bytes(std::span(file.text)))),
       options_(options) {
-  LineReader reader(file.text);
+  RecordReader reader(file.text, path());
   std::vector<TokenPair> pairs;
-  for (std::vector<Line> lines = reader.next(); !lines.empty(); lines = reader.next()) {
-    for (const Line& line : lines) {
-      const std::string place = fmt::format("{}:{}", path(), line.number);
-      pairs.push_back(parse_pair(line.text, place));
-      check_ids(pairs.back().source, options_.vocabulary, place + ": input_ids");
-      check_ids(pairs.back().labels, options_.vocabulary, place + ": labels");
-    }
+  for (auto record = reader.next(); record; record = reader.next()) {
+    const std::string place = place_of(*record, path());
+    pairs.push_back(parse_pair(*record, path()));
+    check_ids(pairs.back().source, options_.vocabulary, place + ": input_ids");
+    check_ids(pairs.back().labels, options_.vocabulary, place + ": labels");
   }
   if (pairs.empty()) fail(ErrorCode::input, "{}: holds no pair", path());
   cut(std::move(pairs));

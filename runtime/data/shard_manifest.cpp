@@ -31,12 +31,15 @@ ordered_json to_json(const ShardManifest::Making& making) {
 
 ordered_json to_json(const ShardManifest::Shard& shard) {
   const ShardManifest::Position& end = shard.end;
-  return {
-      {"file", shard.file},
-      {"tokens", shard.tokens},
-      {"documents", shard.documents},
-      {"end",
-       {{"input", end.input}, {"offset", end.offset}, {"line", end.line}, {"tokens", end.tokens}}}};
+  return {{"file", shard.file},
+          {"tokens", shard.tokens},
+          {"documents", shard.documents},
+          {"end",
+           {{"input", end.input},
+            {"offset", end.offset},
+            {"line", end.line},
+            {"column", end.column},
+            {"tokens", end.tokens}}}};
 }
 
 ShardManifest::Making making_of(const json& object) {
@@ -59,7 +62,8 @@ ShardManifest::Shard shard_of(const json& object) {
   return {object.at("file"),
           object.at("tokens"),
           object.at("documents"),
-          {end.at("input"), end.at("offset"), end.at("line"), end.at("tokens")}};
+          {end.at("input"), end.at("offset"), end.at("line"), end.value("column", std::int64_t{1}),
+           end.at("tokens")}};
 }
 
 ShardManifest manifest_of(const json& object, const std::string& path) {
@@ -81,7 +85,7 @@ void check_shards(const ShardManifest& manifest, const std::string& path) {
     const bool counts = shard.tokens >= 0 && shard.tokens < most && shard.documents >= 0 &&
                         shard.documents <= shard.tokens;
     const bool ends = end.input >= 0 && end.input < std::ssize(manifest.making.inputs) &&
-                      end.offset >= 0 && end.line >= 1 && end.tokens >= 0;
+                      end.offset >= 0 && end.line >= 1 && end.column >= 1 && end.tokens >= 0;
     if (counts && ends && std::filesystem::path(shard.file).filename() == shard.file) continue;
     fail(ErrorCode::input, "{}: is damaged: the entry of shard '{}' is impossible", path,
          shard.file);

@@ -28,6 +28,7 @@ struct ShardManifest {
     std::int64_t input = 0;
     std::int64_t offset = 0;  ///< bytes of decompressed content
     std::int64_t line = 1;
+    std::int64_t column = 1;
     std::int64_t tokens = 0;
   };
   struct Shard {

@@ -10,7 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/shell_word.h"
 #include "runtime/data/content_digest.h"
-#include "runtime/data/jq_command.h"
+#include "runtime/data/conversion_command.h"
 #include "runtime/data/megatron_set.h"
 #include "runtime/data/tokenizer.h"
 

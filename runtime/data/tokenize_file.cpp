@@ -8,11 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/printable.h"
-#include "runtime/base/shell_word.h"
 #include "runtime/data/encode_record.h"
-#include "runtime/data/jq_command.h"
-#include "runtime/data/line_reader.h"
-#include "runtime/data/mixed_forms.h"
 #include "runtime/data/token_set.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/numeric/parallel_for.h"
@@ -31,18 +27,18 @@ struct Encoded {
   std::exception_ptr failure;
 };
 
-std::vector<Encoded> encode_lines(const std::vector<Line>& lines,
-                                  const std::string& path,
-                                  const TextEncoder& encoder) {
-  std::vector<Encoded> encoded(lines.size());
-  parallel_for(std::ssize(lines), [&](std::int64_t i) {
-    const Line& line = lines[static_cast<std::size_t>(i)];
+std::vector<Encoded> encode_records(const std::vector<RawRecord>& records,
+                                    const std::string& path,
+                                    const TextEncoder& encoder,
+                                    const RecordOptions& options) {
+  std::vector<Encoded> encoded(records.size());
+  parallel_for(std::ssize(records), [&](std::int64_t i) {
+    const RawRecord& raw = records[static_cast<std::size_t>(i)];
     Encoded& result = encoded[static_cast<std::size_t>(i)];
     try {
-      const std::string place = fmt::format("{}:{}", path, line.number);
-      const Record record = parse_record(line.text, place);
+      const Record record = parse_record(raw, path, options);
       result.kind = record.kind;
-      result.record = encode_record(record, encoder, place);
+      result.record = encode_record(record, encoder, place_of(raw, path));
       if (result.record.counted.empty()) {
         for (const auto& message : record.conversation.messages) {
           result.roles.insert(message.at("role").get<std::string>());
@@ -53,19 +49,6 @@ std::vector<Encoded> encode_lines(const std::vector<Line>& lines,
     }
   });
   return encoded;
-}
-
-/// Throws the error of a line; a command for the file is only given if it fits all records.
-[[noreturn]] void refuse_line(std::string_view text,
-                              const Line& line,
-                              const Encoded& encoded,
-                              const std::string& path) {
-  try {
-    std::rethrow_exception(encoded.failure);
-  } catch (const Error& error) {
-    if (gives_jq_command(error.what())) refuse_mixed_forms(text, line, path);
-    throw;
-  }
 }
 
 /// Detects files in which no conversation has an answer, so that there is nothing to learn.
@@ -144,28 +127,29 @@ std::vector<EncodedText> encode_pieces(const std::vector<TextPiece>& pieces,
 
 }  // namespace
 
-void tokenize_json_lines(const TextFile& file,
-                         const TextEncoder& encoder,
-                         const std::filesystem::path& target) {
-  LineReader reader(as_text(file.bytes));
+void tokenize_records(const TextFile& file,
+                      const TextEncoder& encoder,
+                      RecordOptions options,
+                      const std::filesystem::path& target) {
+  options.has_chat_template = encoder.chat_template() != nullptr;
+  RecordReader reader(as_text(file.bytes), file.path);
   std::optional<TokenSetWriter> writer;
   AnswerCheck answers;
   RecordKind kind{};
-  Line first;
-  for (std::vector<Line> lines = reader.next(); !lines.empty(); lines = reader.next()) {
-    const std::vector<Encoded> encoded = encode_lines(lines, file.path, encoder);
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      if (encoded[i].failure) refuse_line(as_text(file.bytes), lines[i], encoded[i], file.path);
+  std::int64_t first_line = 0;
+  for (auto records = reader.next_batch(); !records.empty(); records = reader.next_batch()) {
+    const std::vector<Encoded> encoded = encode_records(records, file.path, encoder, options);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      if (encoded[i].failure) std::rethrow_exception(encoded[i].failure);
       if (!writer) {
         kind = encoded[i].kind;
-        first = lines[i];
+        first_line = records[i].line;
         writer.emplace(target, kind, encoder.vocabulary());
       }
       if (encoded[i].kind != kind) {
         fail(ErrorCode::input,
-             "{}:{}: holds {}, and line {} {}; a file holds one kind of record; split it{}",
-             file.path, lines[i].number, name_of(encoded[i].kind), first.number, name_of(kind),
-             command_below(split_commands(as_text(file.bytes), first, file.path)));
+             "{}: holds {}, and line {} {}; a file holds one kind of record: split it",
+             place_of(records[i], file.path), name_of(encoded[i].kind), first_line, name_of(kind));
       }
       answers.add(encoded[i]);
       writer->add(encoded[i].record);

@@ -31,12 +31,15 @@ void for_each_json_text(const InputPiece& piece,
                         const InputFile& file,
                         const std::string& key,
                         FunctionRef<void(std::string_view text)> take) {
-  std::string_view rest = piece.bytes;
-  for (std::int64_t line = piece.position.line; !rest.empty(); ++line) {
-    const std::string_view text = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(text.size() + 1, rest.size()));
-    if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    take(data::parse_text(text, key, fmt::format("{}:{}", file.path, line)));
+  data::RecordReader reader({.text = piece.bytes,
+                             .framing = piece.framing,
+                             .line = piece.position.line,
+                             .column = piece.position.column,
+                             .begins = piece.begins_records,
+                             .ends_file = piece.ends_file},
+                            file.path);
+  for (auto record = reader.next(); record; record = reader.next()) {
+    take(data::parse_text(*record, key, file.path));
   }
 }
 

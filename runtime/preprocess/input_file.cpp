@@ -13,9 +13,9 @@
 #include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
+#include "runtime/data/conversion_command.h"
 #include "runtime/data/foreign_format.h"
 #include "runtime/data/hugging_face_encoder.h"
-#include "runtime/data/jq_command.h"
 #include "runtime/os/file.h"
 
 namespace dstrain::preprocess {

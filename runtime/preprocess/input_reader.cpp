@@ -73,7 +73,8 @@ void InputReader::open() {
     const std::string note = data::note_on_json(input().path, window_);
     if (!note.empty()) log_warning(note);
   }
-  seek(std::max(position_.offset, read_head()));
+  head_ = read_head();
+  seek(std::max(position_.offset, head_));
 }
 
 void InputReader::close() {
@@ -88,8 +89,8 @@ std::int64_t InputReader::read_head() {
   const std::size_t mark = window_.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
   const std::string_view begin = std::string_view(window_).substr(mark);
   if (input().layout == Layout::json_lines) {
-    data::refuse_json_document(input().path, begin);
-    return static_cast<std::int64_t>(mark);
+    framing_ = data::framing_of(window_);
+    return static_cast<std::int64_t>(data::head_bytes(window_, framing_));
   }
   column_.separator = input().layout == Layout::csv ? ',' : '\t';
   const CsvRecord names = parse_csv_record(begin, column_.separator, input().path + ":1");
@@ -100,12 +101,24 @@ std::int64_t InputReader::read_head() {
 
 void InputReader::seek(std::int64_t offset) {
   const auto passed = static_cast<std::size_t>(std::min(offset, std::ssize(window_)));
-  if (position_.offset == 0) position_.line += std::ranges::count(window_.substr(0, passed), '\n');
+  if (position_.offset == 0) {
+    const std::string_view head = std::string_view(window_).substr(0, passed);
+    count(head.substr(head.starts_with(byte_order_mark) ? byte_order_mark.size() : 0));
+  }
   position_.offset = offset;
   window_.erase(0, passed);
   if (offset > static_cast<std::int64_t>(passed)) {
     source_->skip(offset - static_cast<std::int64_t>(passed));
   }
+}
+
+void InputReader::count(std::string_view passed) {
+  position_.line += std::ranges::count(passed, '\n');
+  if (input().layout != Layout::json_lines) return;
+  const std::size_t newline = passed.rfind('\n');
+  const bool same_line = newline == std::string_view::npos;
+  position_.column = same_line ? position_.column + std::ssize(passed)
+                               : std::ssize(passed) - static_cast<std::int64_t>(newline);
 }
 
 void InputReader::fill(std::size_t bytes) {
@@ -123,7 +136,7 @@ std::size_t InputReader::cut(std::size_t bytes) const {
     case Layout::text:
       return cut_text_(text);
     case Layout::json_lines:
-      return text.rfind('\n') + 1;
+      return data::cut_records(text, framing_, position_.offset == head_);
     case Layout::csv:
     case Layout::tsv:
       return whole_records(text, column_.separator);
@@ -136,10 +149,12 @@ InputPiece InputReader::take(std::size_t bytes) {
                    .bytes = window_.substr(0, bytes),
                    .ends_file = at_end_ && bytes == window_.size(),
                    .column = column_,
+                   .framing = framing_,
+                   .begins_records = position_.offset == head_,
                    .consumed = consumed_before_ + source_->consumed()};
   window_.erase(0, bytes);
   position_.offset += static_cast<std::int64_t>(bytes);
-  position_.line += std::ranges::count(piece.bytes, '\n');
+  count(piece.bytes);
   return piece;
 }
 

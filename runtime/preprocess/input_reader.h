@@ -9,6 +9,7 @@
 
 #include "runtime/base/function_ref.h"
 #include "runtime/base/units.h"
+#include "runtime/data/record_reader.h"
 #include "runtime/preprocess/byte_source.h"
 #include "runtime/preprocess/csv.h"
 #include "runtime/preprocess/input_file.h"
@@ -20,6 +21,7 @@ struct InputPosition {
   std::int64_t input = 0;   ///< index of the file
   std::int64_t offset = 0;  ///< bytes of its decompressed content before the piece
   std::int64_t line = 1;    ///< line of the piece's first byte
+  std::int64_t column = 1;  ///< for JSON: its column, in bytes
   bool operator==(const InputPosition&) const = default;
 };
 
@@ -28,8 +30,10 @@ struct InputPiece {
   InputPosition position;
   std::string bytes;
   bool ends_file = false;
-  CsvColumn column{};         ///< for CSV and TSV
-  std::int64_t consumed = 0;  ///< bytes of all inputs on disk that have been read so far
+  CsvColumn column{};             ///< for CSV and TSV
+  data::RecordFraming framing{};  ///< for JSON
+  bool begins_records = true;     ///< for JSON: no record precedes it in the file
+  std::int64_t consumed = 0;      ///< bytes of all inputs on disk that have been read so far
 };
 
 /// Returns the length of the beginning of `text`, which continues, that can be encoded separately;
@@ -61,6 +65,8 @@ class InputReader {
   /// number.
   std::int64_t read_head();
   void seek(std::int64_t offset);
+  /// Counts the lines and, for JSON, the columns of bytes that are passed.
+  void count(std::string_view passed);
   /// Extends `window_` to `bytes`, unless the file ends.
   void fill(std::size_t bytes);
   /// Returns where to cut the first bytes of `window_`; 0: nowhere.
@@ -73,7 +79,9 @@ class InputReader {
   InputPosition position_;
   std::unique_ptr<ByteSource> source_;  ///< the open file at `position_`, or null
   CsvColumn column_{};
-  std::string window_;  ///< bytes that were read and not taken
+  data::RecordFraming framing_{};
+  std::int64_t head_ = 0;  ///< bytes of the file before its first record
+  std::string window_;     ///< bytes that were read and not taken
   bool at_end_ = false;
   std::int64_t consumed_before_ = 0;  ///< bytes of the earlier files
 };

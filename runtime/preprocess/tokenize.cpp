@@ -140,13 +140,13 @@ class ShardSink {
 
   /// Returns the beginning of the first piece.
   [[nodiscard]] InputPosition first_position() const {
-    return {position_.input, position_.offset, position_.line};
+    return {position_.input, position_.offset, position_.line, position_.column};
   }
 
   void take(const InputPiece& piece, const EncodedDocuments& encoded) {
     const std::span<const std::int32_t> ids(encoded.ids);
     position_ = {piece.position.input, piece.position.offset, piece.position.line,
-                 std::min(resumed_tokens_, std::ssize(ids))};
+                 piece.position.column, std::min(resumed_tokens_, std::ssize(ids))};
     resumed_tokens_ -= position_.tokens;
     written_.consumed = piece.consumed;
     std::int64_t& at = position_.tokens;

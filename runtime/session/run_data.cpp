@@ -9,9 +9,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/printable.h"
-#include "runtime/base/shell_word.h"
 #include "runtime/data/hugging_face_encoder.h"
-#include "runtime/data/jq_command.h"
 #include "runtime/data/mixture_samples.h"
 #include "runtime/data/open_samples.h"
 #include "runtime/data/shard_manifest.h"
@@ -254,16 +252,11 @@ void refuse_unlearned(const RunData& run, const config::TrainOptions& options) {
       const config::Flag<bool>& wish =
           chats ? options.assistant_only_loss : options.completion_only_loss;
       if (!pretrains && (!wish.typed() || wish.value)) continue;
-      const std::string conversion =
-          chats ? ""
-                : command_below(data::jq_command(
-                      ". + {text: (.prompt + .completion)} | del(.prompt, .completion)", path));
       problems.insert(fmt::format(
           "{} {}: {} has {}, of which only the {} are learned; leave it out, or, to learn every "
-          "token, give the records as {{\"text\": \"...\"}}{}",
+          "token, give the records as {{\"text\": \"...\"}}",
           pretrains ? options.stage.typed_as : wish.typed_as, pretrains ? "pt" : "false", path,
-          chats ? "conversations" : "prompts and completions", chats ? "answers" : "completions",
-          conversion));
+          chats ? "conversations" : "prompts and completions", chats ? "answers" : "completions"));
     }
   }
   if (problems.empty()) return;

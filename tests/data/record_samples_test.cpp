@@ -9,7 +9,6 @@
 
 #include "runtime/base/label.h"
 #include "runtime/data/batch_loader.h"
-#include "runtime/data/jq_command.h"
 #include "runtime/data/open_samples.h"
 #include "runtime/numeric/philox.h"
 #include "tests/data/token_files.h"
@@ -149,26 +148,45 @@ TEST_CASE("JsonLines: what is wrong is named by file and line", "[data][records]
              Catch::Matchers::Equals("d.jsonl:3: text is boolean, not a string"));
   CHECK_THAT(files.error(text_line("a") + "{\"text\"}"),
              Catch::Matchers::StartsWith("d.jsonl:2:8: not JSON"));
-  CHECK_THAT(files.error("\n" + text_line("a") + pair("a", "b")),
-             Catch::Matchers::StartsWith("d.jsonl:3: holds prompt and completion, and line 2 text; "
-                                         "a file holds one kind of record; split it:\n  jq -nrR "));
-  const std::string folder = files.directory().path().string() + "/";
-  const auto command = [&](const std::string& program, const std::string& name) {
-    return "JSON lines are one object a line" +
-           command_below(data::jq_command(program, folder + name));
-  };
-  for (const char* const mark : {"", "\xef\xbb\xbf"}) {
-    CHECK(files.error(mark + ("[\n" + text_line("a") + "]")) ==
-          "d.jsonl: is a JSON array; " + command(".[]", "d.jsonl"));
+  CHECK(files.error("\n" + text_line("a") + pair("a", "b")) ==
+        "d.jsonl:3: holds prompt and completion, and line 2 text; a file holds one kind of record: "
+        "split it");
+  CHECK_THAT(files.error("[\n" + text_line("a") + ", {\"text\": 5}]", "d.json"),
+             Catch::Matchers::Equals("d.json:3: text is number, not a string"));
+  CHECK_THAT(files.error("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}"),
+             Catch::Matchers::StartsWith(
+                 "d.jsonl:1: a conversation: the byte tokenizer has no chat template"));
+}
+
+TEST_CASE("JsonLines: one JSON document gives the samples of its records", "[data][records]") {
+  const JsonFiles files;
+  const std::string spread = "{\n  \"text\": \"abc\"\n}\n{\n  \"text\":\n\"de\"}\n";
+  const auto lines = rows_of(*files.open(text_line("abc") + text_line("de"), 2));
+  for (const std::string& text :
+       {"[" + text_line("abc") + "," + text_line("de") + "]", spread,
+        "\xef\xbb\xbf [" + text_line("abc") + ", " + text_line("de") + " ]\n"}) {
+    CAPTURE(text);
+    CHECK(rows_of(*files.open(text, 2, true, "d.json")) == lines);
   }
-  CHECK(files.error("[\n{\"content\": \"a\"}]") ==
-        "d.jsonl: is a JSON array; " +
-            command(".[] | . + {text: .content} | del(.content)", "d.jsonl"));
-  CHECK(files.error("{\n\"text\": \"a\"\n}", "d.json") ==
-        "d.json: has an object over several lines; " + command(".", "d.json"));
-  CHECK_THAT(
-      files.error("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}"),
-      Catch::Matchers::StartsWith("d.jsonl:1: messages: the byte tokenizer has no chat template"));
+}
+
+TEST_CASE("JsonLines: the text column and names of roles are a part of the cached tokens",
+          "[data][records]") {
+  const TempDir directory;
+  const auto open = [&](const data::RecordOptions& options) {
+    return shown(rows_of(*data::open_samples(
+        write_file(directory.path() / "d.jsonl", R"({"text": "abc", "body": "def"})"),
+        *data::make_encoder("byte"),
+        {.sizes = {2},
+         .vocabulary = 256,
+         .records = options,
+         .cache = directory.path() / "cache"})));
+  };
+  CHECK(open({}) == "ab|bc ");
+  CHECK(open({.text_column = "body"}) == "de|ef ");
+  CHECK(open({}) == "ab|bc ");
+  CHECK(data::describe({}).empty());
+  CHECK(data::describe({.text_column = "a"}) != data::describe({.role_names = {{"a", "user"}}}));
 }
 
 TEST_CASE("JsonLines: the first bad line is reported whatever comes after", "[data][records]") {

@@ -56,8 +56,7 @@ class BadEncoder : public WordEncoder {
 
 }  // namespace
 
-TEST_CASE("TokenizeJsonLines: conversations without an answer are told with their roles",
-          "[data]") {
+TEST_CASE("TokenizeRecords: conversations without an answer are told with their roles", "[data]") {
   const auto chat = data::ChatTemplate::recognise(
       "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
       "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}",
@@ -66,8 +65,8 @@ TEST_CASE("TokenizeJsonLines: conversations without an answer are told with thei
   const TempDir folder;
   const auto error = [&](std::string_view text) {
     return error_of([&] {
-      data::tokenize_json_lines({"d.jsonl", std::as_bytes(std::span(text))}, encoder,
-                                folder.path() / "tokens");
+      data::tokenize_records({"d.jsonl", std::as_bytes(std::span(text))}, encoder, {},
+                             folder.path() / "tokens");
     });
   };
   const std::string question = R"({"messages": [{"role": "user", "content": "ab"}]})";

@@ -160,9 +160,10 @@ TEST_CASE("Model: text under a vocabulary of other tokens is refused", "[e2e][mo
   write_bytes(chats, R"({"messages": [{"role": "user", "content": "a"}]})");
   const TrainRun chat = train_on(chats, "refused", {"--model_name_or_path", model.string()});
   CHECK(chat.status == 2);
-  CHECK_THAT(chat.err, ContainsSubstring(chats + ":1: messages: the model in " + model.string() +
-                                         " has no tokenizer beside it, and so no chat template: "
-                                         "add --tokenizer DIR"));
+  CHECK_THAT(chat.err,
+             ContainsSubstring(chats + ":1: a conversation: the model in " + model.string() +
+                               " has no tokenizer beside it, and so no chat template: "
+                               "add --tokenizer DIR"));
 
   const TrainRun typed =
       train("typed", {"--model_name_or_path", model.string(), "--tokenizer", "byte"});

@@ -135,7 +135,7 @@ TEST_CASE("train: bad JSON lines are reported before a rank starts", "[e2e][gold
       train("{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}\n");
   CHECK(chat.status == 2);
   CHECK_THAT(chat.err, Catch::Matchers::ContainsSubstring(
-                           "d.jsonl:1: messages: the byte tokenizer has no chat "
+                           "d.jsonl:1: a conversation: the byte tokenizer has no chat "
                            "template") &&
                            !Catch::Matchers::ContainsSubstring("rank "));
   const test::TrainRun broken = train("{\"text\": \"a\"}\n{\"text\": \"b\"\n");

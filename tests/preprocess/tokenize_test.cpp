@@ -48,6 +48,8 @@ class Corpus {
       add_json_lines();
       add_csv();
     }
+    add_json_document("[", ",", "]");
+    add_json_document("", "\n", "");
   }
 
   [[nodiscard]] std::vector<InputFile> inputs() const {
@@ -103,6 +105,19 @@ class Corpus {
       if (i % 7 == 0) bytes += "\n";
     }
     add(".jsonl", bytes, std::move(texts));
+  }
+  /// An array of records, or objects over several lines.
+  void add_json_document(const std::string& begin,
+                         const std::string& between,
+                         const std::string& end) {
+    std::string bytes = begin;
+    std::vector<std::string> texts;
+    for (int i = 0; i < 40; ++i) {
+      texts.push_back(words(random_, random_() % 20));
+      bytes += (i == 0 ? "" : between) + "{\n  \"text\": \"" + escaped(texts.back()) +
+               "\", \"more\": [{}]}" + (i % 7 == 0 ? "\n " : "");
+    }
+    add(".json", bytes + end + "\n", std::move(texts));
   }
   void add_csv() {
     std::string bytes = "id,text\n";
@@ -249,7 +264,7 @@ TEST_CASE("tokenize: a directory of other tokens is left alone", "[preprocess][t
   std::vector<InputFile> fewer = corpus.inputs();
   fewer.pop_back();
   CHECK_THAT(error(options, fewer, corpus.encoder()),
-             Catch::Matchers::ContainsSubstring("of 6 files, not 5"));
+             Catch::Matchers::ContainsSubstring("of 8 files, not 7"));
   std::ofstream(corpus.path() / "0.txt", std::ios::app) << "more";
   CHECK_THAT(error(options, corpus.inputs(), corpus.encoder()),
              Catch::Matchers::ContainsSubstring("0.txt as it was before it was changed"));
@@ -326,8 +341,10 @@ TEST_CASE("tokenize: errors in an input are reported with their place", "[prepro
       {"a.jsonl", "{\"text\": \"a\"}\n{\"body\": \"b\"}\n", "a.jsonl:2: text is missing"},
       {"a.jsonl", "{\"text\": \"a\"}\n\n{\"text\": 1}\n",
        "a.jsonl:3: text is number, not a string"},
-      {"a.jsonl", "[\n{\"text\": \"a\"}]", "is a JSON array"},
-      {"a.jsonl", "{\n  \"text\": \"a\"\n}\n", "has an object over several lines"},
+      {"a.json", "[\n{\"text\": \"a\"},\n {\"body\": \"b\"}]", "a.json:3: text is missing"},
+      {"a.json", "[{\"text\": \"a\"}, {\"text\": x}]", "a.json:1:26: not JSON"},
+      {"a.json", "[{\"text\": \"a\"}", "a.json:1:15: the array of records has no end"},
+      {"a.json", "{\n  \"text\": \"a\"\n}\n{\n  \"text\": x}", "a.json:5:11: not JSON"},
       {"a.csv", "id,body\n1,x\n", "a.csv: has no column 'text', but id, body; --text_column"},
       {"a.csv", "id,text\n1,x\n1,x,y\n", "a.csv:3: 3 fields"},
       {"a.csv", "id,text\n1,\xff\n", "a.csv: not UTF-8 text: byte 10 (0xff)"},

@@ -1,4 +1,4 @@
-#include "runtime/data/jq_command.h"
+#include "runtime/data/conversion_command.h"
 
 #include <algorithm>
 #include <array>
@@ -33,14 +33,9 @@ std::string without_compression(const std::string& file) {
   return stem_of(file, compressed).string();
 }
 
-std::string without_extensions(const std::string& file) {
-  constexpr std::array<std::string_view, 9> formats{
-      ".jsonl", ".jsonlines", ".jl", ".ndjson", ".json", ".parquet", ".arrow", ".csv", ".tsv"};
-  return stem_of(without_compression(file), formats).string();
-}
-
 std::string converted_name(const std::string& file) {
-  return without_extensions(file) + "-converted.jsonl";
+  constexpr std::array<std::string_view, 4> formats{".parquet", ".arrow", ".csv", ".tsv"};
+  return stem_of(without_compression(file), formats).string() + "-converted.jsonl";
 }
 
 std::string free_name(const std::string& path) {
@@ -66,24 +61,6 @@ std::string reading(std::string_view command, const std::string& file) {
     if (file.ends_with(extension)) return fmt::format("{} {} | {}", unpack, from, command);
   }
   return fmt::format("{} {}", command, from);
-}
-
-std::string jq_lines(std::string_view test) {
-  return fmt::format("jq -nrR 'inputs | select(explode | any(. > 32)) | select({})'", test);
-}
-
-constexpr std::string_view jq_begin = "jq -cn 'inputs";
-
-bool gives_jq_command(std::string_view message) {
-  return message.find(jq_begin) != std::string_view::npos;
-}
-
-std::string jq_command(std::string_view program, const std::string& file) {
-  // As one program over all inputs, jq stops at the first error and exits with its status. One run
-  // per record would go on, and exit with the status of the last.
-  const std::string jq =
-      fmt::format("{}{}{}'", jq_begin, program == "." ? "" : " | ", program == "." ? "" : program);
-  return whole_or_none(reading(jq, file), converted_name(file));
 }
 
 }  // namespace dstrain::data
