@@ -117,15 +117,17 @@ void note_max_samples(TrainSetup& setup, const config::Flag<std::int64_t>& flag)
 engine::TrainingData describe_training_data(const TrainSetup& setup) {
   const data::SampleSource& source = *setup.data.training_data;
   const config::DataSettings& data = setup.settings.data;
-  return {.file = source.name(),
-          .bytes = source.bytes(),
-          .digest = source.digest(),
-          .samples = setup.data.training_samples,
-          .mixture = source.mixture(),
-          .text_encoder = source.is_text() ? setup.data.text_encoder : "",
-          .packing = source.packing(),
-          .split = data.split,
-          .max_samples = data.max_train_samples};
+  return {
+      .file = source.name(),
+      .bytes = source.bytes(),
+      .digest = source.digest(),
+      .samples = setup.data.training_samples,
+      .mixture = source.mixture(),
+      .text_encoder = source.is_text() ? setup.data.text_encoder : "",
+      .packing = source.packing(),
+      .record_options = source.packing() ? std::optional(setup.data.record_options) : std::nullopt,
+      .split = data.split,
+      .max_samples = data.max_train_samples};
 }
 
 std::vector<std::string> describe_alike(const TrainSetup& setup,
@@ -137,6 +139,7 @@ std::vector<std::string> describe_alike(const TrainSetup& setup,
   lines.push_back(fmt::format("training data of {} bytes with the digest {} and {} samples",
                               data.bytes, data.digest, setup.data.training_samples));
   if (data.packing) lines.push_back(fmt::format("packing {}", *data.packing));
+  if (data.record_options) lines.push_back("records " + *data.record_options);
   lines.push_back("the mixture " + data.mixture);
   lines.push_back("the tokenizer " + setup.data.text_encoder);
   if (!setup.data.validation_data) {
@@ -213,9 +216,11 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   std::ranges::move(setup.data.notes, std::back_inserter(setup.notes));
   take_tokenizer(setup, setup.settings.data.tokenizer);
   settle_bytes(setup, *model);
-  if (options.packing.typed() && setup.data.training_data && !setup.data.training_data->packing()) {
-    setup.notes.push_back(fmt::format("{} has no effect: {} is no file of JSON lines",
-                                      options.packing.typed_as, setup.data.training_data->path()));
+  for (const std::string& flag :
+       {options.packing.typed_as, options.text_column.typed_as, options.role_names.typed_as}) {
+    if (flag.empty() || !setup.data.training_data || setup.data.training_data->packing()) continue;
+    setup.notes.push_back(fmt::format("{} has no effect: {} is no file of JSON lines", flag,
+                                      setup.data.training_data->path()));
   }
   note_max_samples(setup, options.max_train_samples);
   const config::DataSettings data = setup.settings.data;

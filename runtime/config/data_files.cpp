@@ -1,5 +1,7 @@
 #include "runtime/config/data_files.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -54,6 +56,30 @@ Result<std::vector<DataFile>> parse_data_files(std::span<const std::string> word
     files.push_back({word});
   }
   return files;
+}
+
+Result<std::map<std::string, std::string>> parse_role_names(std::string_view text) {
+  static constexpr std::array<std::string_view, 6> roles{"user", "assistant", "system",
+                                                         "tool", "developer", "ipython"};
+  std::map<std::string, std::string> names;
+  while (!text.empty()) {
+    const std::size_t equals = text.find('=');
+    const std::string_view name = text.substr(0, equals);
+    if (equals == std::string_view::npos || name.empty()) {
+      return Failure{fmt::format("expected NAME=ROLE, as in narrator=system, got \"{}\"", text)};
+    }
+    const std::string_view rest = text.substr(equals + 1);
+    const std::string_view role = rest.substr(0, rest.find(' '));
+    if (std::ranges::find(roles, role) == roles.end()) {
+      return Failure{fmt::format("{}={}: the role must be {}", name, role, fmt::join(roles, ", "))};
+    }
+    const auto [known, is_new] = names.emplace(name, role);
+    if (!is_new && known->second != role) {
+      return Failure{fmt::format("{} is both {} and {}", name, known->second, role)};
+    }
+    text = rest.substr(std::min(role.size() + 1, rest.size()));
+  }
+  return names;
 }
 
 std::string describe(std::span<const DataFile> files) {

@@ -1,6 +1,8 @@
 #pragma once
+#include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/result.h"
@@ -19,6 +21,10 @@ struct DataFile {
 /// ("A B"), or a weight before each ("0.7 A 0.3 B"). A word in a weight's place is a weight if it
 /// is a number. A failure says what is wrong and how to write it.
 Result<std::vector<DataFile>> parse_data_files(std::span<const std::string> words);
+
+/// Parses "narrator=system pupil=user": names that records have for roles, and the roles. A name
+/// may have blanks. A failure says what is wrong and how to write it.
+Result<std::map<std::string, std::string>> parse_role_names(std::string_view text);
 
 /// Formats the files for messages: "0.7 A 0.3 B".
 std::string describe(std::span<const DataFile> files);

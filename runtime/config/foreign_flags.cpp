@@ -575,7 +575,7 @@ const std::array fine_tuning{
     hint_flag("use_deepspeed", no_value, "--deepspeed names the configuration"),
     also(refused_flag("ds_config", "FILE", "use --deepspeed FILE"),
          "ds_config_file|ds_config_path|deepspeed_config_path"),
-    refused_flag("dataset_text_field", "KEY", "texts are under the key text", "text"),
+    refused_flag("dataset_text_field", "KEY", "use --text_column KEY", "text"),
     kept_in(&TrainOptions::stage,
             one_of(hint_flag("stage", "NAME", "the records say what is learned"), "pt|sft")),
     hint_flag("template", "NAME", reason::chat_template),

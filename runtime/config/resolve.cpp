@@ -140,6 +140,8 @@ void resolve_data(SettingsBuilder& builder) {
       .source_length = builder.options().max_source_length.value,
       .target_length = builder.options().max_target_length.value,
       .documents = separates_documents(builder.options()),
+      .text_column = builder.options().text_column.value,
+      .role_names = parse_role_names(builder.options().role_names.value).value(),
       .packing = builder.options().packing.value,
       .shuffle = !builder.options().no_shuffle.value,
       .drop_last =

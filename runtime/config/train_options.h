@@ -36,6 +36,7 @@ struct TrainOptions {
   Flag<std::int64_t> block_size;                           ///< 0: min(1024, the model's positions)
   Flag<std::int64_t> max_source_length, max_target_length;  ///< 0: 1024 and 128
   Flag<std::string> tokenizer{"byte", {}};
+  Flag<std::string> text_column, role_names;  ///< of records; role_names as parse_role_names()
   Flag<bool> packing{true, {}};
   Flag<bool> reset_attention_mask, reset_position_ids;  ///< both or the first alone
   Flag<bool> no_shuffle;

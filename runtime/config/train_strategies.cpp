@@ -98,6 +98,10 @@ std::vector<std::string> strategy_problems(const TrainOptions& options) {
         fmt::format("{} {}: expected up to three weights, \"949,50,1\", that are not all 0",
                     options.split.typed_as, options.split.value));
   }
+  const auto names = parse_role_names(options.role_names.value);
+  if (!names.ok()) {
+    problems.push_back(fmt::format("{}: {}", options.role_names.typed_as, names.error()));
+  }
   return problems;
 }
 

@@ -159,6 +159,11 @@ bool same_packing(const TrainingData& saved, const TrainingData& run) {
   return !saved.packing || !run.packing || saved.packing == run.packing;
 }
 
+/// Whether the records were read under the same keys and names of roles.
+bool same_record_options(const TrainingData& saved, const TrainingData& run) {
+  return !saved.record_options || !run.record_options || saved.record_options == run.record_options;
+}
+
 std::string split_text(const std::vector<double>& split) {
   return split.empty() ? "none" : fmt::format("{}", fmt::join(split, ","));
 }
@@ -220,6 +225,13 @@ void compare_data(Differences& all,
     compare(found, "packing", *saved.packing, *run.packing,
             fmt::format("set --packing {}", *saved.packing));
   }
+  if (!same_record_options(saved, run)) {
+    const auto shown = [](const std::string& options) {
+      return options.empty() ? "the defaults" : options;
+    };
+    compare(found, "how records are read", shown(*saved.record_options), shown(*run.record_options),
+            "give the --text_column and --role_names of the run");
+  }
   if (!same_split(saved, run)) {
     compare(found, "split", split_text(*saved.split), split_text(*run.split),
             split_remedy(*saved.split));
@@ -227,7 +239,8 @@ void compare_data(Differences& all,
   // Samples of other tokens, or made otherwise, are another number, too.
   const bool cut_alike = saved_state.block_size == run_state.block_size &&
                          same_encoder(saved, run) && same_kind(saved, run) &&
-                         same_packing(saved, run) && same_split(saved, run);
+                         same_packing(saved, run) && same_record_options(saved, run) &&
+                         same_split(saved, run);
   if (cut_alike && saved.bytes == run.bytes) {
     compare_contents(found, saved, run, same_data);
     if (found.empty()) {

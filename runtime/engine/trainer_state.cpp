@@ -81,6 +81,7 @@ Json data_json(const TrainerState& state) {
           {"mixture", data.mixture},
           {"text_encoder", data.text_encoder},
           {"packing", optional_json(data.packing)},
+          {"record_options", optional_json(data.record_options)},
           {"split", optional_json(data.split)},
           {"max_train_samples", optional_json(data.max_samples)},
           {"shuffle", state.shuffle},
@@ -96,6 +97,7 @@ TrainingData read_data(const nlohmann::json& json) {
           .mixture = json.value("mixture", ""),
           .text_encoder = json.value("text_encoder", ""),
           .packing = read_optional<bool>(json, "packing"),
+          .record_options = read_optional<std::string>(json, "record_options"),
           .split = read_optional<std::vector<double>>(json, "split"),
           .max_samples = read_optional<std::int64_t>(json, "max_train_samples")};
 }

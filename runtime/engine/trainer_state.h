@@ -41,6 +41,8 @@ struct TrainingData {
   /// `data::TextEncoder::identity` of the encoder; empty: the data are tokens, or it is not known.
   std::string text_encoder{};
   std::optional<bool> packing{};  ///< of records; none: no records, or not known
+  /// `data::describe(RecordOptions)` of records; none: no records, or not known.
+  std::optional<std::string> record_options{};
   /// The weights of --split (empty without it) and --max_train_samples (0 without it); none: not
   /// known.
   std::optional<std::vector<double>> split{};

@@ -23,6 +23,10 @@ struct OpenedFile {
   double weight = 0;
 };
 
+data::RecordOptions record_options(const config::DataSettings& data) {
+  return {.text_column = data.text_column, .role_names = data.role_names};
+}
+
 /// Opens files by one tokenizer, which is made when the first text is met.
 class DataOpener {
  public:
@@ -50,6 +54,7 @@ class DataOpener {
     return {.sizes = {data_.block_size, data_.source_length, data_.documents},
             .vocabulary = vocabulary_,
             .packing = data_.packing,
+            .records = record_options(data_),
             .cache = {},
             .split = data_.split,
             .pair_tokens = pairs_.value_or(PairTokens{})};
@@ -203,6 +208,7 @@ RunData open_data(const config::TrainSettings& settings,
                   const std::string& no_chat_template) {
   const config::DataSettings& data = settings.data;
   RunData run;
+  run.record_options = describe(record_options(data));
   check_shard_tokenizers(run, settings);
   DataOpener opener(data, model, no_chat_template);
   if (!data.split.empty()) {
@@ -278,7 +284,9 @@ std::string describe_held_out(const RunData& run) {
 std::string describe_held_out_content(const RunData& run) {
   if (!run.validation_data) return {};
   const std::optional<bool> packing = run.validation_data->packing();
-  return run.validation_data->digest() + (packing ? fmt::format("; packing {}", *packing) : "");
+  if (!packing) return run.validation_data->digest();
+  return fmt::format("{}; packing {}{}", run.validation_data->digest(), *packing,
+                     run.record_options.empty() ? "" : "; records " + run.record_options);
 }
 
 void settle_lengths(config::DataSettings& data, const model::Model& model) {

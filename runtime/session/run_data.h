@@ -21,8 +21,9 @@ struct RunData {
   data::SampleRange validation_samples;
   /// What the tokens of text are known by (`data::TextEncoder::identity`); empty: no text is read.
   std::string text_encoder;
-  bool encloses_texts = false;  ///< its tokenizer puts tokens before or behind a text by itself
-  bool ends_records = false;    ///< and does not end it, so that a record gets an end-of-text token
+  std::string record_options{};  ///< `data::describe(RecordOptions)`; empty: the defaults
+  bool encloses_texts = false;   ///< its tokenizer puts tokens before or behind a text by itself
+  bool ends_records = false;  ///< and does not end it, so that a record gets an end-of-text token
   /// Of a tokenizer that is not the model's own, below the vocabulary; none: the model's hold.
   std::optional<model::TextTokens> text_tokens;
   std::vector<std::string> notes;  ///< what was done that was not asked for, a line each

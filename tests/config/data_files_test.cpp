@@ -73,6 +73,26 @@ TEST_CASE("DataFiles: each problem gives one line", "[config][options]") {
   CHECK(options_error(arguments) == "--validation_file: " + row.message);
 }
 
+TEST_CASE("DataFiles: names of roles are given with the role that each stands for",
+          "[config][options]") {
+  const auto names = [](const Arguments& arguments) {
+    return parse_role_names(read_train_flags(arguments).role_names.value).value();
+  };
+  using Names = std::map<std::string, std::string>;
+  CHECK(names({}).empty());
+  CHECK(names({"--role_names", "narrator=system", "the pupil=user", "--seed", "1"}) ==
+        Names{{"narrator", "system"}, {"the pupil", "user"}});
+  CHECK(names({"--role-names", "a=tool b=user", "--role_names=c=user"}) ==
+        Names{{"a", "tool"}, {"b", "user"}, {"c", "user"}});
+  CHECK(options_error({"--role_names", "pupil"}) ==
+        "--role_names: expected NAME=ROLE, as in narrator=system, got \"pupil\"");
+  CHECK(options_error({"--role_names", "pupil=student"}) ==
+        "--role_names: pupil=student: the role must be user, assistant, system, tool, developer, "
+        "ipython");
+  CHECK(options_error({"--role_names", "a=user", "a=tool"}) ==
+        "--role_names: a is both user and tool");
+}
+
 TEST_CASE("DataFiles: a repeated option is refused with the remedy", "[config][options]") {
   CHECK(options_error({"--train-file", "a", "--lr", "1", "--train_file=b"}) ==
         "--train_file: is given 2 times; give all files to one option, with or without weights: "

@@ -200,6 +200,15 @@ TEST_CASE("RunCheck: settings that change the samples of the same data are named
   CHECK(differences(run, saved).size() == 1);
 
   run = saved;
+  run.data.record_options = "";
+  run.data.samples = 7;
+  saved.data.record_options = R"({"text_column":"body"})";
+  CHECK(differences(saved, run) ==
+        Lines{"how records are read is {\"text_column\":\"body\"} in the checkpoint and the "
+              "defaults now: give the --text_column and --role_names of the run"});
+  saved.data.record_options.reset();
+
+  run = saved;
   run.data.split = {949, 50, 1};
   run.data.samples = 95;
   CHECK(differences(saved, run) ==
@@ -250,6 +259,7 @@ TEST_CASE("RunCheck: an older state gets no remedy that would train on other dat
 TEST_CASE("TrainerState: the description of the data survives a round trip", "[engine]") {
   TrainerState run = text_run("byte");
   run.data.packing = false;
+  run.data.record_options = "a";
   run.data.split = {0.9, 0.1};
   run.data.max_samples = 12;
   run.held_out = "b.txt";
@@ -257,6 +267,7 @@ TEST_CASE("TrainerState: the description of the data survives a round trip", "[e
   const TrainerState again = parse_trainer_state(to_text(run), "trainer_state.json");
   CHECK(again.data.digest == "0123");
   CHECK(again.data.packing == false);
+  CHECK(again.data.record_options == "a");
   CHECK(again.data.split == std::vector<double>{0.9, 0.1});
   CHECK(again.data.max_samples == 12);
   CHECK(dstrain::engine::same_held_out(run, again));
