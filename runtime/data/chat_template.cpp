@@ -1,343 +1,532 @@
 #include "runtime/data/chat_template.h"
 
+#include <algorithm>
 #include <array>
-#include <optional>
-#include <vector>
+#include <ctime>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/exception_text.h"
 #include "runtime/base/json_text.h"
-#include "runtime/data/jinja_text.h"
+#include "runtime/base/printable.h"
 #include "runtime/os/file.h"
 
 namespace dstrain::data {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 constexpr Bytes template_bytes_max = mebibyte;
 
-// Templates in the form of plain_jinja(). Some are whole; of those with tools, the parts that
-// render messages without tools.
+/// The parts of messages that templates may leave out one by one. Each part of each message is a
+/// source of text.
+enum class Part { content, tool_calls, thought };
+constexpr int parts_of_message = 3;
+constexpr int no_source = -2;  ///< of texts that belong to no message
 
-constexpr std::string_view llama2 =
-    "{%if messages[0]['role']=='system'%}{%set loop_messages=messages[1:]%}"
-    "{%set system_message=messages[0]['content']%}{%else%}{%set loop_messages=messages%}"
-    "{%set system_message=false%}{%endif%}{%for message in loop_messages%}"
-    "{%if(message['role']=='user')!=(loop.index0%2==0)%}"
-    "{{raise_exception('Conversation roles must alternate user/assistant/user/assistant/...')}}"
-    "{%endif%}{%if loop.index0==0 and system_message!=false%}"
-    "{%set content='<<SYS>>\\n'+system_message+'\\n<</SYS>>\\n\\n'+message['content']%}{%else%}"
-    "{%set content=message['content']%}{%endif%}{%if message['role']=='user'%}"
-    "{{bos_token+'[INST] '+content.strip()+' [/INST]'}}{%elif message['role']=='assistant'%}"
-    "{{' '+content.strip()+' '+eos_token}}{%endif%}{%endfor%}";
-
-constexpr std::string_view mistral_begin =
-    "{{bos_token}}{%for message in messages%}"
-    "{%if(message['role']=='user')!=(loop.index0%2==0)%}"
-    "{{raise_exception('Conversation roles must alternate user/assistant/user/assistant/...')}}"
-    "{%endif%}{%if message['role']=='user'%}{{'[INST] '+message['content']+' [/INST]'}}"
-    "{%elif message['role']=='assistant'%}{{message['content']+eos_token";
-constexpr std::string_view mistral_end =
-    "}}{%else%}"
-    "{{raise_exception('Only user and assistant roles are supported!')}}{%endif%}{%endfor%}";
-
-/// For its first tokenizer, in the later version with system messages.
-constexpr std::string_view mistral_v1 =
-    "{%if messages[0]['role']=='system'%}{%set system_message=messages[0]['content']%}"
-    "{%set loop_messages=messages[1:]%}{%else%}{%set loop_messages=messages%}{%endif%}{{bos_token}}"
-    "{%for message in loop_messages%}{%if(message['role']=='user')!=(loop.index0%2==0)%}"
-    "{{raise_exception('After the optional system message, conversation roles must alternate "
-    "user/assistant/user/assistant/...')}}{%endif%}{%if message['role']=='user'%}"
-    "{%if loop.first and system_message is defined%}"
-    "{{' [INST] '+system_message+'\\n\\n'+message['content']+' [/INST]'}}{%else%}"
-    "{{' [INST] '+message['content']+' [/INST]'}}{%endif%}{%elif message['role']=='assistant'%}"
-    "{{' '+message['content']+eos_token}}{%else%}"
-    "{{raise_exception('Only user and assistant roles are supported, with the exception of an "
-    "initial optional system message!')}}{%endif%}{%endfor%}";
-
-/// For Mistral's third tokenizer, without questions and answers, which differ for Tekken.
-constexpr std::array<std::string_view, 5> mistral_v3{
-    "{%if messages[0]['role']=='system'%}{%set system_message=messages[0]['content']%}"
-    "{%set loop_messages=messages[1:]%}{%else%}{%set loop_messages=messages%}{%endif%}"
-    "{%if not tools is defined%}{%set tools=none%}{%endif%}",
-    "{%for message in loop_messages%}{%if not(message.role=='tool'or message.role=='tool_results'or"
-    "(message.tool_calls is defined and message.tool_calls is not none))%}"
-    "{%if(message['role']=='user')!=(ns.index%2==0)%}"
-    "{{raise_exception('After the optional system message, conversation roles must alternate "
-    "user/assistant/user/assistant/...')}}{%endif%}{%set ns.index=ns.index+1%}{%endif%}{%endfor%}"
-    "{{bos_token}}{%for message in loop_messages%}{%if message['role']=='user'%}"
-    "{%if tools is not none and(message==user_messages[-1])%}",
-    "{%endif%}{%if loop.last and system_message is defined%}",
-    "{%elif message['role']=='assistant'%}",
-    "{%else%}{{raise_exception('Only user and assistant roles are supported, with the exception of "
-    "an initial optional system message!')}}{%endif%}{%endfor%}"};
-struct MistralTurns {
-  std::string_view question;
-  std::string_view answer;
-};
-constexpr MistralTurns mistral_v3_turns{
-    "{{'[INST] '+system_message+'\\n\\n'+message['content']+'[/INST]'}}{%else%}"
-    "{{'[INST] '+message['content']+'[/INST]'}}{%endif%}{%elif",
-    "{{' '+message['content']|trim+eos_token}}{%elif"};
-constexpr MistralTurns mistral_nemo_turns{
-    "{{'[INST]'+system_message+'\\n\\n'+message['content']+'[/INST]'}}{%else%}"
-    "{{'[INST]'+message['content']+'[/INST]'}}{%endif%}{%elif",
-    "{{message['content']+eos_token}}{%elif"};
-
-constexpr std::string_view llama3 =
-    "{%set loop_messages=messages%}{%for message in loop_messages%}"
-    "{%set content='<|start_header_id|>'+message['role']+'<|end_header_id|>\\n\\n'"
-    "+message['content']|trim+'<|eot_id|>'%}{%if loop.index0==0%}"
-    "{%set content=bos_token+content%}{%endif%}{{content}}{%endfor%}"
-    "{%if add_generation_prompt%}{{'<|start_header_id|>assistant<|end_header_id|>\\n\\n'}}"
-    "{%endif%}";
-
-constexpr std::array<std::string_view, 6> llama3_1{
-    "{{bos_token}}{%if custom_tools is defined%}",
-    "{%if not date_string is defined%}{%set date_string='26 Jul 2024'%}{%endif%}",
-    "{%if messages[0]['role']=='system'%}{%set system_message=messages[0]['content']|trim%}"
-    "{%set messages=messages[1:]%}{%else%}{%set system_message=''%}{%endif%}"
-    "{{'<|start_header_id|>system<|end_header_id|>\\n\\n'}}"
-    "{%if builtin_tools is defined or tools is not none%}{{'Environment: ipython\\n'}}{%endif%}",
-    "{{'Cutting Knowledge Date: December 2023\\n'}}{{'Today Date: '+date_string+'\\n\\n'}}",
-    "{{system_message}}{{'<|eot_id|>'}}",
-    "{%for message in messages%}"
-    "{%if not(message.role=='ipython'or message.role=='tool'or'tool_calls'in message)%}"
-    "{{'<|start_header_id|>'+message['role']+'<|end_header_id|>\\n\\n'+message['content']|trim+"
-    "'<|eot_id|>'}}{%elif"};
-constexpr std::string_view generation_default =
-    "{%if not add_generation_prompt is defined%}{%set add_generation_prompt=false%}{%endif%}";
-constexpr std::string_view chatml_begin = "{%for message in messages%}";
-constexpr std::string_view chatml_turn =
-    "{{'<|im_start|>'+message['role']+'\\n'+message['content']+'<|im_end|>'+'\\n'}}{%endfor%}";
-constexpr std::string_view chatml_prompt =
-    "{%if add_generation_prompt%}{{'<|im_start|>assistant\\n'}}{%endif%}";
-constexpr std::string_view qwen2_begin =
-    "{%for message in messages%}{%if loop.first and messages[0]['role']!='system'%}"
-    "{{'<|im_start|>system\\n";
-constexpr std::string_view qwen2_end = "<|im_end|>\\n'}}{%endif%}";
-
-constexpr std::string_view qwen2_5_begin =
-    "{%else%}{%if messages[0]['role']=='system'%}"
-    "{{'<|im_start|>system\\n'+messages[0]['content']+'<|im_end|>\\n'}}{%else%}"
-    "{{'<|im_start|>system\\n";
-constexpr std::string_view qwen2_5_end =
-    "<|im_end|>\\n'}}{%endif%}{%endif%}{%for message in messages%}"
-    "{%if(message.role=='user')or(message.role=='system'and not loop.first)or"
-    "(message.role=='assistant'and not message.tool_calls)%}"
-    "{{'<|im_start|>'+message.role+'\\n'+message.content+'<|im_end|>'+'\\n'}}{%elif";
-
-/// For the non-thinking Qwen 3 models.
-constexpr std::array<std::string_view, 2> qwen3_instruct{
-    "{%else%}{%if messages[0].role=='system'%}"
-    "{{'<|im_start|>system\\n'+messages[0].content+'<|im_end|>\\n'}}{%endif%}{%endif%}"
-    "{%for message in messages%}{%if message.content is string%}{%set content=message.content%}"
-    "{%else%}{%set content=''%}{%endif%}"
-    "{%if(message.role=='user')or(message.role=='system'and not loop.first)%}"
-    "{{'<|im_start|>'+message.role+'\\n'+content+'<|im_end|>'+'\\n'}}"
-    "{%elif message.role=='assistant'%}{{'<|im_start|>'+message.role+'\\n'+content}}"
-    "{%if message.tool_calls%}",
-    "{{'<|im_end|>\\n'}}{%elif message.role=='tool'%}"};
-
-constexpr std::array<std::string_view, 4> qwen3{
-    "{%else%}{%if messages[0].role=='system'%}"
-    "{{'<|im_start|>system\\n'+messages[0].content+'<|im_end|>\\n'}}{%endif%}{%endif%}"
-    "{%set ns=namespace(multi_step_tool=true,last_query_index=messages|length-1)%}",
-    "not(message.content.startswith('<tool_response>')and"
-    " message.content.endswith('</tool_response>'))%}{%set ns.multi_step_tool=false%}"
-    "{%set ns.last_query_index=index%}{%endif%}{%endfor%}",
-    ".split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n')%}",
-    "{%if loop.index0>ns.last_query_index%}{%if loop.last or(not loop.last and reasoning_content)%}"
-    "{{'<|im_start|>'+message.role+'\\n<think>\\n'+reasoning_content.strip('\\n')+"
-    "'\\n</think>\\n\\n'+content.lstrip('\\n')}}{%else%}"
-    "{{'<|im_start|>'+message.role+'\\n'+content}}{%endif%}{%else%}"
-    "{{'<|im_start|>'+message.role+'\\n'+content}}{%endif%}"};
-
-/// Whether the text has the parts in this order, with anything between them.
-bool holds(std::string_view text, std::span<const std::string_view> parts) {
-  for (const std::string_view part : parts) {
-    const std::size_t at = text.find(part);
-    if (at == std::string_view::npos) return false;
-    text.remove_prefix(at + part.size());
-  }
-  return true;
+int source_of(std::size_t message, Part part) {
+  return static_cast<int>(message) * parts_of_message + static_cast<int>(part);
 }
 
-bool is_mistral_v3(std::string_view text, const MistralTurns& turns) {
-  const auto& [system, alternation, last, answers, end] = mistral_v3;
-  const std::string question = std::string(last) + std::string(turns.question);
-  const std::string answer = std::string(answers) + std::string(turns.answer);
-  return holds(text, std::array<std::string_view, 5>{system, alternation, question, answer, end});
+std::size_t message_of(int source) {
+  return static_cast<std::size_t>(source) / parts_of_message;
 }
 
-/// Returns a default system message from the inside of a string. Only two escapes are known. An
-/// empty message would have to be written too, so it is rejected.
-std::optional<std::string> system_in(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\') {
-      plain += text[i];
-    } else if (++i < text.size() && (text[i] == 'n' || text[i] == '\\')) {
-      plain += text[i] == 'n' ? '\n' : '\\';
-    } else {
-      return std::nullopt;
+constexpr std::array<std::string_view, 3> thought_keys{"reasoning_content", "thinking",
+                                                       "reasoning"};
+
+Part part_of(std::string_view key) {
+  if (key == "tool_calls" || key == "function_call") return Part::tool_calls;
+  return key == "content" ? Part::content : Part::thought;
+}
+
+/// Converts JSON to a value whose texts come from `source`.
+jinja::Value value_of(const ordered_json& from, int source) {
+  switch (from.type()) {
+    case ordered_json::value_t::null:
+      return jinja::None{};
+    case ordered_json::value_t::boolean:
+      return from.get<bool>();
+    case ordered_json::value_t::number_float:
+      return from.get<double>();
+    case ordered_json::value_t::number_integer:
+      return from.get<std::int64_t>();
+    case ordered_json::value_t::number_unsigned: {
+      const auto number = from.get<std::uint64_t>();
+      if (number >> 63 != 0) jinja::refuse("the number ", from.dump(), " does not fit in 64 bits");
+      return static_cast<std::int64_t>(number);
     }
-  }
-  if (plain.empty()) return std::nullopt;
-  return plain;
-}
-
-/// Returns the default system message, from a string between `begin` and `end`.
-std::optional<std::string> system_between(std::string_view text,
-                                          std::string_view begin,
-                                          std::string_view end) {
-  const std::size_t at = text.find(begin);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = text.substr(at + begin.size());
-  const std::string_view system = rest.substr(0, rest.find('\''));
-  // `end` starts with the closing quote.
-  const std::size_t quote = end.find('\'');
-  if (system.size() < quote || !rest.substr(system.size() - quote).starts_with(end)) {
-    return std::nullopt;
-  }
-  return system_in(system.substr(0, system.size() - quote));
-}
-
-/// Returns the text without the given begin and end.
-std::optional<std::string_view> inside(std::string_view text,
-                                       std::string_view begin,
-                                       std::string_view end) {
-  const std::size_t ends = begin.size() + end.size();
-  if (text.size() < ends || !text.starts_with(begin) || !text.ends_with(end)) return std::nullopt;
-  return text.substr(begin.size(), text.size() - ends);
-}
-
-/// Returns the system message of ChatML, or of Qwen 2's with its own: the text between these ends.
-std::optional<std::string> chatml_system(std::string_view text) {
-  if (text.starts_with(generation_default)) text.remove_prefix(generation_default.size());
-  if (text.ends_with(chatml_prompt)) text.remove_suffix(chatml_prompt.size());
-  const std::string plain = std::string(chatml_begin) + std::string(chatml_turn);
-  if (text == plain) return "";
-  const auto system = inside(text, qwen2_begin, std::string(qwen2_end) + std::string(chatml_turn));
-  // A quote would end the string, so this is not all of it.
-  if (!system || system->find('\'') != std::string_view::npos) return std::nullopt;
-  return system_in(*system);
-}
-
-struct Found {
-  std::string_view name;
-  ChatStyle style;
-  std::string system{};
-  std::string after_turn{};
-};
-
-std::optional<Found> find_style(const std::string& text) {
-  if (text == llama2) return Found{"Llama 2", render_llama2};
-  if (text == llama3) return Found{"Llama 3", render_llama3};
-  const auto after_answer = inside(text, mistral_begin, mistral_end);
-  if (after_answer == "") return Found{"Mistral", render_mistral};
-  if (after_answer == "+' '") return Found{"Mistral", render_mistral, "", " "};
-  if (text == mistral_v1) return Found{"Mistral", render_mistral_v1};
-  if (is_mistral_v3(text, mistral_v3_turns)) return Found{"Mistral v0.3", render_mistral_v3};
-  if (is_mistral_v3(text, mistral_nemo_turns)) return Found{"Mistral Nemo", render_mistral_nemo};
-  if (const auto system = chatml_system(text)) {
-    return Found{system->empty() ? "ChatML" : "Qwen 2", render_chatml, *system};
-  }
-  if (text.starts_with("{%if tools%}")) {
-    if (const auto system = system_between(text, qwen2_5_begin, qwen2_5_end)) {
-      return Found{"Qwen 2.5", render_qwen2_5, *system};
+    case ordered_json::value_t::string: {
+      jinja::Text text{from.get<std::string>()};
+      if (source != no_source) text.mark(source);
+      return text;
     }
-    if (holds(text, qwen3)) return Found{"Qwen 3", render_qwen3, "", "\n"};
-    if (holds(text, qwen3_instruct)) return Found{"Qwen 3 Instruct", render_qwen2_5};
-  }
-  if (holds(text, llama3_1)) return Found{"Llama 3.1", render_llama3_1};
-  return std::nullopt;
-}
-
-Failure unknown(std::string_view jinja) {
-  if (jinja.find("strftime_now") != std::string_view::npos) {
-    return Failure{
-        "the chat template writes the day's date into every conversation, so each day has other "
-        "tokens; use one with a fixed date"};
-  }
-  return Failure{
-      "unknown chat template; known are Llama 2, Llama 3, Llama 3.1, Mistral (instruct v0.1 to "
-      "v0.3, Nemo), Qwen 2, Qwen 2.5, Qwen 3 and ChatML as they were published; put one of them "
-      "into chat_template of tokenizer_config.json, or give the records as prompt and completion"};
-}
-
-/// Returns the text of a special token in tokenizer_config.json: a string, or the "content" of an
-/// object.
-std::string token_text(const json& config, const char* key) {
-  const auto field = config.find(key);
-  if (field == config.end()) return "";
-  if (field->is_string()) return field->get<std::string>();
-  if (field->is_object() && field->contains("content") && field->at("content").is_string()) {
-    return field->at("content").get<std::string>();
-  }
-  return "";
-}
-
-/// Returns "chat_template": a text, or one of a list of named ones.
-std::optional<std::string> template_text(const json& config) {
-  const auto field = config.find("chat_template");
-  if (field == config.end()) return std::nullopt;
-  if (field->is_string()) return field->get<std::string>();
-  if (!field->is_array()) return std::nullopt;
-  for (const json& item : *field) {
-    if (item.is_object() && item.value("name", json()) == "default" && item.contains("template") &&
-        item.at("template").is_string()) {
-      return item.at("template").get<std::string>();
+    case ordered_json::value_t::array: {
+      jinja::List list;
+      for (const ordered_json& item : from) list.items.push_back(value_of(item, source));
+      return list;
     }
+    default:
+      break;
   }
-  return std::nullopt;
+  jinja::Dict dict;
+  for (const auto& [key, value] : from.items()) {
+    dict.entries.emplace_back(jinja::Text{key}, value_of(value, source));
+  }
+  return dict;
+}
+
+/// Returns message number `index` as a template sees it: without null, and with its thoughts under
+/// the names that templates read (transformers' _alias_reasoning_fields). Names and ids, which
+/// templates write around the text of a message, have no source.
+jinja::Value message_value(const ordered_json& message, std::size_t index) {
+  static constexpr std::array<std::string_view, 3> around{"role", "name", "tool_call_id"};
+  jinja::Dict dict;
+  for (const auto& [key, value] : message.items()) {
+    if (value.is_null()) continue;
+    const bool is_around = std::ranges::find(around, key) != around.end();
+    const int source = is_around ? no_source : source_of(index, part_of(key));
+    dict.entries.emplace_back(jinja::Text{key}, value_of(value, source));
+  }
+  for (const std::string_view key : thought_keys) {
+    const jinja::Value* const found = dict.at(key);
+    if (found == nullptr) continue;
+    const jinja::Value thought = *found;
+    if (dict.at("thinking") == nullptr) {
+      dict.entries.emplace(dict.entries.begin(), jinja::Text{"thinking"}, thought);
+    }
+    dict.set(jinja::Text{"reasoning_content"}, thought);
+    break;
+  }
+  return dict;
+}
+
+/// Python's datetime.strftime for a day without a time.
+jinja::Value date_text(const std::chrono::year_month_day& date, const std::string& format) {
+  const std::chrono::sys_days days(date);
+  const std::chrono::weekday weekday(days);
+  const auto first = std::chrono::sys_days(date.year() / std::chrono::January / 1);
+  std::tm time{};
+  time.tm_year = static_cast<int>(date.year()) - 1900;
+  time.tm_mon = static_cast<int>(static_cast<unsigned>(date.month())) - 1;
+  time.tm_mday = static_cast<int>(static_cast<unsigned>(date.day()));
+  time.tm_wday = static_cast<int>(weekday.c_encoding());
+  time.tm_yday = static_cast<int>((days - first).count());
+  std::array<char, 256> buffer{};
+  const std::size_t size = std::strftime(buffer.data(), buffer.size(), format.c_str(), &time);
+  if (size == 0 && !format.empty()) jinja::refuse("strftime_now(): a date of 256 bytes or more");
+  return jinja::Text{std::string(buffer.data(), size)};
+}
+
+jinja::Value clock_function(const std::optional<std::chrono::year_month_day>& date) {
+  return jinja::Callable{
+      "strftime_now", [date](jinja::Interpreter&, jinja::Arguments& arguments) {
+        const bool has_format = arguments.positional.size() == 1 && arguments.named.empty() &&
+                                arguments.positional.front().text() != nullptr;
+        if (!has_format) jinja::refuse("strftime_now() takes a format");
+        if (!date) {
+          jinja::refuse(
+              "the template writes the day's date, so each day would have other tokens; pass "
+              "--chat_date YYYY-MM-DD");
+        }
+        return date_text(*date, arguments.positional.front().text()->bytes);
+      }};
+}
+
+std::size_t shared_size(std::string_view a, std::string_view b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
 }  // namespace
 
-Result<ChatTemplate> ChatTemplate::recognise(std::string_view jinja,
-                                             const SpecialTokenTexts& tokens) {
-  std::optional<Found> found = find_style(plain_jinja(jinja));
-  if (!found) return unknown(jinja);
-  const bool needs_bos = jinja.find("bos_token") != std::string_view::npos;
-  const bool needs_eos = jinja.find("eos_token") != std::string_view::npos;
-  if ((needs_bos && tokens.bos.empty()) || (needs_eos && tokens.eos.empty())) {
-    return Failure{fmt::format("the chat template names {}, and the tokenizer has none",
-                               needs_bos && tokens.bos.empty() ? "bos_token" : "eos_token")};
+/// Renders one conversation, whole and up to its answers.
+class ChatTemplate::Renderer {
+ public:
+  Renderer(const ChatTemplate& chat, const Conversation& conversation, const TextEncoder& encoder)
+      : conversation_(conversation), encoder_(encoder), source_(chat.choose(conversation)) {
+    for (std::size_t i = 0; i < conversation.messages.size(); ++i) {
+      messages_.push_back(message_value(conversation.messages[i], i));
+    }
+    for (const auto& [name, text] : chat.tokens_) variables_.emplace_back(name, jinja::Text{text});
+    variables_.emplace_back("strftime_now", clock_function(chat.options_.date));
+    for (const char* const name : {"tools", "documents"}) set(name, jinja::None{});
+    set("add_generation_prompt", false);
+    for (const auto& [name, value] : conversation.variables.items()) {
+      set(name, value_of(value, no_source));
+    }
+    if (const auto eos = chat.tokens_.find("eos_token"); eos != chat.tokens_.end()) {
+      end_of_text_ = eos->second;
+    }
   }
-  return ChatTemplate(
-      found->name, found->style,
-      {tokens.bos, tokens.eos, std::move(found->system), std::move(found->after_turn)});
+
+  Result<RenderedChat> render() {
+    if (auto dropped = dropped_variable()) return *dropped;
+    Result<jinja::Text> whole = render_first(messages_.size());
+    if (!whole.ok()) return whole.failure();
+    whole_ = std::move(whole.value());
+    for (std::size_t i = 0; i < messages_.size(); ++i) extents_.push_back(extent_of(whole_, i));
+    if (auto dropped = dropped_part()) return *dropped;
+    RenderedChat rendered{whole_.bytes, {}};
+    if (source_.text.marks_generation()) {
+      rendered.answers = generated_answers();
+      return rendered;
+    }
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      if (!is_answer(i) || !conversation_.learned[i]) continue;
+      const Result<ByteRange> answer = find_answer(i);
+      if (!answer.ok()) return answer.failure();
+      rendered.answers.push_back(answer.value());
+    }
+    return rendered;
+  }
+
+ private:
+  [[nodiscard]] bool is_answer(std::size_t index) const {
+    return conversation_.messages[index].at("role") == "assistant";
+  }
+
+  [[nodiscard]] std::string name_of(std::size_t index) const {
+    const auto& role = conversation_.messages[index].at("role").get_ref<const std::string&>();
+    return fmt::format("messages[{}] ({})", index, printable(role));
+  }
+
+  void set(const std::string& name, jinja::Value value) {
+    std::erase_if(variables_, [&](const auto& held) { return held.first == name; });
+    variables_.emplace_back(name, std::move(value));
+  }
+
+  /// Renders the first messages.
+  Result<jinja::Text> render_first(std::size_t count) {
+    set("messages", jinja::make_list({messages_.begin(),
+                                      messages_.begin() + static_cast<std::ptrdiff_t>(count)}));
+    Result<jinja::Text> text = source_.text.render(variables_);
+    if (text.ok()) return text;
+    return Failure{source_.place + text.error()};
+  }
+
+  [[nodiscard]] std::optional<Failure> dropped_variable() const {
+    for (const char* const name : {"tools", "documents"}) {
+      const auto field = conversation_.variables.find(name);
+      if (field == conversation_.variables.end() || field->empty()) continue;
+      if (!source_.text.names(name)) {
+        return Failure{fmt::format("{}: the chat template has no place for them", name)};
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Finds what left no trace in the text, and so would silently not be seen or learned.
+  [[nodiscard]] std::optional<Failure> dropped_part() const {
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      if (!is_answer(i) && leaves_out(i, Part::content, "content")) {
+        return Failure{fmt::format("{}: the chat template leaves out this message", name_of(i))};
+      }
+      if (leaves_out(i, Part::tool_calls, "tool_calls")) {
+        return Failure{fmt::format("{}: the chat template leaves out its tool calls", name_of(i))};
+      }
+      if (!is_answer(i)) continue;
+      if (!extents_[i]) {
+        return Failure{fmt::format("{}: the chat template leaves out this answer", name_of(i))};
+      }
+      const bool is_last = i + 1 == messages_.size();
+      if (is_last && leaves_out(i, Part::thought, "reasoning_content")) {
+        return Failure{
+            fmt::format("{}: the chat template leaves out its thoughts; write them into "
+                        "its content, or leave them out of the record",
+                        name_of(i))};
+      }
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] bool leaves_out(std::size_t index, Part part, std::string_view key) const {
+    const jinja::Value* const value = messages_[index].dict()->at(key);
+    return value != nullptr && value->truth() && !whole_.extent(source_of(index, part));
+  }
+
+  /// Where the parts of a message are in a text, from the first to the last.
+  static std::optional<ByteRange> extent_of(const jinja::Text& text, std::size_t index) {
+    std::optional<ByteRange> all;
+    for (const Part part : {Part::content, Part::tool_calls, Part::thought}) {
+      const auto extent = text.extent(source_of(index, part));
+      // An empty text is where the template put it, which may be before the others.
+      if (!extent || (all && extent->begin == extent->end)) continue;
+      const bool replaces = !all || all->begin == all->end;
+      all = replaces
+                ? ByteRange{extent->begin, extent->end}
+                : ByteRange{std::min(all->begin, extent->begin), std::max(all->end, extent->end)};
+    }
+    return all;
+  }
+
+  /// The spans of {% generation %} in answers that are learned.
+  [[nodiscard]] std::vector<ByteRange> generated_answers() const {
+    std::vector<ByteRange> answers;
+    for (const jinja::Origin& origin : whole_.origins) {
+      if (origin.source != jinja::generated || origin.begin == origin.end) continue;
+      if (is_learned(origin)) answers.push_back({origin.begin, origin.end});
+    }
+    std::ranges::sort(answers, {}, &ByteRange::begin);
+    return answers;
+  }
+
+  /// Whether the span belongs to an answer that counts: the last one that begins before its end.
+  [[nodiscard]] bool is_learned(const jinja::Origin& span) const {
+    bool learned = true;
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      const bool before = is_answer(i) && extents_[i]->begin <= span.end;
+      if (before) learned = conversation_.learned[i];
+    }
+    return learned;
+  }
+
+  Result<ByteRange> find_answer(std::size_t index) {
+    const ByteRange content = *extents_[index];
+    std::size_t before = 0;                   // the end of other messages before it
+    std::size_t after = whole_.bytes.size();  // the begin of those after it
+    for (const jinja::Origin& origin : whole_.origins) {
+      if (origin.source < 0 || message_of(origin.source) == index) continue;
+      if (origin.end <= content.begin) {
+        before = std::max(before, origin.end);
+      } else if (origin.begin >= content.end) {
+        after = std::min(after, origin.begin);
+      } else {
+        return Failure{fmt::format(
+            "{}: the chat template writes other messages between parts of this answer, so it is "
+            "unknown what is to be learned",
+            name_of(index))};
+      }
+    }
+    const Result<std::size_t> end = end_of_turn(index, content.end, after);
+    if (!end.ok()) return end.failure();
+    return ByteRange{begin_of_answer(index, content.begin, before), end.value()};
+  }
+
+  /// Where the prompt for the answer ends; the begin of its text if that is unknown.
+  std::size_t begin_of_answer(std::size_t index, std::size_t content_begin, std::size_t before) {
+    set("add_generation_prompt", true);
+    const Result<jinja::Text> prompt = render_first(index);
+    set("add_generation_prompt", false);
+    if (!prompt.ok()) return content_begin;
+    const std::size_t shared =
+        std::min(shared_size(prompt.value().bytes, whole_.bytes), content_begin);
+    const std::string_view gap =
+        std::string_view(whole_.bytes).substr(shared, content_begin - shared);
+    // Without a prompt for answers, what lies between may be the header of the turn.
+    const bool is_header = !source_.text.names("add_generation_prompt") && !is_blank(gap);
+    return shared < before || is_header ? content_begin : shared;
+  }
+
+  /// Where the marker ends that ends the answer's turn; `content_end` if there is none.
+  Result<std::size_t> end_of_turn(std::size_t index, std::size_t content_end, std::size_t after) {
+    const auto rest = std::string_view(whole_.bytes).substr(content_end, after - content_end);
+    if (index + 1 == messages_.size()) return content_end + marker_size(rest, rest);
+    const Result<jinja::Text> text = render_first(index + 1);
+    if (!text.ok()) {
+      return Failure{
+          fmt::format("{}: the chat template does not render the messages up to here, "
+                      "so it is unknown where the answer ends: {}",
+                      name_of(index), text.error())};
+    }
+    const std::optional<ByteRange> extent = extent_of(text.value(), index);
+    if (!extent) return content_end;
+    return content_end +
+           marker_size(rest, std::string_view(text.value().bytes).substr(extent->end));
+  }
+
+  /// The size of the marker in `rest`, what the template writes behind an answer; `last`: what it
+  /// writes if no message follows.
+  [[nodiscard]] std::size_t marker_size(std::string_view rest, std::string_view last) const {
+    const auto here = special_at_begin(rest);
+    const auto there = special_at_begin(last);
+    if (!there) {
+      const std::string_view marker = last.substr(0, last.find_last_not_of(" \t\r\n") + 1);
+      return rest.starts_with(marker) ? marker.size() : 0;
+    }
+    if (!here) return 0;
+    std::size_t end = here->end;
+    if (rest.substr(0, end) != last.substr(0, end)) {
+      // Another marker than at the end of the conversation, or the header of the next turn, which
+      // has no special token behind its first.
+      return special_at_begin(rest.substr(end)) ? end : 0;
+    }
+    while (rest.substr(0, end) == last.substr(0, end) && !ends_text(rest.substr(0, end))) {
+      const auto next = encoder_.first_special(rest.substr(end));
+      if (!next || next->begin != 0 ||
+          rest.substr(0, end + next->end) != last.substr(0, end + next->end)) {
+        break;
+      }
+      end += next->end;
+    }
+    return end;
+  }
+
+  [[nodiscard]] bool ends_text(std::string_view text) const {
+    return !end_of_text_.empty() && text.ends_with(end_of_text_);
+  }
+
+  /// The special token that a text begins with, behind white space.
+  [[nodiscard]] std::optional<ByteRange> special_at_begin(std::string_view text) const {
+    const auto special = encoder_.first_special(text);
+    return special && is_blank(text.substr(0, special->begin)) ? special : std::nullopt;
+  }
+
+  const Conversation& conversation_;
+  const TextEncoder& encoder_;
+  const Source& source_;
+  std::string end_of_text_;
+  std::vector<jinja::Value> messages_;
+  jinja::Template::Variables variables_;
+  jinja::Text whole_;
+  std::vector<std::optional<ByteRange>> extents_;  ///< of the messages in whole_
+};
+
+Result<RenderedChat> ChatTemplate::render(const Conversation& conversation,
+                                          const TextEncoder& encoder) const {
+  try {
+    return Renderer(*this, conversation, encoder).render();
+  } catch (const jinja::TemplateError& error) {  // of a number, or nesting, in the record
+    return Failure{error.message};
+  }
 }
 
-Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& directory) {
+const ChatTemplate::Source& ChatTemplate::choose(const Conversation& conversation) const {
+  const auto tools = conversation.variables.find("tools");
+  const bool has_tools = tools != conversation.variables.end() && !tools->is_null();
+  const auto for_tools = sources_.find("tool_use");
+  if (has_tools && for_tools != sources_.end()) return for_tools->second;
+  return sources_.find("default")->second;
+}
+
+std::optional<Failure> ChatTemplate::add(std::string_view name,
+                                         std::string_view jinja,
+                                         std::string place) {
+  Result<jinja::Template> parsed = jinja::Template::parse(jinja);
+  if (!parsed.ok()) return Failure{place + parsed.error()};
+  sources_.insert_or_assign(std::string(name), Source{std::move(place), std::move(parsed.value())});
+  return std::nullopt;
+}
+
+Result<ChatTemplate> ChatTemplate::parse(std::string_view jinja,
+                                         const TokenTexts& tokens,
+                                         const ChatOptions& options) {
+  ChatTemplate chat(tokens, options);
+  if (auto failure = chat.add("default", jinja, {})) return *failure;
+  return chat;
+}
+
+namespace {
+
+json read_object(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return json::object();
+  json object = parse_python_json(read_text_file(file, 64 * mebibyte), [](std::string_view text) {
+    return json::parse(text.begin(), text.end());
+  });
+  if (!object.is_object()) fail(ErrorCode::input, "{}: must be a JSON object", file.string());
+  return object;
+}
+
+/// The special tokens that transformers gives to templates: strings, or the "content" of objects.
+void add_token_texts(const json& config, ChatTemplate::TokenTexts& tokens) {
+  static constexpr std::array<const char*, 7> names{
+      "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+  for (const char* const name : names) {
+    auto field = config.find(name);
+    if (field == config.end()) continue;
+    const json& text = field->is_object() ? field->value("content", json()) : *field;
+    if (text.is_string()) tokens.emplace(name, text.get<std::string>());
+  }
+}
+
+/// Templates by their names, each with the place that begins its errors.
+struct NamedTemplate {
+  std::string name;
+  std::string jinja;
+  std::string place;
+};
+
+std::vector<NamedTemplate> templates_in(const std::filesystem::path& directory,
+                                        const json& tokenizer_config) {
+  std::vector<NamedTemplate> found;
+  const auto add_file = [&](const std::string& name, const std::filesystem::path& file) {
+    found.push_back({name, read_text_file(file, template_bytes_max), file.string() + ": "});
+  };
   const std::filesystem::path file = directory / "chat_template.jinja";
-  const std::filesystem::path config_file = directory / "tokenizer_config.json";
-  try {
-    json config = json::object();
-    if (std::filesystem::exists(config_file)) {
-      config = parse_python_json(read_text_file(config_file, 64 * mebibyte),
-                                 [](std::string_view text_of_file) {
-                                   return json::parse(text_of_file.begin(), text_of_file.end());
-                                 });
+  if (std::filesystem::exists(file)) add_file("default", file);
+  for (const std::filesystem::path& other : additional_chat_templates(directory)) {
+    add_file(other.stem(), other);
+  }
+  if (!found.empty()) return found;
+  for (const char* const name : {"tokenizer_config.json", "chat_template.json"}) {
+    const bool is_config = std::string_view(name) == "tokenizer_config.json";
+    const json config = is_config ? tokenizer_config : read_object(directory / name);
+    const auto field = config.find("chat_template");
+    if (field == config.end() || field->is_null()) continue;
+    const std::string place = (directory / name).string() + ": chat_template: ";
+    if (field->is_string()) return {{"default", field->get<std::string>(), place}};
+    for (const json& item : field->is_array() ? *field : json::array()) {
+      if (!item.is_object() || !item.contains("name") || !item.contains("template")) {
+        fail(ErrorCode::input, "{}a list of templates needs a name and a template each", place);
+      }
+      const auto template_name = item.at("name").get<std::string>();
+      found.push_back({template_name, item.at("template").get<std::string>(),
+                       fmt::format("{}{}: ", place, template_name)});
     }
-    if (!config.is_object()) return Failure{config_file.string() + ": not a JSON object"};
-    const std::optional<std::string> text = std::filesystem::exists(file)
-                                                ? read_text_file(file, template_bytes_max)
-                                                : template_text(config);
-    if (!text)
+    if (!field->is_array()) {
+      fail(ErrorCode::input, "{}must be a string or a list of named templates", place);
+    }
+    return found;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> additional_chat_templates(
+    const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> files;
+  const std::filesystem::path folder = directory / "additional_chat_templates";
+  if (!std::filesystem::is_directory(folder)) return files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".jinja") files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& directory,
+                                        const ChatOptions& options) {
+  try {
+    const json config = read_object(directory / "tokenizer_config.json");
+    TokenTexts tokens;
+    add_token_texts(config, tokens);
+    // Versions of transformers that do not list the added tokens keep the names in a second file.
+    if (!config.contains("added_tokens_decoder")) {
+      add_token_texts(read_object(directory / "special_tokens_map.json"), tokens);
+    }
+    ChatTemplate chat(std::move(tokens), options);
+    for (const NamedTemplate& named : templates_in(directory, config)) {
+      if (auto failure = chat.add(named.name, named.jinja, named.place)) return *failure;
+    }
+    if (chat.sources_.empty()) {
       return Failure{
           directory.string() +
           ": no chat template; put the model's own beside its tokenizer, as chat_template.jinja"};
-    Result<ChatTemplate> found =
-        recognise(*text, {token_text(config, "bos_token"), token_text(config, "eos_token")});
-    if (!found.ok()) return Failure{directory.string() + ": " + found.error()};
-    return found;
+    }
+    if (!chat.sources_.contains("default")) {
+      return Failure{directory.string() + ": none of its chat templates is named \"default\""};
+    }
+    return chat;
   } catch (const json::exception& error) {
-    return Failure{config_file.string() + ": " + exception_text(error)};
+    return Failure{directory.string() + ": " + exception_text(error)};
+  } catch (const std::filesystem::filesystem_error& error) {
+    return Failure{error.what()};
   } catch (const Error& error) {
     return Failure{error.what()};
   }

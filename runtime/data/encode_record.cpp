@@ -1,7 +1,6 @@
 #include "runtime/data/encode_record.h"
 
 #include <algorithm>
-#include <array>
 
 #include "runtime/base/error.h"
 #include "runtime/data/chat_template.h"
@@ -37,39 +36,6 @@ EncodedRecord encode_text(const std::string& text,
   return encoded;
 }
 
-/// Returns messages for a template that knows nothing but their roles and texts. Throws
-/// Error{input} for what these cannot express.
-std::vector<Message> plain_messages(const Conversation& conversation, const std::string& place) {
-  static constexpr std::array<std::string_view, 6> others{
-      "tool_calls", "tool_call_id", "function_call", "reasoning_content", "reasoning", "thinking"};
-  const auto refuse = [&](std::string_view what) {
-    fail(ErrorCode::input, "{}: {} is not implemented for this chat template", place, what);
-  };
-  for (const auto& [name, value] : conversation.variables.items()) refuse(name);
-  std::vector<Message> messages;
-  for (const auto& message : conversation.messages) {
-    for (const std::string_view key : others) {
-      if (message.contains(key)) refuse(key);
-    }
-    const auto content = message.find("content");
-    const bool is_text = content != message.end() && content->is_string();
-    if (!is_text) refuse("content that is not a string");
-    messages.push_back({message.at("role"), content->get<std::string>()});
-  }
-  return messages;
-}
-
-/// Returns whether each answer is learned, in order.
-std::vector<bool> learned_answers(const Conversation& conversation) {
-  std::vector<bool> learned;
-  for (std::size_t i = 0; i < conversation.messages.size(); ++i) {
-    if (conversation.messages[i].at("role") == "assistant") {
-      learned.push_back(conversation.learned[i]);
-    }
-  }
-  return learned;
-}
-
 EncodedRecord encode_messages(const Conversation& conversation,
                               const TextEncoder& encoder,
                               const std::string& place) {
@@ -77,17 +43,11 @@ EncodedRecord encode_messages(const Conversation& conversation,
   if (chat == nullptr) {
     fail(ErrorCode::input, "{}: a conversation: {}", place, encoder.no_chat_template());
   }
-  const std::vector<Message> messages = plain_messages(conversation, place);
-  const Result<RenderedChat> rendered = chat->render(messages);
+  const Result<RenderedChat> rendered = chat->render(conversation, encoder);
   if (!rendered.ok()) fail(ErrorCode::input, "{}: {}", place, rendered.error());
   const RenderedChat& text = rendered.value();
-  const std::vector<bool> learned = learned_answers(conversation);
-  DSTRAIN_CHECK(learned.size() == text.answers.size(), "{} answers, {} in the text", learned.size(),
-                text.answers.size());
   EncodedRecord encoded{encoder.encode(text.text), {}};
-  for (std::size_t i = 0; i < learned.size(); ++i) {
-    if (!learned[i]) continue;
-    const auto& [begin, end] = text.answers[i];
+  for (const auto& [begin, end] : text.answers) {
     const TokenRange range{shared_tokens(encoded.ids, text.text, begin, encoder),
                            shared_tokens(encoded.ids, text.text, end, encoder)};
     if (range.begin < range.end) encoded.counted.push_back(range);

@@ -4,6 +4,8 @@
 #include <array>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "runtime/base/sha256.h"
 #include "runtime/os/file.h"
 #include "runtime/os/mapped_file.h"
@@ -20,29 +22,42 @@ constexpr std::array tokenizer_files{"tokenizer.json",
                                      "tokenizer.model",
                                      "tokenizer_config.json",
                                      "special_tokens_map.json",
-                                     "chat_template.jinja"};
+                                     "chat_template.jinja",
+                                     "chat_template.json"};
+
+/// Returns the name and the digest of a file; empty: it is not there.
+std::string digest_of(const fs::path& directory, const std::string& name) {
+  std::error_code ignored;
+  if (!fs::exists(directory / name, ignored)) return {};
+  const MappedFile file((directory / name).string());
+  const auto bytes = file.bytes();
+  return name + to_hex(sha256(
+                    std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size())));
+}
+
+std::string identity_with(const std::string& directory, const ChatOptions& options) {
+  const std::string identity = tokenizer_identity(directory);
+  if (!options.date) return identity;
+  return to_hex(sha256(fmt::format("{} {}-{}-{}", identity, static_cast<int>(options.date->year()),
+                                   static_cast<unsigned>(options.date->month()),
+                                   static_cast<unsigned>(options.date->day()))));
+}
 
 }  // namespace
 
 std::string tokenizer_identity(const std::string& directory) {
   std::string digests;
-  for (const char* const name : tokenizer_files) {
-    const fs::path path = fs::path(directory) / name;
-    std::error_code ignored;
-    if (!fs::exists(path, ignored)) continue;
-    const MappedFile file(path.string());
-    const auto bytes = file.bytes();
-    digests += name;
-    digests += to_hex(
-        sha256(std::span(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size())));
+  for (const char* const name : tokenizer_files) digests += digest_of(directory, name);
+  for (const fs::path& file : additional_chat_templates(directory)) {
+    digests += digest_of(directory, (file.parent_path().filename() / file.filename()).string());
   }
   return to_hex(sha256(digests));
 }
 
-HuggingFaceEncoder::HuggingFaceEncoder(const std::string& directory)
+HuggingFaceEncoder::HuggingFaceEncoder(const std::string& directory, const ChatOptions& options)
     : tokenizer_(tokenizer::Tokenizer::load(directory)),
-      identity_(tokenizer_identity(directory)),
-      chat_template_(ChatTemplate::load(directory)) {}
+      identity_(identity_with(directory, options)),
+      chat_template_(ChatTemplate::load(directory, options)) {}
 
 HuggingFaceEncoder::Around HuggingFaceEncoder::around() const {
   const std::string_view any = "a";
@@ -51,6 +66,19 @@ HuggingFaceEncoder::Around HuggingFaceEncoder::around() const {
   const auto text = std::search(ids.begin(), ids.end(), plain.begin(), plain.end());
   if (text == ids.end()) return {ids, {}};
   return {{ids.begin(), text}, {text + std::ssize(plain), ids.end()}};
+}
+
+std::optional<ByteRange> HuggingFaceEncoder::first_special(std::string_view text) const {
+  const std::vector<std::int32_t> ids = tokenizer_.encode(text);
+  for (const std::int32_t id : ids) {
+    const std::optional<std::string> name = tokenizer_.token(id);
+    const bool is_special =
+        tokenizer_.decode(std::span(&id, 1), tokenizer::SpecialText::skipped).empty();
+    if (!is_special || !name || name->empty()) continue;
+    const std::size_t at = text.find(*name);
+    if (at != std::string_view::npos) return ByteRange{at, at + name->size()};
+  }
+  return std::nullopt;
 }
 
 bool has_tokenizer(const std::string& directory) {

@@ -13,13 +13,13 @@
 
 namespace dstrain::data {
 
-/// The tokenizer of a Hugging Face directory, and its chat template if that is known.
+/// The tokenizer of a Hugging Face directory, and its chat template if there is one.
 class HuggingFaceEncoder : public TextEncoder {
  public:
   /// Throws Error{input} naming the file and what is wrong or not supported.
-  explicit HuggingFaceEncoder(const std::string& directory);
+  explicit HuggingFaceEncoder(const std::string& directory, const ChatOptions& options = {});
 
-  /// See tokenizer_identity.
+  /// See tokenizer_identity; with the date of the options, if they have one.
   [[nodiscard]] std::string identity() const override { return identity_; }
   [[nodiscard]] std::int64_t vocabulary() const override { return tokenizer_.vocabulary_size(); }
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
@@ -42,6 +42,7 @@ class HuggingFaceEncoder : public TextEncoder {
   [[nodiscard]] std::optional<std::int32_t> end_of_text() const override {
     return tokenizer_.eos();
   }
+  [[nodiscard]] std::optional<ByteRange> first_special(std::string_view text) const override;
   [[nodiscard]] const ChatTemplate* chat_template() const override {
     return chat_template_.ok() ? &chat_template_.value() : nullptr;
   }

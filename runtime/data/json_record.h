@@ -11,11 +11,6 @@
 
 namespace dstrain::data {
 
-struct Message {
-  std::string role;
-  std::string content;
-};
-
 struct Record {
   RecordKind kind = RecordKind::text;
   std::string text{};  ///< for a completion: the prompt

@@ -53,13 +53,14 @@ std::unique_ptr<TextEncoder> make_byte_encoder(std::string no_chat_template) {
   return std::make_unique<ByteEncoder>(std::move(no_chat_template));
 }
 
-std::unique_ptr<TextEncoder> make_encoder(const std::string& tokenizer) {
+std::unique_ptr<TextEncoder> make_encoder(const std::string& tokenizer,
+                                          const ChatOptions& options) {
   if (tokenizer == "byte") {
     return make_byte_encoder(
         "the byte tokenizer has no chat template; add --tokenizer DIR with a tokenizer that has "
         "one, or give prompt and completion instead");
   }
-  return std::make_unique<HuggingFaceEncoder>(tokenizer);
+  return std::make_unique<HuggingFaceEncoder>(tokenizer, options);
 }
 
 }  // namespace dstrain::data

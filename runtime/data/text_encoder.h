@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,19 @@
 namespace dstrain::data {
 
 class ChatTemplate;
+
+struct ChatOptions {
+  /// What `strftime_now` of templates tells; none: such a template is refused, because every day
+  /// would give other tokens.
+  std::optional<std::chrono::year_month_day> date{};
+};
+
+/// Bytes [begin, end) of a text.
+struct ByteRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  bool operator==(const ByteRange&) const = default;
+};
 
 /// Encodes text as tokens, with any tokenizer. Immutable, so threads may share one.
 class TextEncoder {
@@ -47,6 +61,10 @@ class TextEncoder {
   [[nodiscard]] virtual std::optional<std::int32_t> begin_of_text() const { return std::nullopt; }
   /// The token that ends a document.
   [[nodiscard]] virtual std::optional<std::int32_t> end_of_text() const { return std::nullopt; }
+  /// Returns the place of the first special token that is written in a text; none: it has none.
+  [[nodiscard]] virtual std::optional<ByteRange> first_special(std::string_view /*text*/) const {
+    return std::nullopt;
+  }
   /// The template for messages; null: unknown, and `no_chat_template` says why.
   [[nodiscard]] virtual const ChatTemplate* chat_template() const { return nullptr; }
   [[nodiscard]] virtual std::string no_chat_template() const { return "there is no chat template"; }
@@ -58,7 +76,8 @@ std::string_view first_piece(const TextEncoder& encoder, std::string_view text);
 
 /// Makes the encoder for `--tokenizer`: `byte`, or a directory with a Hugging Face tokenizer.
 /// Throws Error{input} naming the file.
-std::unique_ptr<TextEncoder> make_encoder(const std::string& tokenizer);
+std::unique_ptr<TextEncoder> make_encoder(const std::string& tokenizer,
+                                          const ChatOptions& options = {});
 
 /// Makes an encoder of bytes, which have no chat template; `no_chat_template` says so.
 std::unique_ptr<TextEncoder> make_byte_encoder(std::string no_chat_template);

@@ -13,7 +13,7 @@ using data::RecordKind;
 using Ranges = std::vector<data::TokenRange>;
 
 std::unique_ptr<data::ChatTemplate> chatml_chat() {
-  const auto found = data::ChatTemplate::recognise(
+  const auto found = data::ChatTemplate::parse(
       "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
       "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}",
       {});

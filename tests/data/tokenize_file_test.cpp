@@ -57,7 +57,7 @@ class BadEncoder : public WordEncoder {
 }  // namespace
 
 TEST_CASE("TokenizeRecords: conversations without an answer are told with their roles", "[data]") {
-  const auto chat = data::ChatTemplate::recognise(
+  const auto chat = data::ChatTemplate::parse(
       "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
       "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}",
       {});

@@ -54,6 +54,15 @@ class WordEncoder : public data::TextEncoder {
     if (options_.ends_with.empty()) return std::nullopt;
     return id(options_.ends_with);
   }
+  [[nodiscard]] std::optional<data::ByteRange> first_special(std::string_view text) const override {
+    for (std::size_t at = 0; at < text.size(); at += next(text.substr(at)).size()) {
+      const std::string token(next(text.substr(at)));
+      if (std::ranges::find(options_.special, token) != options_.special.end()) {
+        return data::ByteRange{at, at + token.size()};
+      }
+    }
+    return std::nullopt;
+  }
   [[nodiscard]] const data::ChatTemplate* chat_template() const override {
     return options_.chat.get();
   }
