@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -80,6 +81,23 @@ Result<std::map<std::string, std::string>> parse_role_names(std::string_view tex
     text = rest.substr(std::min(role.size() + 1, rest.size()));
   }
   return names;
+}
+
+std::optional<std::chrono::year_month_day> parse_date(std::string_view text) {
+  constexpr std::string_view form = "0000-00-00";
+  const bool fits = std::ranges::equal(text, form, [](char c, char expected) {
+    return expected == '0' ? c >= '0' && c <= '9' : c == expected;
+  });
+  if (!fits) return std::nullopt;
+  const auto number = [&](std::size_t at, std::size_t size) {
+    int value = 0;
+    std::from_chars(text.data() + at, text.data() + at + size, value);
+    return value;
+  };
+  const std::chrono::year_month_day date(std::chrono::year(number(0, 4)),
+                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                         std::chrono::day(static_cast<unsigned>(number(8, 2))));
+  return date.ok() ? std::optional(date) : std::nullopt;
 }
 
 std::string describe(std::span<const DataFile> files) {

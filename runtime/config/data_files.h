@@ -1,5 +1,7 @@
 #pragma once
+#include <chrono>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +27,9 @@ Result<std::vector<DataFile>> parse_data_files(std::span<const std::string> word
 /// Parses "narrator=system pupil=user": names that records have for roles, and the roles. A name
 /// may have blanks. A failure says what is wrong and how to write it.
 Result<std::map<std::string, std::string>> parse_role_names(std::string_view text);
+
+/// Parses "2026-11-29"; none: it is not a day.
+std::optional<std::chrono::year_month_day> parse_date(std::string_view text);
 
 /// Formats the files for messages: "0.7 A 0.3 B".
 std::string describe(std::span<const DataFile> files);

@@ -141,6 +141,7 @@ void resolve_data(SettingsBuilder& builder) {
       .target_length = builder.options().max_target_length.value,
       .documents = separates_documents(builder.options()),
       .text_column = builder.options().text_column.value,
+      .chat_date = parse_date(builder.options().chat_date.value),
       .role_names = parse_role_names(builder.options().role_names.value).value(),
       .packing = builder.options().packing.value,
       .shuffle = !builder.options().no_shuffle.value,

@@ -37,6 +37,7 @@ struct TrainOptions {
   Flag<std::int64_t> max_source_length, max_target_length;  ///< 0: 1024 and 128
   Flag<std::string> tokenizer{"byte", {}};
   Flag<std::string> text_column, role_names;  ///< of records; role_names as parse_role_names()
+  Flag<std::string> chat_date;                ///< parse_date()
   Flag<bool> packing{true, {}};
   Flag<bool> reset_attention_mask, reset_position_ids;  ///< both or the first alone
   Flag<bool> no_shuffle;

@@ -1,7 +1,9 @@
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,8 +84,9 @@ struct DataSettings {
   std::int64_t target_length = 0;  ///< 0: 128, like run_translation
   bool documents = false;          ///< attention and positions restart at each document
   std::string text_column{};       ///< the key of texts in records; empty: a known layout
-  std::map<std::string, std::string> role_names{};  ///< names in records, and their roles
-  bool packing = true;                              ///< several JSON lines records per sample
+  std::optional<std::chrono::year_month_day> chat_date{};  ///< that chat templates write
+  std::map<std::string, std::string> role_names{};         ///< names in records, and their roles
+  bool packing = true;  ///< several JSON lines records per sample
   bool shuffle = true;
   bool drop_last = false;   ///< drops samples that do not fill an epoch's last global batch
   std::uint64_t seed = 42;  ///< for shuffling

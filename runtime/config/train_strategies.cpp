@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/printable.h"
+#include "runtime/config/data_files.h"
 #include "runtime/config/train_options.h"
 
 namespace dstrain::config {
@@ -101,6 +103,10 @@ std::vector<std::string> strategy_problems(const TrainOptions& options) {
   const auto names = parse_role_names(options.role_names.value);
   if (!names.ok()) {
     problems.push_back(fmt::format("{}: {}", options.role_names.typed_as, names.error()));
+  }
+  if (options.chat_date.typed() && !parse_date(options.chat_date.value)) {
+    problems.push_back(fmt::format("{} {}: expected a day as YYYY-MM-DD",
+                                   options.chat_date.typed_as, printable(options.chat_date.value)));
   }
   return problems;
 }

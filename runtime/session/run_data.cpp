@@ -61,7 +61,7 @@ class DataOpener {
   }
   const data::TextEncoder& encoder(const std::string& tokenizer) {
     std::unique_ptr<data::TextEncoder>& made = encoders_[tokenizer];
-    if (!made) made = data::make_encoder(tokenizer);
+    if (!made) made = data::make_encoder(tokenizer, {.date = data_.chat_date});
     return *made;
   }
 
