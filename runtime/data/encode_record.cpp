@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/data/chat_template.h"
+#include "runtime/data/json_record.h"
 
 namespace dstrain::data {
 namespace {

@@ -3,10 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "runtime/data/json_record.h"
 #include "runtime/data/text_encoder.h"
 
 namespace dstrain::data {
+
+struct Record;
 
 /// Tokens [begin, end) of a record.
 struct TokenRange {

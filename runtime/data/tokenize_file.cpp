@@ -9,6 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/printable.h"
 #include "runtime/data/encode_record.h"
+#include "runtime/data/json_record.h"
 #include "runtime/data/token_set.h"
 #include "runtime/data/tokenizer.h"
 #include "runtime/numeric/parallel_for.h"
@@ -27,25 +28,33 @@ struct Encoded {
   std::exception_ptr failure;
 };
 
+Encoded encode_raw(const RawRecord& raw,
+                   const std::string& path,
+                   const TextEncoder& encoder,
+                   const RecordOptions& options) {
+  const Record record = parse_record(raw, path, options);
+  Encoded encoded{.kind = record.kind,
+                  .record = encode_record(record, encoder, place_of(raw, path)),
+                  .roles = {},
+                  .failure = {}};
+  if (!encoded.record.counted.empty()) return encoded;
+  for (const auto& message : record.conversation.messages) {
+    encoded.roles.insert(message.at("role").get<std::string>());
+  }
+  return encoded;
+}
+
 std::vector<Encoded> encode_records(const std::vector<RawRecord>& records,
                                     const std::string& path,
                                     const TextEncoder& encoder,
                                     const RecordOptions& options) {
   std::vector<Encoded> encoded(records.size());
   parallel_for(std::ssize(records), [&](std::int64_t i) {
-    const RawRecord& raw = records[static_cast<std::size_t>(i)];
-    Encoded& result = encoded[static_cast<std::size_t>(i)];
+    const auto at = static_cast<std::size_t>(i);
     try {
-      const Record record = parse_record(raw, path, options);
-      result.kind = record.kind;
-      result.record = encode_record(record, encoder, place_of(raw, path));
-      if (result.record.counted.empty()) {
-        for (const auto& message : record.conversation.messages) {
-          result.roles.insert(message.at("role").get<std::string>());
-        }
-      }
+      encoded[at] = encode_raw(records[at], path, encoder, options);
     } catch (...) {
-      result.failure = std::current_exception();
+      encoded[at].failure = std::current_exception();
     }
   });
   return encoded;

@@ -1,5 +1,6 @@
 #include "runtime/data/encode_record.h"
 
+#include "runtime/data/json_record.h"
 #include "tests/data/word_encoder.h"
 #include "tests/support/catch.h"
 #include "tests/support/error_of.h"

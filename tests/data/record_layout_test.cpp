@@ -124,7 +124,8 @@ TEST_CASE("RecordLayout: conversations under all their names", "[data][json]") {
        R"(user:[{"type":"text","text":"a"}])"},
       // TRL's form: answers of the prompt are not learned.
       {R"({"prompt": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
-           {"role": "user", "content": "c"}], "completion": [{"role": "assistant", "content": "d"}]})",
+           {"role": "user", "content": "c"}],
+           "completion": [{"role": "assistant", "content": "d"}]})",
        "-user:a -assistant:b -user:c assistant:d"},
       {R"({"prompt": [{"role": "user", "content": "a"}], "completion": "b"})",
        "-user:a assistant:b"},
@@ -224,7 +225,8 @@ TEST_CASE("RecordLayout: tools and thoughts reach the template as they are", "[d
        R"({"x":1}}}] tool:b assistant:c {"tools":[{"name":"f","a":1}]})"},
       {R"({"messages": [{"role": "assistant", "content": null,
            "function_call": {"name": "f", "arguments": "{}"}}]})",
-       R"(assistant:null,tool_calls=[{"type":"function","function":{"name":"f","arguments":"{}"}}])"},
+       R"(assistant:null,tool_calls=[{"type":"function","function":{"name":"f",)"
+       R"("arguments":"{}"}}])"},
       {R"({"question": "q", "answer": "a", "tools": [{"name": "f"}]})",
        R"(user:q assistant:a {"tools":[{"name":"f"}]})"},
       {R"({"conversations": [{"from": "function_call", "value": "call f"}]})",

@@ -2,6 +2,7 @@
 // conversation or a pair. Every record of the text is in the text.
 #include "runtime/base/error.h"
 #include "runtime/data/encode_record.h"
+#include "runtime/data/json_record.h"
 #include "tests/fuzz/target.h"
 
 using namespace dstrain;
