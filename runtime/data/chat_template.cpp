@@ -10,6 +10,7 @@
 #include "runtime/base/exception_text.h"
 #include "runtime/base/json_text.h"
 #include "runtime/base/printable.h"
+#include "runtime/data/conversation.h"
 #include "runtime/os/file.h"
 
 namespace dstrain::data {

@@ -1,5 +1,4 @@
 #pragma once
-#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -9,11 +8,12 @@
 #include <vector>
 
 #include "runtime/base/result.h"
-#include "runtime/data/conversation.h"
 #include "runtime/data/jinja/template.h"
 #include "runtime/data/text_encoder.h"
 
 namespace dstrain::data {
+
+struct Conversation;
 
 /// A conversation as the text on which the model is trained.
 struct RenderedChat {

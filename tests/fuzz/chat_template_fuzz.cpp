@@ -2,6 +2,7 @@
 // answers lie in the text.
 #include "runtime/base/error.h"
 #include "runtime/data/chat_template.h"
+#include "runtime/data/conversation.h"
 #include "tests/fuzz/target.h"
 
 using namespace dstrain;

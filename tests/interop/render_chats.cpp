@@ -18,6 +18,7 @@
 #include "runtime/data/chat_template.h"
 #include "runtime/data/encode_record.h"
 #include "runtime/data/hugging_face_encoder.h"
+#include "runtime/data/json_record.h"
 
 using namespace dstrain;
 using nlohmann::ordered_json;

@@ -24,6 +24,7 @@ Value filter_of_text(Interpreter& interpreter,
                      const Value& input,
                      std::string (*change)(std::string_view)) {
   const Text text = soft_text(interpreter, input);
+  interpreter.spend_steps(std::ssize(text.bytes));
   return text.with(change(text.bytes));
 }
 
@@ -63,8 +64,9 @@ class Getter {
 };
 
 /// What sorting and searching compare: texts without case, unless it counts.
-Value sort_key(const Value& value, bool case_sensitive) {
+Value sort_key(Interpreter& interpreter, const Value& value, bool case_sensitive) {
   if (case_sensitive || value.text() == nullptr) return value;
+  interpreter.spend_steps(std::ssize(value.text()->bytes));
   return Text{lower(value.text()->bytes)};
 }
 
@@ -87,9 +89,12 @@ std::vector<Value> sorted(Interpreter& interpreter,
   return out;
 }
 
-std::vector<Value> keys_of(const std::vector<Value>& items, const Getter& get, bool with_case) {
+std::vector<Value> keys_of(Interpreter& interpreter,
+                           const std::vector<Value>& items,
+                           const Getter& get,
+                           bool with_case) {
   std::vector<Value> keys;
-  for (const Value& item : items) keys.push_back(sort_key(get(item), with_case));
+  for (const Value& item : items) keys.push_back(sort_key(interpreter, get(item), with_case));
   return keys;
 }
 
@@ -144,7 +149,7 @@ Value center(Interpreter& interpreter, const Value& input, const Arguments& argu
 
 Value length_of(Interpreter& interpreter, const Value& input, const Arguments&) {
   if (const Text* const text = input.text()) {
-    interpreter.spend_steps(std::ssize(text->bytes) / 64);
+    interpreter.spend_steps(std::ssize(text->bytes) / 16);
     return static_cast<std::int64_t>(length(text->bytes));
   }
   if (const Dict* const dict = input.dict()) return std::int64_t{std::ssize(dict->entries)};
@@ -178,7 +183,7 @@ Value dictsort(Interpreter& interpreter, const Value& input, const Arguments& ar
   std::vector<Value> keys;
   for (const auto& [key, value] : input.dict()->entries) {
     items.push_back(make_list({key, value}, List::Kind::tuple));
-    keys.push_back(sort_key(by == "key" ? key : value, given.truth(0, false)));
+    keys.push_back(sort_key(interpreter, by == "key" ? key : value, given.truth(0, false)));
   }
   return make_list(sorted(interpreter, std::move(items), keys, given.truth(2, false)));
 }
@@ -217,8 +222,12 @@ Value last(Interpreter& interpreter, const Value& input, const Arguments&) {
   return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();
 }
 
+/// More digits than Python takes for an integer.
+constexpr std::size_t digits_max = 5000;
+
 /// Python's float(text) and int(text); false: it is no number.
 bool parse_real(const Text& text, double& number) {
+  if (text.bytes.size() > digits_max) return false;
   std::string digits = strip(text, {}, Ends::both).bytes;
   std::erase(digits, '_');
   const std::string word = lower(digits);
@@ -233,6 +242,7 @@ bool parse_real(const Text& text, double& number) {
 }
 
 bool parse_whole(const Text& text, std::int64_t base, std::int64_t& number) {
+  if (text.bytes.size() > digits_max) return false;
   std::string digits = strip(text, {}, Ends::both).bytes;
   std::erase(digits, '_');
   const bool negative = digits.starts_with('-');
@@ -289,13 +299,13 @@ Value groupby(Interpreter& interpreter, const Value& input, const Arguments& arg
   const Getter get(interpreter, &given.required(0), given[1]);
   const bool with_case = given.truth(2, false);
   std::vector<Value> items = interpreter.iterate(input);
-  items = sorted(interpreter, items, keys_of(items, get, with_case), false);
+  items = sorted(interpreter, items, keys_of(interpreter, items, get, with_case), false);
   std::vector<Value> groups;
   for (std::size_t i = 0; i < items.size();) {
     const Value key = get(items[i]);
     List members;
-    for (; i < items.size() &&
-           interpreter.same(sort_key(get(items[i]), with_case), sort_key(key, with_case));
+    for (; i < items.size() && interpreter.same(sort_key(interpreter, get(items[i]), with_case),
+                                                sort_key(interpreter, key, with_case));
          ++i) {
       members.items.push_back(items[i]);
     }
@@ -433,7 +443,7 @@ Value extreme(Interpreter& interpreter,
   const Parameters given("min", arguments, {"case_sensitive", "attribute"});
   const std::vector<Value> all = interpreter.iterate(input);
   if (all.empty()) return Value::undefined("No aggregated item, sequence was empty.");
-  const auto keys = keys_of(all, Getter(interpreter, given[1]), given.truth(0, false));
+  const auto keys = keys_of(interpreter, all, Getter(interpreter, given[1]), given.truth(0, false));
   std::size_t best = 0;
   for (std::size_t i = 1; i < all.size(); ++i) {
     interpreter.spend_steps(1 + std::min(keys[i].weight(), keys[best].weight()) / 16);
@@ -464,7 +474,7 @@ Value replace_text(Interpreter& interpreter, const Value& input, const Arguments
 
 Value reverse(Interpreter& interpreter, const Value& input, const Arguments&) {
   if (const Text* const text = input.text()) {
-    interpreter.spend_text(text->bytes.size());
+    interpreter.spend_steps(2 * std::ssize(text->bytes));
     return sliced(*text, static_cast<std::int64_t>(length(text->bytes)) - 1, -1, -1);
   }
   std::vector<Value> all = interpreter.iterate(input);
@@ -549,11 +559,11 @@ Value sort(Interpreter& interpreter, const Value& input, const Arguments& argume
     for (const Value& item : all) {
       List key;
       for (const Getter& get : getters)
-        key.items.push_back(sort_key(get(item), given.truth(1, false)));
+        key.items.push_back(sort_key(interpreter, get(item), given.truth(1, false)));
       keys.emplace_back(std::move(key));
     }
   } else {
-    keys = keys_of(all, Getter(interpreter, given[2]), given.truth(1, false));
+    keys = keys_of(interpreter, all, Getter(interpreter, given[2]), given.truth(1, false));
   }
   return make_list(sorted(interpreter, std::move(all), keys, given.truth(0, false)));
 }
@@ -603,7 +613,9 @@ Value trim(Interpreter& interpreter, const Value& input, const Arguments& argume
   const Parameters given("trim", arguments, {"chars"});
   const bool all_space = given[0] == nullptr || given[0]->is_none();
   const Text text = soft_text(interpreter, input);
-  return strip(text, all_space ? std::string() : given.text(0, "").bytes, Ends::both);
+  Text stripped = strip(text, all_space ? std::string() : given.text(0, "").bytes, Ends::both);
+  interpreter.spend_steps(std::ssize(text.bytes) - std::ssize(stripped.bytes));
+  return stripped;
 }
 
 Value truncate(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
@@ -625,7 +637,7 @@ Value truncate(Interpreter& interpreter, const Value& input, const Arguments& ar
 Value unique(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
   const Parameters given("unique", arguments, {"case_sensitive", "attribute"});
   const std::vector<Value> all = interpreter.iterate(input);
-  const auto keys = keys_of(all, Getter(interpreter, given[1]), given.truth(0, false));
+  const auto keys = keys_of(interpreter, all, Getter(interpreter, given[1]), given.truth(0, false));
   std::vector<Value> out;
   std::vector<Value> seen;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -653,6 +665,7 @@ Value capital(Interpreter& interpreter, const Value& input, const Arguments&) {
 /// Jinja's own: a word also begins behind brackets, and the rest of each is in lower case.
 Value title_case(Interpreter& interpreter, const Value& input, const Arguments&) {
   const Text text = soft_text(interpreter, input);
+  interpreter.spend_steps(2 * std::ssize(text.bytes));
   std::string out;
   std::size_t word = 0;
   const auto write_word = [&](std::size_t end) {

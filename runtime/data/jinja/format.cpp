@@ -87,6 +87,7 @@ Text with_padding(Text text, const Spec& spec, char align, std::size_t prefix) {
   const std::size_t missing = spec.width > size ? spec.width - size : 0;
   const std::size_t left = align == '<' ? 0 : align == '^' ? missing / 2 : missing;
   const auto fill = [&](std::size_t count) {
+    if (spec.fill.size() == 1) return std::string(count, spec.fill.front());
     std::string all;
     for (std::size_t i = 0; i < count; ++i) all += spec.fill;
     return all;

@@ -230,6 +230,7 @@ void Interpreter::assign(const Target& target, Value value) {
       refuse("cannot assign attribute on non-namespace object");
     }
     if (target.attribute.starts_with('_')) refuse("attributes cannot begin with '_'");
+    spend_steps(std::ssize(space->name_space()->attributes.entries) / 2);
     space->name_space()->attributes.set(std::string(target.attribute), std::move(value));
   } else if (target.parts.empty()) {
     assign(target.name, std::move(value));
@@ -429,6 +430,7 @@ Value Interpreter::evaluate(const Slice& slice) {
   if (const Text* const text = object.text()) {
     const auto range = slice_range(from, to, step, static_cast<std::int64_t>(length(text->bytes)));
     spend_text(text->bytes.size());
+    spend_steps(std::ssize(text->bytes) / (range.step == 1 ? 8 : 1));
     return sliced(*text, range.from, range.to, range.step);
   }
   const List* const list = object.sequence();
@@ -562,7 +564,7 @@ Value Interpreter::attribute(const Value& object, const std::string& name) {
   const Dict* dict = object.dict();
   if (object.name_space() != nullptr) dict = &object.name_space()->attributes;
   if (dict != nullptr) {
-    spend_steps(std::ssize(dict->entries) / 8);
+    spend_steps(std::ssize(dict->entries) / 2);
     if (const Value* const value = dict->at(name)) return *value;
   }
   if (object.list() != nullptr && object.list()->is_group) {
@@ -577,7 +579,7 @@ Value Interpreter::attribute(const Value& object, const std::string& name) {
 Value Interpreter::item(const Value& object, const Value& index) {
   if (const auto* const missing = std::get_if<Undefined>(&object.form())) refuse(*missing->reason);
   if (const Dict* const dict = object.dict()) {
-    spend_steps(std::ssize(dict->entries) / 8);
+    spend_steps(std::ssize(dict->entries) / 2);
     if (const Value* const value = dict->find(index)) return *value;
   }
   std::int64_t at = 0;
@@ -585,7 +587,7 @@ Value Interpreter::item(const Value& object, const Value& index) {
   if ((is_list || object.text() != nullptr) && index.as_whole(at)) {
     const std::int64_t size = is_list ? std::ssize(object.list()->items)
                                       : static_cast<std::int64_t>(length(object.text()->bytes));
-    spend_steps(is_list ? 0 : size / 64);
+    spend_steps(is_list ? 0 : std::ssize(object.text()->bytes) / 8);
     if (at < 0) at += size;
     if (at >= 0 && at < size) {
       if (is_list) return object.list()->items[static_cast<std::size_t>(at)];
@@ -604,6 +606,7 @@ std::vector<Value> Interpreter::iterate(const Value& value) {
   } else if (const Dict* const dict = value.dict()) {
     for (const auto& [key, held] : dict->entries) items.push_back(key);
   } else if (const Text* const text = value.text()) {
+    spend_steps(4 * std::ssize(text->bytes));
     for (Text& one : characters(*text)) items.emplace_back(std::move(one));
   } else if (!value.is_undefined()) {
     refuse("'", value.type_name(), "' object is not iterable");
@@ -621,7 +624,7 @@ bool Interpreter::contains(const Value& container, const Value& value) {
     return text->bytes.find(value.text()->bytes) != std::string::npos;
   }
   if (const Dict* const dict = container.dict()) {
-    spend_steps(std::ssize(dict->entries) / 8);
+    spend_steps(std::ssize(dict->entries) / 2);
     return dict->find(value) != nullptr;
   }
   if (container.list() == nullptr && !container.is_undefined()) {

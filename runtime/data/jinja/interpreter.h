@@ -14,7 +14,7 @@ namespace dstrain::jinja {
 
 /// What a template may use, so that none runs long or fills the memory.
 struct Limits {
-  std::int64_t steps = 20'000'000;
+  std::int64_t steps = 10'000'000;                    ///< of some 50 ns
   std::int64_t text_bytes = std::int64_t{256} << 20;  ///< of all texts that it makes
 };
 

@@ -21,7 +21,8 @@ Value refuse_change(Interpreter&, const Value& self, const Arguments&) {
   refuse("a method that changes a '", self.type_name(), "' is unsafe");
 }
 
-Value list_of_texts(const std::vector<Text>& texts) {
+Value list_of_texts(Interpreter& interpreter, const std::vector<Text>& texts) {
+  interpreter.spend_steps(4 * std::ssize(texts));
   return make_list(std::vector<Value>(texts.begin(), texts.end()));
 }
 
@@ -29,6 +30,7 @@ Value changed(Interpreter& interpreter,
               const Value& self,
               std::string (*change)(std::string_view)) {
   interpreter.spend_text(self.text()->bytes.size());
+  interpreter.spend_steps(2 * std::ssize(self.text()->bytes));
   return self.text()->with(change(self.text()->bytes));
 }
 
@@ -38,7 +40,9 @@ Value stripped(Interpreter& interpreter, const Value& self, const Arguments& arg
   const bool all_space = given[0] == nullptr || given[0]->is_none();
   const std::string characters = all_space ? std::string() : given.required_text(0).bytes;
   if (!all_space && characters.empty()) return self;
-  return strip(*self.text(), characters, ends);
+  Text text = strip(*self.text(), characters, ends);
+  interpreter.spend_steps(std::ssize(self.text()->bytes) - std::ssize(text.bytes));
+  return text;
 }
 
 Value split_text(Interpreter& interpreter,
@@ -48,15 +52,15 @@ Value split_text(Interpreter& interpreter,
   const Parameters given("split", arguments, {"sep", "maxsplit"});
   const std::int64_t most = given.whole(1, -1);
   interpreter.spend_text(self.text()->bytes.size());
-  interpreter.spend_steps(std::ssize(self.text()->bytes) / 4);
+  interpreter.spend_steps(std::ssize(self.text()->bytes) / 16);
   if (given[0] == nullptr || given[0]->is_none()) {
-    return list_of_texts(from_right ? split_words_right(*self.text(), most)
-                                    : split_words(*self.text(), most));
+    return list_of_texts(interpreter, from_right ? split_words_right(*self.text(), most)
+                                                 : split_words(*self.text(), most));
   }
   const std::string separator = given.required_text(0).bytes;
   if (separator.empty()) refuse("empty separator");
-  return list_of_texts(from_right ? split_right(*self.text(), separator, most)
-                                  : split(*self.text(), separator, most));
+  return list_of_texts(interpreter, from_right ? split_right(*self.text(), separator, most)
+                                               : split(*self.text(), separator, most));
 }
 
 /// The characters of a text that `start` and `end` of a method select, and the index of the first.
@@ -207,14 +211,21 @@ Value padded(Interpreter& interpreter,
   const std::int64_t left = side == "ljust"    ? 0
                             : side == "center" ? missing / 2 + (missing & width & 1)
                                                : missing;
+  const auto repeated_fill = [&](std::int64_t count) {
+    const auto times = static_cast<std::size_t>(count);
+    if (fill.bytes.size() == 1) return std::string(times, fill.bytes.front());
+    std::string all;
+    for (std::size_t i = 0; i < times; ++i) all += fill.bytes;
+    return all;
+  };
   Text out;
   out.markup = self.text()->markup;
   const bool has_sign = side == "zfill" && (self.text()->bytes.starts_with('-') ||
                                             self.text()->bytes.starts_with('+'));
   if (has_sign) out.append(self.text()->part(0, 1));
-  for (std::int64_t i = 0; i < left; ++i) out.append(fill);
+  out.append(repeated_fill(left));
   out.append(self.text()->part(has_sign ? 1 : 0, self.text()->bytes.size()));
-  for (std::int64_t i = left; i < missing; ++i) out.append(fill);
+  out.append(repeated_fill(missing - left));
   return out;
 }
 
@@ -236,7 +247,7 @@ Value lines_of(Interpreter& interpreter, const Value& self, const Arguments& arg
   const Parameters given("splitlines", arguments, {"keepends"});
   interpreter.spend_text(self.text()->bytes.size());
   interpreter.spend_steps(std::ssize(self.text()->bytes) / 4);
-  return list_of_texts(split_lines(*self.text(), given.truth(0, false)));
+  return list_of_texts(interpreter, split_lines(*self.text(), given.truth(0, false)));
 }
 
 template <std::string (*change)(std::string_view)>
@@ -303,7 +314,7 @@ Value entries_of(Interpreter& interpreter, const Value& self, const Pick& pick) 
 
 Value get(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
   const Parameters given("get", arguments, {"key", "default"});
-  interpreter.spend_steps(std::ssize(self.dict()->entries) / 8);
+  interpreter.spend_steps(std::ssize(self.dict()->entries) / 2);
   const Value* const found = self.dict()->find(given.required(0));
   if (found != nullptr) return *found;
   return given[1] == nullptr ? Value(None{}) : *given[1];
@@ -423,12 +434,15 @@ Dict dict_of(Interpreter& interpreter, Arguments& arguments) {
       for (const Value& pair : interpreter.iterate(source)) {
         std::vector<Value> parts = interpreter.iterate(pair);
         if (parts.size() != 2) refuse("dict() needs pairs of key and value");
-        interpreter.spend_steps(std::ssize(dict.entries) / 8);
+        interpreter.spend_steps(std::ssize(dict.entries) / 2);
         dict.set(std::move(parts[0]), std::move(parts[1]));
       }
     }
   }
-  for (auto& [name, value] : arguments.named) dict.set(Text{name}, std::move(value));
+  for (auto& [name, value] : arguments.named) {
+    interpreter.spend_steps(std::ssize(dict.entries) / 2);
+    dict.set(Text{name}, std::move(value));
+  }
   interpreter.spend_steps(std::ssize(dict.entries));
   return dict;
 }
