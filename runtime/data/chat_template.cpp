@@ -95,9 +95,11 @@ jinja::Value message_value(const ordered_json& message, std::size_t index) {
     const jinja::Value* const found = dict.at(key);
     if (found == nullptr) continue;
     const jinja::Value thought = *found;
-    if (dict.at("thinking") == nullptr) {
-      dict.entries.emplace(dict.entries.begin(), jinja::Text{"thinking"}, thought);
-    }
+    const jinja::Value* const own = dict.at("thinking");
+    const jinja::Value first = own == nullptr ? thought : *own;
+    std::erase_if(dict.entries,
+                  [](const auto& entry) { return entry.first.text()->bytes == "thinking"; });
+    dict.entries.emplace(dict.entries.begin(), jinja::Text{"thinking"}, first);
     dict.set(jinja::Text{"reasoning_content"}, thought);
     break;
   }
@@ -202,13 +204,25 @@ class ChatTemplate::Renderer {
     variables_.emplace_back(name, std::move(value));
   }
 
-  /// Renders the first messages.
-  Result<jinja::Text> render_first(std::size_t count) {
-    set("messages", jinja::make_list({messages_.begin(),
-                                      messages_.begin() + static_cast<std::ptrdiff_t>(count)}));
+  Result<jinja::Text> render_messages(std::vector<jinja::Value> messages) {
+    set("messages", jinja::make_list(std::move(messages)));
     Result<jinja::Text> text = source_.text.render(variables_);
     if (text.ok()) return text;
     return Failure{source_.place + text.error()};
+  }
+
+  /// Renders the first messages.
+  Result<jinja::Text> render_first(std::size_t count) {
+    return render_messages(
+        {messages_.begin(), messages_.begin() + static_cast<std::ptrdiff_t>(count)});
+  }
+
+  /// The same with the prompt for an answer behind them.
+  Result<jinja::Text> render_prompt(std::size_t count) {
+    set("add_generation_prompt", true);
+    Result<jinja::Text> text = render_first(count);
+    set("add_generation_prompt", false);
+    return text;
   }
 
   [[nodiscard]] std::optional<Failure> dropped_variable() const {
@@ -223,27 +237,34 @@ class ChatTemplate::Renderer {
   }
 
   /// Finds what left no trace in the text, and so would silently not be seen or learned.
-  [[nodiscard]] std::optional<Failure> dropped_part() const {
+  [[nodiscard]] std::optional<Failure> dropped_part() {
     for (std::size_t i = 0; i < messages_.size(); ++i) {
-      if (!is_answer(i) && leaves_out(i, Part::content, "content")) {
-        return Failure{fmt::format("{}: the chat template leaves out this message", name_of(i))};
-      }
-      if (leaves_out(i, Part::tool_calls, "tool_calls")) {
-        return Failure{fmt::format("{}: the chat template leaves out its tool calls", name_of(i))};
-      }
-      if (!is_answer(i)) continue;
-      if (!extents_[i]) {
-        return Failure{fmt::format("{}: the chat template leaves out this answer", name_of(i))};
-      }
-      const bool is_last = i + 1 == messages_.size();
-      if (is_last && leaves_out(i, Part::thought, "reasoning_content")) {
-        return Failure{
-            fmt::format("{}: the chat template leaves out its thoughts; write them into "
-                        "its content, or leave them out of the record",
-                        name_of(i))};
-      }
+      const std::string_view left_out = left_out_part(i);
+      if (left_out.empty()) continue;
+      return Failure{fmt::format("{}: the chat template leaves out {}", name_of(i), left_out)};
     }
     return std::nullopt;
+  }
+
+  std::string_view left_out_part(std::size_t index) {
+    if (leaves_out(index, Part::tool_calls, "tool_calls")) return "its tool calls";
+    if (leaves_out(index, Part::content, "content")) {
+      const jinja::Value* const content = messages_[index].dict()->at("content");
+      if (content->list() != nullptr) return "its content, which is a list of parts";
+      // Templates drop the thoughts of earlier answers, which may be all that these are.
+      const bool is_thought = content->text()->bytes.find("</think>") != std::string::npos;
+      if (!is_answer(index) || !is_thought) return "this message";
+    }
+    const bool ends = is_answer(index) && index + 1 == messages_.size();
+    if (ends && leaves_out(index, Part::thought, "reasoning_content")) {
+      return "its thoughts; write them into its content, or leave them out of the record";
+    }
+    if (!is_answer(index) || extents_[index] || source_.text.marks_generation()) return {};
+    // An empty answer is where the prompt for it ends.
+    const Result<jinja::Text> prompt = render_prompt(index);
+    if (!prompt.ok() || !whole_.bytes.starts_with(prompt.value().bytes)) return "this answer";
+    extents_[index] = ByteRange{prompt.value().bytes.size(), prompt.value().bytes.size()};
+    return {};
   }
 
   [[nodiscard]] bool leaves_out(std::size_t index, Part part, std::string_view key) const {
@@ -281,14 +302,24 @@ class ChatTemplate::Renderer {
   [[nodiscard]] bool is_learned(const jinja::Origin& span) const {
     bool learned = true;
     for (std::size_t i = 0; i < messages_.size(); ++i) {
-      const bool before = is_answer(i) && extents_[i]->begin <= span.end;
+      const bool before = is_answer(i) && extents_[i] && extents_[i]->begin <= span.end;
       if (before) learned = conversation_.learned[i];
     }
     return learned;
   }
 
   Result<ByteRange> find_answer(std::size_t index) {
-    const ByteRange content = *extents_[index];
+    ByteRange content = *extents_[index];
+    const bool ends_chat = index + 1 == messages_.size();
+    // What the template writes if the answer is the last message.
+    const Result<jinja::Text> alone = ends_chat ? whole_ : render_first(index + 1);
+    std::optional<ByteRange> own;
+    if (alone.ok()) own = extent_of(alone.value(), index);
+    // Names of called tools may also be in the headers of the tools' turns.
+    if (own && text_in(whole_, {content.begin, content.begin + own->end - own->begin}) ==
+                   text_in(alone.value(), *own)) {
+      content.end = content.begin + own->end - own->begin;
+    }
     std::size_t before = 0;                   // the end of other messages before it
     std::size_t after = whole_.bytes.size();  // the begin of those after it
     for (const jinja::Origin& origin : whole_.origins) {
@@ -304,68 +335,97 @@ class ChatTemplate::Renderer {
             name_of(index))};
       }
     }
-    const Result<std::size_t> end = end_of_turn(index, content.end, after);
-    if (!end.ok()) return end.failure();
-    return ByteRange{begin_of_answer(index, content.begin, before), end.value()};
+    const std::string_view rest = text_in(whole_, {content.end, after});
+    const std::size_t marker =
+        own ? marker_size(rest, text_in(alone.value(), {own->end, alone.value().bytes.size()}))
+            : first_marker_size(rest);
+    return ByteRange{begin_of_answer(index, content.begin, before), content.end + marker};
+  }
+
+  static std::string_view text_in(const jinja::Text& text, ByteRange range) {
+    const std::size_t begin = std::min(range.begin, text.bytes.size());
+    return std::string_view(text.bytes).substr(begin, range.end - begin);
   }
 
   /// Where the prompt for the answer ends; the begin of its text if that is unknown.
   std::size_t begin_of_answer(std::size_t index, std::size_t content_begin, std::size_t before) {
-    set("add_generation_prompt", true);
-    const Result<jinja::Text> prompt = render_first(index);
-    set("add_generation_prompt", false);
+    const Result<jinja::Text> prompt = render_prompt(index);
     if (!prompt.ok()) return content_begin;
-    const std::size_t shared =
-        std::min(shared_size(prompt.value().bytes, whole_.bytes), content_begin);
-    const std::string_view gap =
-        std::string_view(whole_.bytes).substr(shared, content_begin - shared);
-    // Without a prompt for answers, what lies between may be the header of the turn.
-    const bool is_header = !source_.text.names("add_generation_prompt") && !is_blank(gap);
-    return shared < before || is_header ? content_begin : shared;
+    const std::string_view text = prompt.value().bytes;
+    if (!source_.text.names("add_generation_prompt")) {
+      const std::size_t shared = std::min(shared_size(text, whole_.bytes), content_begin);
+      if (shared < before) return content_begin;
+      return shared + header_size(index, text_in(whole_, {shared, content_begin}), text.size());
+    }
+    if (whole_.bytes.starts_with(text)) return std::min(text.size(), content_begin);
+    // The template writes something else before: only what the prompt adds counts.
+    const Result<jinja::Text> without = render_first(index);
+    if (!without.ok()) return content_begin;
+    const std::string_view added = text.substr(shared_size(text, without.value().bytes));
+    return end_of_prompt(added, content_begin, before);
   }
 
-  /// Where the marker ends that ends the answer's turn; `content_end` if there is none.
-  Result<std::size_t> end_of_turn(std::size_t index, std::size_t content_end, std::size_t after) {
-    const auto rest = std::string_view(whole_.bytes).substr(content_end, after - content_end);
-    if (index + 1 == messages_.size()) return content_end + marker_size(rest, rest);
-    const Result<jinja::Text> text = render_first(index + 1);
-    if (!text.ok()) {
-      return Failure{
-          fmt::format("{}: the chat template does not render the messages up to here, "
-                      "so it is unknown where the answer ends: {}",
-                      name_of(index), text.error())};
+  /// Where the text best agrees with a prompt, and leaves it.
+  [[nodiscard]] std::size_t end_of_prompt(std::string_view prompt,
+                                          std::size_t content_begin,
+                                          std::size_t before) const {
+    std::size_t best = 0;
+    std::size_t end = content_begin;
+    for (std::size_t at = before; at < content_begin; ++at) {
+      const std::size_t shared = shared_size(prompt, text_in(whole_, {at, content_begin}));
+      if (shared < best || shared == 0) continue;
+      best = shared;
+      end = at + shared;
     }
-    const std::optional<ByteRange> extent = extent_of(text.value(), index);
-    if (!extent) return content_end;
-    return content_end +
-           marker_size(rest, std::string_view(text.value().bytes).substr(extent->end));
+    return end;
+  }
+
+  /// The size of a turn's header at the begin of `gap`, for templates without a prompt for answers:
+  /// what they also write before a plain answer.
+  std::size_t header_size(std::size_t index, std::string_view gap, std::size_t prompt_size) {
+    if (is_blank(gap)) return 0;
+    std::vector<jinja::Value> messages(messages_.begin(),
+                                       messages_.begin() + static_cast<std::ptrdiff_t>(index));
+    const ordered_json plain{{"role", "assistant"}, {"content", "x"}};
+    messages.push_back(message_value(plain, index));
+    const Result<jinja::Text> text = render_messages(std::move(messages));
+    const auto extent = text.ok() ? extent_of(text.value(), index) : std::nullopt;
+    if (!extent || extent->begin < prompt_size) return gap.size();
+    const std::string_view other = text_in(text.value(), {prompt_size, extent->begin});
+    const std::size_t header = shared_size(gap, other);
+    return is_blank(gap.substr(0, header)) ? 0 : header;
   }
 
   /// The size of the marker in `rest`, what the template writes behind an answer; `last`: what it
   /// writes if no message follows.
   [[nodiscard]] std::size_t marker_size(std::string_view rest, std::string_view last) const {
-    const auto here = special_at_begin(rest);
-    const auto there = special_at_begin(last);
-    if (!there) {
-      const std::string_view marker = last.substr(0, last.find_last_not_of(" \t\r\n") + 1);
-      return rest.starts_with(marker) ? marker.size() : 0;
+    const std::string_view ending = last.substr(0, last.find_last_not_of(" \t\r\n") + 1);
+    const auto special = encoder_.first_special(ending);
+    if (!special) {
+      if (!rest.starts_with(ending)) return 0;
+      // The next turn's header is what ends this one, as in GLM-4.
+      const auto header = special_at_begin(rest.substr(ending.size()));
+      return ending.size() + (header ? header->end : 0);
     }
-    if (!here) return 0;
-    std::size_t end = here->end;
-    if (rest.substr(0, end) != last.substr(0, end)) {
-      // Another marker than at the end of the conversation, or the header of the next turn, which
-      // has no special token behind its first.
-      return special_at_begin(rest.substr(end)) ? end : 0;
-    }
-    while (rest.substr(0, end) == last.substr(0, end) && !ends_text(rest.substr(0, end))) {
+    std::size_t end = special->end;
+    if (rest.substr(0, end) != ending.substr(0, end)) return first_marker_size(rest);
+    while (!ends_text(rest.substr(0, end))) {
       const auto next = encoder_.first_special(rest.substr(end));
-      if (!next || next->begin != 0 ||
-          rest.substr(0, end + next->end) != last.substr(0, end + next->end)) {
-        break;
-      }
+      const bool follows = next && next->begin == 0 &&
+                           rest.substr(0, end + next->end) == ending.substr(0, end + next->end);
+      if (!follows) break;
       end += next->end;
     }
     return end;
+  }
+
+  /// The first special token, perhaps behind brackets, is the marker if another one follows it:
+  /// otherwise it may be the header of the next turn.
+  [[nodiscard]] std::size_t first_marker_size(std::string_view rest) const {
+    const auto first = encoder_.first_special(rest);
+    if (!first || !special_at_begin(rest.substr(first->end))) return 0;
+    const std::string_view closing = rest.substr(0, first->begin);
+    return closing.find_first_not_of(" \t\r\n]})\"'") == std::string_view::npos ? first->end : 0;
   }
 
   [[nodiscard]] bool ends_text(std::string_view text) const {

@@ -210,6 +210,11 @@ Value safe(Interpreter& interpreter, const Value& input, const Arguments&) {
 }
 
 Value first(Interpreter& interpreter, const Value& input, const Arguments&) {
+  if (input.text() != nullptr && !input.text()->bytes.empty()) {
+    Text one = character(*input.text(), 0);
+    one.markup = false;
+    return one;
+  }
   const std::vector<Value> items = interpreter.iterate(input);
   return items.empty() ? Value::undefined("No first item, sequence was empty.") : items.front();
 }
@@ -217,6 +222,11 @@ Value first(Interpreter& interpreter, const Value& input, const Arguments&) {
 Value last(Interpreter& interpreter, const Value& input, const Arguments&) {
   if (input.list() != nullptr && input.list()->kind == List::Kind::generator) {
     refuse("'generator' object is not reversible");
+  }
+  if (const Text* const text = input.text(); text != nullptr && !text->bytes.empty()) {
+    Text one = text->part(text->bytes.size() - last_size(text->bytes), text->bytes.size());
+    one.markup = false;
+    return one;
   }
   const std::vector<Value> items = interpreter.iterate(input);
   return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();
@@ -327,7 +337,8 @@ Value indent(Interpreter& interpreter, const Value& input, const Arguments& argu
     interpreter.spend_text(width);
     indentation.bytes.assign(width, ' ');
   }
-  Text whole = interpreter.text_of(input);
+  if (input.text() == nullptr) refuse("indent() takes a string");
+  Text whole = soft_text(interpreter, input);
   whole.append("\n");
   const std::vector<Text> lines = split_lines(whole, false);
   Text out;
@@ -620,6 +631,7 @@ Value trim(Interpreter& interpreter, const Value& input, const Arguments& argume
 
 Value truncate(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
   const Parameters given("truncate", arguments, {"length", "killwords", "end", "leeway"});
+  if (input.text() == nullptr) refuse("truncate() takes a string");
   const Text text = soft_text(interpreter, input);
   const Text end = given.text(2, "...");
   const std::int64_t most = given.whole(0, 255);

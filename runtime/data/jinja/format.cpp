@@ -204,7 +204,10 @@ class FormatValues {
     return *found;
   }
   void check_all_used() const {
-    if (by_name_ || next_ == items_.size() || values_.dict() != nullptr) return;
+    const bool is_container = values_.dict() != nullptr || values_.list() != nullptr;
+    const bool is_tuple =
+        is_container && values_.list() != nullptr && values_.list()->kind == List::Kind::tuple;
+    if (by_name_ || next_ == items_.size() || (is_container && !is_tuple)) return;
     refuse("not all arguments converted during string formatting");
   }
 

@@ -204,8 +204,9 @@ void Interpreter::capture_scope() {
   }
 }
 
-const Value* Interpreter::find(Symbol symbol) const {
+const Value* Interpreter::find(Symbol symbol) {
   for (const Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
+    spend_steps(std::ssize(scope->variables) / 16);
     for (const auto& [name, value] : scope->variables) {
       if (name == symbol) return &value;
     }
@@ -214,6 +215,7 @@ const Value* Interpreter::find(Symbol symbol) const {
 }
 
 void Interpreter::assign(Symbol symbol, Value value) {
+  spend_steps(std::ssize(scope_->variables) / 16);
   for (auto& [name, held] : scope_->variables) {
     if (name == symbol) {
       held = std::move(value);
@@ -579,7 +581,7 @@ Value Interpreter::attribute(const Value& object, const std::string& name) {
 Value Interpreter::item(const Value& object, const Value& index) {
   if (const auto* const missing = std::get_if<Undefined>(&object.form())) refuse(*missing->reason);
   if (const Dict* const dict = object.dict()) {
-    spend_steps(std::ssize(dict->entries) / 2);
+    spend_steps(std::ssize(dict->entries) / 2 + index.weight() / 16);
     if (const Value* const value = dict->find(index)) return *value;
   }
   std::int64_t at = 0;

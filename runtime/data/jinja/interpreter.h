@@ -75,7 +75,7 @@ class Interpreter {
   void capture_scope();
   void assign(Symbol symbol, Value value);
   void assign(const Target& target, Value value);
-  [[nodiscard]] const Value* find(Symbol symbol) const;
+  [[nodiscard]] const Value* find(Symbol symbol);
 
   Value evaluate(const Expression& expression);
   Value evaluate(const Constant& constant) { return constant.value; }

@@ -69,8 +69,9 @@ struct Selection {
   std::int64_t begin = 0;
   bool beyond = false;  ///< the start is behind the end of the text
 };
-Selection selection_of(const Text& text, const Parameters& given) {
+Selection selection_of(Interpreter& interpreter, const Text& text, const Parameters& given) {
   if (given[1] == nullptr && given[2] == nullptr) return {text};
+  interpreter.spend_steps(std::ssize(text.bytes) / 4);
   const auto size = static_cast<std::int64_t>(length(text.bytes));
   const auto index = [&](std::size_t parameter, std::int64_t other) {
     const bool is_given = given[parameter] != nullptr && !given[parameter]->is_none();
@@ -84,10 +85,14 @@ Selection selection_of(const Text& text, const Parameters& given) {
 }
 
 /// startswith and endswith, for a text or a tuple of texts.
-Value has_end(const Value& self, const Arguments& arguments, bool at_start) {
+Value has_end(Interpreter& interpreter,
+              const Value& self,
+              const Arguments& arguments,
+              bool at_start) {
   const std::string function = at_start ? "startswith" : "endswith";
   const Parameters given(function, arguments, {"prefix", "start", "end"});
-  const Selection selected = selection_of(*self.text(), given);
+  interpreter.spend_text(self.text()->bytes.size());
+  const Selection selected = selection_of(interpreter, *self.text(), given);
   const std::string_view text = selected.text.bytes;
   const auto has = [&](const Value& end) {
     if (end.text() == nullptr) {
@@ -109,7 +114,7 @@ std::int64_t found_at(Interpreter& interpreter,
   const Parameters given("find", arguments, {"sub", "start", "end"});
   interpreter.spend_text(self.text()->bytes.size());
   const std::string sub = given.required_text(0).bytes;
-  const Selection selected = selection_of(*self.text(), given);
+  const Selection selected = selection_of(interpreter, *self.text(), given);
   const std::string& text = selected.text.bytes;
   const std::size_t at = from_right ? text.rfind(sub) : text.find(sub);
   if (selected.beyond || at == std::string::npos) return -1;
@@ -142,7 +147,7 @@ Value counted(Interpreter& interpreter, const Value& self, const Arguments& argu
   const std::string sub = given.required_text(0).bytes;
   interpreter.spend_text(self.text()->bytes.size());
   interpreter.spend_steps(std::ssize(self.text()->bytes) / 4);
-  const Selection selected = selection_of(*self.text(), given);
+  const Selection selected = selection_of(interpreter, *self.text(), given);
   if (selected.beyond) return std::int64_t{0};
   if (sub.empty()) return static_cast<std::int64_t>(length(selected.text.bytes)) + 1;
   return std::int64_t{std::ssize(split(selected.text, sub, -1)) - 1};
@@ -238,8 +243,8 @@ struct Kind {
 };
 
 template <Kind kind>
-Value consists(Interpreter& interpreter, const Value& self, const Arguments&) {
-  interpreter.spend_steps(std::ssize(self.text()->bytes) / 4);
+Value consists_of_kind(Interpreter& interpreter, const Value& self, const Arguments&) {
+  interpreter.spend_steps(4 * std::ssize(self.text()->bytes));
   return consists_of(self.text()->bytes, kind.name.data());
 }
 
@@ -265,20 +270,20 @@ constexpr NamedMethod text_methods[]{
     {"capitalize", with_change<capitalize>},
     {"center", DSTRAIN_JINJA_METHOD(padded(interpreter, self, arguments, "center"))},
     {"count", counted},
-    {"endswith", DSTRAIN_JINJA_METHOD(has_end(self, arguments, false))},
+    {"endswith", DSTRAIN_JINJA_METHOD(has_end(interpreter, self, arguments, false))},
     {"find", DSTRAIN_JINJA_METHOD(found_at(interpreter, self, arguments, false))},
     {"format", DSTRAIN_JINJA_METHOD(format_braces(interpreter, *self.text(), arguments))},
     {"index", DSTRAIN_JINJA_METHOD(index_of(interpreter, self, arguments, false))},
-    {"isalnum", consists<"alnum">},
-    {"isalpha", consists<"alpha">},
-    {"isascii", consists<"ascii">},
-    {"isdecimal", consists<"decimal">},
-    {"isdigit", consists<"digit">},
-    {"islower", consists<"lower">},
-    {"isnumeric", consists<"numeric">},
-    {"isspace", consists<"space">},
-    {"istitle", consists<"title">},
-    {"isupper", consists<"upper">},
+    {"isalnum", consists_of_kind<"alnum">},
+    {"isalpha", consists_of_kind<"alpha">},
+    {"isascii", consists_of_kind<"ascii">},
+    {"isdecimal", consists_of_kind<"decimal">},
+    {"isdigit", consists_of_kind<"digit">},
+    {"islower", consists_of_kind<"lower">},
+    {"isnumeric", consists_of_kind<"numeric">},
+    {"isspace", consists_of_kind<"space">},
+    {"istitle", consists_of_kind<"title">},
+    {"isupper", consists_of_kind<"upper">},
     {"join", joined},
     {"ljust", DSTRAIN_JINJA_METHOD(padded(interpreter, self, arguments, "ljust"))},
     {"lower", with_change<lower>},
@@ -295,7 +300,7 @@ constexpr NamedMethod text_methods[]{
     {"rstrip", DSTRAIN_JINJA_METHOD(stripped(interpreter, self, arguments, Ends::right))},
     {"split", DSTRAIN_JINJA_METHOD(split_text(interpreter, self, arguments, false))},
     {"splitlines", lines_of},
-    {"startswith", DSTRAIN_JINJA_METHOD(has_end(self, arguments, true))},
+    {"startswith", DSTRAIN_JINJA_METHOD(has_end(interpreter, self, arguments, true))},
     {"strip", DSTRAIN_JINJA_METHOD(stripped(interpreter, self, arguments, Ends::both))},
     {"title", with_change<title>},
     {"upper", with_change<upper>},

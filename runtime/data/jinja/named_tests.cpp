@@ -41,6 +41,12 @@ bool same_object(const Value& a, const Value& b) {
   return equal(a, b);
 }
 
+bool consists(Interpreter& interpreter, const Value& value, std::string_view kind) {
+  const Text text = interpreter.text_of(value);
+  interpreter.spend_steps(4 * std::ssize(text.bytes));
+  return consists_of(text.bytes, kind);
+}
+
 bool is_float(const Value& value) {
   return value.real() != nullptr;
 }
@@ -84,7 +90,7 @@ constexpr NamedTest all_tests[]{
      DSTRAIN_JINJA_TEST(is_sequence(input) || input.list() != nullptr || input.loop() != nullptr)},
     {"le", DSTRAIN_JINJA_TEST(in_order(interpreter, input, arguments, Operator::less_equal))},
     {"lessthan", DSTRAIN_JINJA_TEST(in_order(interpreter, input, arguments, Operator::less))},
-    {"lower", DSTRAIN_JINJA_TEST(consists_of(interpreter.text_of(input).bytes, "lower"))},
+    {"lower", DSTRAIN_JINJA_TEST(consists(interpreter, input, "lower"))},
     {"lt", DSTRAIN_JINJA_TEST(in_order(interpreter, input, arguments, Operator::less))},
     {"mapping", DSTRAIN_JINJA_TEST(input.dict() != nullptr)},
     {"ne", DSTRAIN_JINJA_TEST(in_order(interpreter, input, arguments, Operator::not_equal))},
@@ -99,7 +105,7 @@ constexpr NamedTest all_tests[]{
      DSTRAIN_JINJA_TEST(input.text() != nullptr && find_test(input.text()->bytes) != nullptr)},
     {"true", DSTRAIN_JINJA_TEST(input.boolean() != nullptr && *input.boolean())},
     {"undefined", DSTRAIN_JINJA_TEST(input.is_undefined())},
-    {"upper", DSTRAIN_JINJA_TEST(consists_of(interpreter.text_of(input).bytes, "upper"))},
+    {"upper", DSTRAIN_JINJA_TEST(consists(interpreter, input, "upper"))},
 };
 
 #undef DSTRAIN_JINJA_TEST
