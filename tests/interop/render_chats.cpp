@@ -5,6 +5,7 @@
 //    "messages": [...], "variables": {...}}          the text, and the answers in it
 //   {"directory": "...", "messages": [...], ...}     with the tokenizer and template of a model:
 //                                                    also the tokens, and the ranges that count
+//   {"jinja": "...", "variables": {...}}             a template on its own: the text alone
 //
 // "text", "answers" [[begin, end], ...] in bytes, "ids", "counted"; or "error".
 #include <iostream>
@@ -16,9 +17,11 @@
 
 #include "runtime/base/error.h"
 #include "runtime/data/chat_template.h"
+#include "runtime/data/conversation.h"
 #include "runtime/data/encode_record.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/json_record.h"
+#include "tests/data/jinja_values.h"
 
 using namespace dstrain;
 using nlohmann::ordered_json;
@@ -105,6 +108,21 @@ ordered_json with_directory(const ordered_json& request) {
   return reply;
 }
 
+ordered_json with_variables(const ordered_json& request) {
+  const auto parsed = jinja::Template::parse(request.at("jinja").get<std::string>());
+  if (!parsed.ok()) return {{"error", parsed.error()}};
+  const auto text = parsed.value().render(
+      test::jinja_variables(request.value("variables", ordered_json::object())));
+  if (!text.ok()) return {{"error", text.error()}};
+  return {{"text", text.value().bytes}};
+}
+
+ordered_json reply_to(const ordered_json& request) {
+  if (request.contains("directory")) return with_directory(request);
+  if (request.contains("jinja")) return with_variables(request);
+  return with_template(request);
+}
+
 }  // namespace
 
 int main() {
@@ -112,8 +130,7 @@ int main() {
   while (std::getline(std::cin, line)) {
     ordered_json reply;
     try {
-      const ordered_json request = ordered_json::parse(line);
-      reply = request.contains("directory") ? with_directory(request) : with_template(request);
+      reply = reply_to(ordered_json::parse(line));
     } catch (const std::exception& error) {
       reply = {{"error", error.what()}};
     }
