@@ -257,6 +257,13 @@ TEST_CASE("ChatTemplate: tool calls and thoughts are learned", "[data][chat]") {
   CHECK(answers_of(golden_template("qwen3"), with_tools()) ==
         "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Paris\"}}\n"
         "</tool_call><|im_end|>^<think>\n\n</think>\n\nWarm.<|im_end|>^");
+  // The token that begins calls is no header, and the name in the tool's turn is no answer.
+  CHECK(answers_of(golden_template("mistral_v0.3"), with_tools()) ==
+        "[TOOL_CALLS] [{\"name\": \"weather\", \"arguments\": {\"city\": \"Paris\"}, "
+        "\"id\": \"abcdef012\"}]</s>^ Warm.</s>^");
+  CHECK(answers_of(golden_template("gpt_oss"), with_tools()) ==
+        " to=functions.weather<|channel|>commentary json<|message|>{\"city\": \"Paris\"}<|call|>^"
+        "<|channel|>final<|message|>Warm.<|return|>^");
   ordered_json thinks = assistant("So.");
   thinks["reasoning_content"] = "Hm.";
   const Conversation thoughts = conversation({user("Why?"), thinks});
@@ -268,6 +275,19 @@ TEST_CASE("ChatTemplate: tool calls and thoughts are learned", "[data][chat]") {
   // The prompt of the template opens the thought.
   CHECK(answers_of(golden_template("deepseek_r1"), thoughts) ==
         "Hm.\n</think>\n\nSo.<｜end▁of▁sentence｜>^");
+}
+
+TEST_CASE("ChatTemplate: the header of a first answer is not learned", "[data][chat]") {
+  const Conversation answer = conversation({assistant("Hi")});
+  CHECK(answers_of(golden_template("llama3"), answer) == "Hi<|eot_id|>^");
+  CHECK(answers_of(golden_template("qwen2"), answer) == "Hi<|im_end|>^");
+}
+
+TEST_CASE("ChatTemplate: of an empty answer its end is learned", "[data][chat]") {
+  const Conversation silence = conversation({user("Hi"), assistant("")});
+  CHECK(answers_of(golden_template("chatml"), silence) == "<|im_end|>^");
+  CHECK(answers_of(golden_template("hermes"), silence) == "<|im_end|>^");
+  CHECK(answers_of(golden_template("llama3"), silence) == "<|eot_id|>^");
 }
 
 TEST_CASE("ChatTemplate: answers that are not to be learned are not", "[data][chat]") {

@@ -133,9 +133,10 @@ def dropped(template, messages, variables, found):
     for i, message in enumerate(messages):
         for key in ("content", "tool_calls", "reasoning_content", "thinking", "reasoning"):
             is_thought = key not in ("content", "tool_calls")
-            is_answer = message["role"] == "assistant"
-            matters = message.get(key) or key == "content" and is_answer and not message.get("tool_calls")
-            if not matters or is_thought and i + 1 < len(messages) or key == "content" and is_answer and message.get("tool_calls"):
+            if not message.get(key) or is_thought and i + 1 < len(messages):
+                continue
+            # Templates drop the thoughts of earlier answers, which may be all that these are.
+            if message["role"] == "assistant" and key == "content" and "</think>" in message[key]:
                 continue
             other = copy.deepcopy(messages)
             if key == "tool_calls":

@@ -30,7 +30,7 @@ SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_t
 DATE = "2026-11-29"
 SEED = int(os.environ.get("SEED", "1"))
 DROPPED = re.compile(r"messages\[(?P<index>\d+)\] \(.*\): the chat template leaves out "
-                     r"(?P<part>this message|this answer|its tool calls|its thoughts)"
+                     r"(?P<part>this message|this answer|its content|its tool calls|its thoughts)"
                      r"|(?P<variable>tools|documents): the chat template has no place for them")
 THOUGHTS = ("reasoning_content", "thinking", "reasoning")
 UNDECIDED = re.compile(r"so it is unknown (what is to be learned|where the answer ends)")
