@@ -73,6 +73,7 @@ jinja::Value value_of(const ordered_json& from, int source) {
       break;
   }
   jinja::Dict dict;
+  if (from.empty() && source != no_source) dict.source = source;
   for (const auto& [key, value] : from.items()) {
     dict.entries.emplace_back(jinja::Text{key}, value_of(value, source));
   }
@@ -486,11 +487,7 @@ namespace {
 
 json read_object(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) return json::object();
-  json object = parse_python_json(read_text_file(file, 64 * mebibyte), [](std::string_view text) {
-    return json::parse(text.begin(), text.end());
-  });
-  if (!object.is_object()) fail(ErrorCode::input, "{}: must be a JSON object", file.string());
-  return object;
+  return parse_json_object(read_text_file(file, 64 * mebibyte), file.string());
 }
 
 /// The special tokens that transformers gives to templates: strings, or the "content" of objects.

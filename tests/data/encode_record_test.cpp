@@ -110,11 +110,12 @@ TEST_CASE("EncodeRecord: what the template cannot express is refused", "[data][r
   };
   Record tools = chat_of({{"user", "ab"}});
   tools.conversation.variables["tools"] = {"f"};
-  CHECK(error(tools) == "d.jsonl:2: tools is not implemented for this chat template");
+  CHECK(error(tools) == "d.jsonl:2: tools: the chat template has no place for them");
   Record thoughts = chat_of({{"assistant", "ab"}});
   thoughts.conversation.messages[0]["reasoning_content"] = "cd";
   CHECK(error(thoughts) ==
-        "d.jsonl:2: reasoning_content is not implemented for this chat template");
+        "d.jsonl:2: messages[0] (assistant): the chat template leaves out its thoughts; write them "
+        "into its content, or leave them out of the record");
 }
 
 TEST_CASE("EncodeRecord: messages without a template are refused", "[data][records]") {

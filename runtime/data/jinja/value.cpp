@@ -131,6 +131,7 @@ class JsonWriter {
   }
 
   void write_dict(const Dict& dict) {
+    if (dict.source) text_.origins.push_back({0, 0, *dict.source});
     std::vector<std::pair<Value, Value>> entries = dict.entries;
     if (format_.sort_keys) {
       std::ranges::stable_sort(entries, [](const auto& a, const auto& b) {

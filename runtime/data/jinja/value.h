@@ -147,7 +147,8 @@ struct List {
 /// Keeps the order of its entries.
 struct Dict {
   std::vector<std::pair<Value, Value>> entries{};
-  int depth = 1;  ///< as for List
+  std::optional<int> source{};  ///< of an empty one, which has no texts: that of its JSON
+  int depth = 1;                ///< as for List
   std::int64_t weight = 1;
   [[nodiscard]] const Value* find(const Value& key) const;
   [[nodiscard]] const Value* at(std::string_view key) const;
