@@ -257,7 +257,10 @@ RopeScaling read_section(const RopeSection& stated,
   const bool has_original = keys.original_positions > 0;
   scaling.kind = has_original ? section.kind(longrope_kinds) : section.kind(rope_kinds);
   if (has_original) check_original_positions(section, keys.original_positions);
-  if (scaling.kind == Rope::none) return scaling;
+  if (scaling.kind == Rope::none) {
+    (void)section.number("factor");  // without effect, but not a wrong one
+    return scaling;
+  }
   if (!has_original && scaling.kind != Rope::linear) {
     scaling.original_positions = original_positions(document, section);
   }

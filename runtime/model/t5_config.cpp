@@ -217,6 +217,7 @@ void T5Config::check_more(std::vector<std::string>& problems) const {
                     "buckets",
                     relative_attention_max_distance, exact));
   }
+  if (!(initializer_factor > 0)) problems.emplace_back("initializer_factor must be above 0");
   if (scale_decoder_outputs && !tie_word_embeddings) {
     problems.emplace_back(
         "scale_decoder_outputs is true and tie_word_embeddings false; only a tied head scales");

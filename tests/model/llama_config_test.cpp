@@ -297,6 +297,10 @@ TEST_CASE("LlamaConfig: what would change the numbers is refused by name", "[mod
         "rope_scaling has no original_max_position_embeddings");
   CHECK(llama_error(R"("rope_scaling":{"rope_type":"linear","factor":-1})") ==
         "rope_scaling.factor must be a number above 0, got -1");
+  CHECK(llama_error(R"("rope_scaling":{"factor":0})") ==
+        "rope_scaling.factor must be a number above 0, got 0");
+  CHECK(llama_error(R"("rope_scaling":{"rope_type":"default","factor":-2.0})") ==
+        "rope_scaling.factor must be a number above 0, got -2.0");
   CHECK(llama_error(R"("rope_scaling":2)") == "rope_scaling must be null or an object, got 2");
   CHECK_THAT(llama_error(R"("rope_parameters":{"full_attention":{"rope_type":"default"}})"),
              Catch::Matchers::StartsWith(

@@ -93,6 +93,8 @@ TEST_CASE("T5Config: what does not fit is refused", "[model][config]") {
              ContainsSubstring("relative_attention_max_distance 16 is not above 16"));
   CHECK_THAT(t5_error(R"("vocab_size":10,"decoder_start_token_id":10)"),
              ContainsSubstring("decoder_start_token_id 10 is not below vocab_size 10"));
+  CHECK_THAT(t5_error(R"("initializer_factor":0)"),
+             ContainsSubstring("initializer_factor must be above 0"));
 }
 
 TEST_CASE("T5: units share the table of tokens and the biases", "[model]") {
