@@ -87,7 +87,13 @@ void check_processor(const Probe& probe, const Question& /*question*/, Findings&
 void check_gpus(const Probe& probe, const Question& /*question*/, Findings& findings) {
   const int files = gpu_files(probe);
   const auto driver = probe.text("/proc/driver/nvidia/version");
-  if (files == 0 && !driver) return findings.ok("none; slots are CPU ranks");
+  const std::map<std::string, std::string> known = plug_ins(probe);
+  const auto plug_in = known.find(std::string(gpu_plug_in));
+  if (files == 0 && !driver) {
+    return findings.ok(
+        fmt::format("none, so slots are CPU ranks; {} is {}", gpu_plug_in,
+                    plug_in == known.end() ? "not installed" : "installed and not loaded"));
+  }
   if (files == 0) {
     return findings.note(
         "NVIDIA's driver is loaded, but no GPU has a device file here" + nvidia_libraries(probe),
@@ -96,8 +102,6 @@ void check_gpus(const Probe& probe, const Question& /*question*/, Findings& find
   const std::string found =
       fmt::format("{} GPU device files; {}{}", files,
                   driver ? first_line_of(*driver) : "no driver is loaded", nvidia_libraries(probe));
-  const std::map<std::string, std::string> known = plug_ins(probe);
-  const auto plug_in = known.find(std::string(gpu_plug_in));
   if (plug_in == known.end()) {
     return findings.note(fmt::format("{}; no {}: ranks cannot use them", found, gpu_plug_in),
                          "build with CUDA's toolkit, or pass --device cpu to use CPU ranks");

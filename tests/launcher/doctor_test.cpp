@@ -404,8 +404,15 @@ TEST_CASE("Doctor: each planted fault is one problem with its fix", "[launcher][
 
 TEST_CASE("Doctor: the plug-in of GPUs matters where there are some", "[launcher][doctor]") {
   FakeMachine machine;
+  const auto says = [&](const std::string& what) {
+    return std::ranges::any_of(look_at(machine, {}), [&](const Finding& finding) {
+      return finding.check == "gpus" && finding.what == "none, so slots are CPU ranks; " + what;
+    });
+  };
+  CHECK(says("libdstrain_cuda.so is not installed"));
   const std::string plug_in = "/opt/dstrain/bin/libdstrain_cuda.so";
   machine.put_file(plug_in, "");
+  CHECK(says("libdstrain_cuda.so is installed and not loaded"));
   machine.load_failures[plug_in] = "libcublasLt.so.13: cannot open";
   CHECK(problems_in(look_at(machine, {})).empty());
   machine.load_failures.clear();
