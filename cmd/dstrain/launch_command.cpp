@@ -121,8 +121,9 @@ OwnCommand read_own_command(std::vector<std::string>& command) {
     const config::ExpandedArguments given(words.subspan(1));
     command = given.words();
     command.insert(command.begin(), "train");
-    own.training = given.located(
-        [&] { return read_command(command, [&] { return config::parse_train_options(given); }); });
+    own.training = config::located(given.places(), [&] {
+      return read_command(command, [&] { return config::parse_train_options(given); });
+    });
   }
   own.input = read_command(command, [&] { return read_input(command); });
   return own;
@@ -136,7 +137,10 @@ std::unique_ptr<OutputLock> check_command_here(const std::vector<std::string>& c
                                                const TrainPlace& place,
                                                const std::string& job) {
   return read_command(command, [&]() -> std::unique_ptr<OutputLock> {
-    if (training) return check_training(*training, place, job);
+    if (training) {
+      return config::located(training->places,
+                             [&] { return check_training(*training, place, job); });
+    }
     check_command(command, input, place);
     return nullptr;
   });
@@ -166,6 +170,7 @@ struct JobMaker {
   std::string program;
   std::string output_directory{};  ///< of a training, absolute
   std::string input{};             ///< that rank 0 reads from stdin
+  std::string option_places{};     ///< for env::option_places; empty: no file of options
   bool files_checked = false;
   std::string token{};  ///< that several launchers share; empty: none, or it is exported
   std::optional<ElasticLaunch> elastic;
@@ -184,6 +189,9 @@ NextLaunch JobMaker::launch_on(const launcher::Resources& resources) const {
     task.spec.input = input;
     launcher::set_env(task.spec.env, env::checked, files_checked ? "1" : "0");
     if (!token.empty()) launcher::set_env(task.spec.env, env::token, token);
+    if (!option_places.empty()) {
+      launcher::set_env(task.spec.env, env::option_places, option_places);
+    }
     if (!elastic || !elastic->kept_batch()) continue;
     launcher::set_env(task.spec.env, env::kept_batch,
                       config::encode_kept_batch(*elastic->kept_batch()));
@@ -246,13 +254,15 @@ int launch_command(launcher::CommandLine line, const CommandInfo* daemon) {
   for (const std::string& warning : warnings) log_warning(warning);
   const bool ours = daemon != nullptr;
   auto [training, input] = ours ? read_own_command(line.command) : OwnCommand();
-  JobMaker maker{.options = options,
-                 .all = resources,
-                 .identity = make_identity(resources),
-                 .program = line.command.front(),
-                 .input = std::move(input),
-                 .files_checked = ours && files_are_here(resources),
-                 .elastic = make_elastic(line, resources, training)};
+  JobMaker maker{
+      .options = options,
+      .all = resources,
+      .identity = make_identity(resources),
+      .program = line.command.front(),
+      .input = std::move(input),
+      .option_places = training && !training->places.empty() ? training->places.encode() : "",
+      .files_checked = ours && files_are_here(resources),
+      .elastic = make_elastic(line, resources, training)};
   const launcher::Resources first = first_resources(maker);
   const std::vector<int> here = slots_here(first);
   std::unique_ptr<OutputLock> output_lock;

@@ -84,9 +84,16 @@ void tell_stop(std::int64_t step, const std::filesystem::path& checkpoint, bool 
        directory);
 }
 
+/// A launcher has read the file of options, and says where each stands.
+config::ExpandedArguments expand(std::span<const std::string> arguments) {
+  const char* const places = std::getenv(env::option_places);
+  if (places == nullptr) return config::ExpandedArguments(arguments);
+  return {arguments, config::OptionPlaces::decode(places)};
+}
+
 /// What a start of this job wrote before it was begun again is the job's own.
 config::TrainOptions read_options(std::span<const std::string> arguments) {
-  config::TrainOptions options = config::parse_train_options(arguments);
+  config::TrainOptions options = config::parse_train_options(expand(arguments));
   if (std::getenv(env::restart_count) != nullptr) options.overwrite_output_dir.value = true;
   return options;
 }
@@ -183,21 +190,23 @@ int train_or_evaluate(std::span<const std::string> arguments, ProgressPage& prog
   const char* const checked = std::getenv(env::checked);
   const bool looks = worker.rank == 0 && (checked == nullptr || std::string_view(checked) != "1");
   const config::TrainOptions options = read_options(arguments);
-  if (looks) {
-    refuse_locked_output(options.output_dir.value);
-    config::check_train_paths(options);
-  }
-  TrainSetup setup = set_up_training(options, {.world_size = worker.world_size,
-                                               .device = resolve_device(worker.device),
-                                               .device_memory = worker.device_memory_bytes,
-                                               .host_memory = worker.host_memory_bytes,
-                                               .node_ranks = ranks_to_check(worker),
-                                               .kept_batch = read_kept_batch()});
-  if (looks) {
-    session::refuse_unfit_output(setup.settings, worker.world_size);
-    if (setup.settings.trains) session::check_resume(setup);
+  TrainSetup setup = config::located(options.places, [&] {
+    if (looks) {
+      refuse_locked_output(options.output_dir.value);
+      config::check_train_paths(options);
+    }
+    TrainSetup ready = set_up_training(options, {.world_size = worker.world_size,
+                                                 .device = resolve_device(worker.device),
+                                                 .device_memory = worker.device_memory_bytes,
+                                                 .host_memory = worker.host_memory_bytes,
+                                                 .node_ranks = ranks_to_check(worker),
+                                                 .kept_batch = read_kept_batch()});
+    if (!looks) return ready;
+    session::refuse_unfit_output(ready.settings, worker.world_size);
+    if (ready.settings.trains) session::check_resume(ready);
     config::prepare_output_directory(options);
-  }
+    return ready;
+  });
   std::optional<OutputLock> lock;
   if (worker.rank == 0) {
     lock.emplace(setup.settings.output.directory, OutputLock::Holder::rank, job_id());

@@ -82,11 +82,24 @@ void refuse_other_programs(const JsonValue& root, const std::string& file) {
 }  // namespace
 
 DsConfig DsConfig::parse(std::string text, const std::string& file) {
+  return parse_section(std::move(text), file, {});
+}
+
+DsConfig DsConfig::parse_section(std::string text,
+                                 const std::string& file,
+                                 std::span<const Position> positions) {
   DsConfig config;
   config.problems_ = Problems(file);
   refuse_wide(text, file);
   refuse_yaml(text, file);
-  const JsonValue root = read_json(text, config.problems_);
+  JsonValue root = read_json(text, config.problems_);
+  if (!positions.empty()) {
+    const std::vector<Position*> moved = positions_of(root);
+    for (std::size_t i = 0; i < std::min(moved.size(), positions.size()); ++i) {
+      *moved[i] = positions[i];
+    }
+    config.start_ = root.position;
+  }
   refuse_other_programs(root, file);
   CheckedConfig checked = check_against_schema(root, config.problems_);
   config.values_ = std::move(checked.values);
@@ -102,6 +115,12 @@ DsConfig DsConfig::load(const std::filesystem::path& path) {
 
 DsConfig DsConfig::of(const TrainOptions& options) {
   const std::string given = ds_config_file(options);
+  const Flag<std::string>& flag =
+      options.deepspeed_config.typed() ? options.deepspeed_config : options.deepspeed;
+  const bool in_file = !options.places.of(flag.typed_as).empty();
+  if (is_json_text(given) && in_file) {
+    return parse_section(given, options.places.file(), options.places.section());
+  }
   if (is_json_text(given)) return parse(given, "--deepspeed");
   return given.empty() ? DsConfig() : load(given);
 }
@@ -159,7 +178,7 @@ bool DsConfig::is_faulty(std::string_view path) const {
 
 Position DsConfig::position(std::string_view path) const {
   const JsonValue* const value = find(path);
-  return value == nullptr ? Position{} : value->position;
+  return value == nullptr ? start_ : value->position;
 }
 
 }  // namespace dstrain::config

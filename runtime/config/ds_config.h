@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,11 @@ class DsConfig {
   DsConfig() = default;
   /// `file` is for messages. Throws Error{config} if the text is not JSON.
   static DsConfig parse(std::string text, const std::string& file);
+  /// The section of a file of options, made JSON, with the positions that positions_of() it has
+  /// there.
+  static DsConfig parse_section(std::string text,
+                                const std::string& file,
+                                std::span<const Position> positions);
   /// Also throws Error{input} if the file cannot be read.
   static DsConfig load(const std::filesystem::path& path);
   /// Loads the configuration of --deepspeed, a file or JSON; empty without that option.
@@ -45,7 +51,7 @@ class DsConfig {
   /// nothing.
   [[nodiscard]] bool is_faulty(std::string_view path) const;
 
-  /// Returns the position of a key; the start of the file if it is absent.
+  /// Returns the position of a key; the start of the file, or section, if it is absent.
   [[nodiscard]] Position position(std::string_view path) const;
   [[nodiscard]] const std::string& file() const { return file_; }  ///< empty: none given
   [[nodiscard]] const std::string& text() const { return text_; }
@@ -54,6 +60,7 @@ class DsConfig {
  private:
   std::string file_;
   std::string text_;
+  Position start_;
   std::map<std::string, JsonValue, std::less<>> values_;
   std::set<std::string, std::less<>> faulty_;
   Problems problems_{""};

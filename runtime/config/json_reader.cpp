@@ -151,6 +151,20 @@ JsonValue read_json(std::string_view text, Problems& problems) {
   return Reader(text, problems).document();
 }
 
+std::vector<Position*> positions_of(JsonValue& value) {
+  std::vector<Position*> positions{&value.position};
+  const auto append = [&](JsonValue& inner) {
+    const std::vector<Position*> more = positions_of(inner);
+    positions.insert(positions.end(), more.begin(), more.end());
+  };
+  for (JsonValue& element : value.elements) append(element);
+  for (JsonMember& member : value.members) {
+    positions.push_back(&member.position);
+    append(member.value);
+  }
+  return positions;
+}
+
 std::string to_text(const JsonValue& value) {
   switch (value.kind) {
     case JsonValue::Kind::null:

@@ -35,6 +35,9 @@ struct JsonMember {
   JsonValue value;
 };
 
+/// Returns the positions of a value and of all keys and values in it, in the order of the file.
+std::vector<Position*> positions_of(JsonValue& value);
+
 /// Formats a value for a message: 5e8, "cpu", true, null, [...], {...}.
 std::string to_text(const JsonValue& value);
 

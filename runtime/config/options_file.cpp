@@ -99,38 +99,29 @@ nlohmann::ordered_json to_json(const JsonValue& value) {
   return object;
 }
 
-/// JSON whose lines are those of the file, so that the places in its errors are the file's.
-void write_in_lines(const JsonValue& value, std::string& text, int& line) {
-  if (!value.is(Kind::object)) {
-    text += to_json(value).dump();
-    return;
-  }
-  text += '{';
-  for (const JsonMember& member : value.members) {
-    if (&member != &value.members.front()) text += ',';
-    for (; line < member.position.line; ++line) text += '\n';
-    text += nlohmann::json(member.key).dump() + ':';
-    write_in_lines(member.value, text, line);
-  }
-  text += '}';
-}
-
-std::string in_lines(const JsonValue& section) {
-  std::string text;
-  int line = 1;
-  write_in_lines(section, text, line);
-  return text;
-}
-
 /// As it would be typed.
 std::string word_of(const JsonValue& value) {
   return value.is(Kind::boolean) && value.text.empty() ? to_text(value) : value.text;
+}
+
+bool is_false_or_empty(const JsonValue& value) {
+  return value.is(Kind::null) || (value.is(Kind::boolean) && !value.boolean) ||
+         (value.is(Kind::array) && value.elements.empty()) ||
+         (value.is(Kind::object) && value.members.empty());
+}
+
+/// The options that may have a section as their value.
+bool has_section(const FlagRow* row) {
+  return row == find_flag("deepspeed") || row == find_flag("deepspeed_config");
 }
 
 /// Makes words of the members of a file.
 class FileReader {
  public:
   explicit FileReader(Problems& problems) : problems_(problems) {}
+
+  /// Keys without words that are no options: their values ask for nothing.
+  [[nodiscard]] const Words& ignored() const { return ignored_; }
 
   Words words_of(const JsonMember& member) {
     const JsonValue& value = member.value;
@@ -140,22 +131,28 @@ class FileReader {
     if (member.key.empty() || member.key.starts_with("-")) {
       return refuse(member, "a key is the name of an option, without dashes in front");
     }
+    if (name == "<<") return refuse(member, "YAML's merge keys are not read; write the lines out");
     const bool named =
         std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-    if (!named) return refuse(member, "is no name of an option; lines are NAME: VALUE");
+    if (!named) return refuse(member, "is not the name of an option; lines are NAME: VALUE");
     if (row == nullptr && value.is(Kind::boolean) && named_by(typed) != nullptr) {
       return {value.boolean ? typed : fmt::format("--{}=true", name.substr(3))};  // no_packing
     }
     if (typed == config_option) return refuse(member, "a file of options names no other");
+    // As programs write all settings that they have. A near miss of an option is a mistake.
+    if (named_by(typed) == nullptr && is_false_or_empty(value) && likely_option(name).empty()) {
+      ignored_.push_back(member.key);
+      return {};
+    }
     switch (value.kind) {
       case Kind::null:  // not set, if there is such an option
         return named_by(typed) == nullptr ? Words{typed} : Words();
       case Kind::object: {
         const bool acts = row != nullptr && row->status == FlagStatus::implemented;
-        if (acts && row != find_flag("deepspeed")) {
+        if (acts && !has_section(row)) {
           return refuse(member, "is a section; the option has one value");
         }
-        return {fmt::format("{}={}", typed, acts ? in_lines(value) : to_json(value).dump())};
+        return {fmt::format("{}={}", typed, to_json(value).dump())};
       }
       case Kind::array:
         return list(member, row, typed);
@@ -190,7 +187,17 @@ class FileReader {
   }
 
   Problems& problems_;
+  Words ignored_;
 };
+
+/// Transformers' TrainingArguments say do_train: false unless a script sets it.
+bool is_unset_training(const JsonMember& member, const JsonValue& root) {
+  const auto truth = [&](std::string_view key) {
+    const auto found = std::ranges::find(root.members, key, &JsonMember::key);
+    return found != root.members.end() && found->value.is(Kind::boolean) && found->value.boolean;
+  };
+  return spelled(member.key) == "do_train" && is_false_or_empty(member.value) && !truth("do_eval");
+}
 
 /// What a file of other settings is, and where it belongs; empty: it may have options.
 std::string other_settings(const JsonValue& root, const std::string& file) {
@@ -199,7 +206,10 @@ std::string other_settings(const JsonValue& root, const std::string& file) {
   };
   if (has("zero_optimization") || has("train_micro_batch_size_per_gpu") ||
       has("train_batch_size")) {
-    return fmt::format("is a configuration of DeepSpeed: use --deepspeed {}", file);
+    return ends_with_any(file, {".json"})
+               ? fmt::format("is a configuration of DeepSpeed: use --deepspeed {}", file)
+               : "is a configuration of DeepSpeed: put its lines below a line deepspeed: in a file "
+                 "of options, indented";
   }
   if (has("model_type")) return fmt::format("is a model's: use --config_name {}", file);
   if (has("distributed_type")) {
@@ -223,6 +233,7 @@ ExpandedArguments::ExpandedArguments(std::span<const std::string> arguments)
     : words_(arguments.begin(), arguments.end()) {
   const std::optional<std::string> file = take_file(words_);
   if (!file) return;
+  places_ = OptionPlaces(*file);
   std::set<const FlagRow*> typed;
   for (const std::string& word : words_) typed.insert(named_by(word));
   const std::array<const FlagRow*, 2> configurations{find_flag("deepspeed"),
@@ -237,37 +248,46 @@ ExpandedArguments::ExpandedArguments(std::span<const std::string> arguments)
   Words from_file;
   try {
     FileReader reader(problems);
-    for (const JsonMember& member : read_file(*file, problems).members) {
+    JsonValue root = read_file(*file, problems);
+    for (JsonMember& member : root.members) {
       const std::string name = "--" + spelled(member.key);
       const FlagRow* const row = named_by(name);
       if (row != nullptr && typed.contains(row)) continue;
-      if (const auto before = places_.find(name); before != places_.end()) {
-        problems.add(member.position, "",
-                     fmt::format("{}: is there already, at {}", member.key, before->second));
+      if (is_unset_training(member, root)) {
+        warnings_.push_back(fmt::format("{}:{}: {}: false: has no effect without do_eval: true",
+                                        printable(*file), member.position.line, member.key));
+        continue;
       }
-      places_[name] = fmt::format("{}:{}", printable(*file), member.position.line);
-      const Words words = reader.words_of(member);
-      from_file.insert(from_file.end(), words.begin(), words.end());
+      if (const std::string before = places_.of(name); !before.empty()) {
+        problems.add(member.position, "",
+                     fmt::format("{}: is there already, at {}", member.key, before));
+      }
+      places_.add(name, member.position.line);
+      for (std::string& word : reader.words_of(member)) {
+        if (word.starts_with("--")) {
+          places_.add(word.substr(0, word.find('=')), member.position.line);
+        }
+        from_file.push_back(std::move(word));
+      }
+      if (has_section(row) && member.value.is(Kind::object)) {
+        std::vector<Position> section;
+        for (const Position* position : positions_of(member.value)) section.push_back(*position);
+        places_.set_section(std::move(section));
+      }
     }
     problems.throw_if_any();
+    if (!reader.ignored().empty()) {
+      warnings_.push_back(
+          fmt::format("{}: keys that dstrain does not know, ignored because they are false or "
+                      "empty: {}",
+                      printable(*file), fmt::join(reader.ignored(), ", ")));
+    }
   } catch (const Error& error) {
     fail(ErrorCode::usage, "{}{}",
          error.code() == ErrorCode::config ? "" : "--config: ", error.what());
   }
-  words_.insert(words_.begin(), from_file.begin(), from_file.end());
-}
-
-std::string ExpandedArguments::with_places(std::string_view message) const {
-  std::string text;
-  while (!message.empty()) {
-    const std::size_t end = std::min(message.find('\n'), message.size() - 1) + 1;
-    const std::string_view line = message.substr(0, end);
-    message.remove_prefix(end);
-    const auto found = places_.find(line.substr(0, line.find_first_of(" :=")));
-    if (found != places_.end()) text += found->second + ": ";
-    text += line;
-  }
-  return text;
+  words_.insert(words_.begin(), std::make_move_iterator(from_file.begin()),
+                std::make_move_iterator(from_file.end()));
 }
 
 }  // namespace dstrain::config

@@ -1,11 +1,10 @@
 #pragma once
-#include <map>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/config/option_places.h"
 
 namespace dstrain::config {
 
@@ -16,25 +15,30 @@ class ExpandedArguments {
  public:
   /// Throws Error{usage} for a file that cannot be used.
   explicit ExpandedArguments(std::span<const std::string> arguments);
+  /// Options of a file that the launcher has read.
+  ExpandedArguments(std::span<const std::string> words, OptionPlaces places)
+      : words_(words.begin(), words.end()), places_(std::move(places)) {}
 
   [[nodiscard]] const std::vector<std::string>& words() const { return words_; }
-  /// Puts the place in the file in front of those lines of a message that begin with one of its
-  /// options: "run.yaml:3: --learning_rat: unknown option".
-  [[nodiscard]] std::string with_places(std::string_view message) const;
-  /// Calls `read`, and puts the places into its Error{usage}.
-  template <class Read>
-  auto located(const Read& read) const {
-    try {
-      return read();
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::usage) throw;
-      fail(ErrorCode::usage, "{}", with_places(error.what()));
-    }
-  }
+  [[nodiscard]] const OptionPlaces& places() const { return places_; }
+  /// One line each.
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   std::vector<std::string> words_;
-  std::map<std::string, std::string, std::less<>> places_;  ///< "run.yaml:3" of each option
+  OptionPlaces places_;
+  std::vector<std::string> warnings_;
 };
+
+/// Calls `read`, and puts the places of options into the message of its error.
+template <class Read>
+auto located(const OptionPlaces& places, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    if (places.empty()) throw;
+    throw Error(error.code(), places.put_into(error.what()), error.errno_value());
+  }
+}
 
 }  // namespace dstrain::config

@@ -98,9 +98,10 @@ void resolve_mode(SettingsBuilder& builder, const std::string& type, rules::Adam
 void refuse_optim(SettingsBuilder& builder, const std::string& type) {
   const Flag<std::string>& flag = builder.options().optim;
   if (!flag.typed()) return;
-  builder.add_problem("optimizer.type",
-                      fmt::format("is {} here, but {} is {} on the command line; leave out {}",
-                                  type, flag.typed_as, flag.value, flag.typed_as));
+  builder.add_problem(
+      "optimizer.type",
+      fmt::format("is {} here, but {} is {} {}; leave out {}", type, flag.typed_as, flag.value,
+                  builder.options().places.phrase(flag.typed_as), flag.typed_as));
 }
 
 void check_coefficients(SettingsBuilder& builder, const rules::Lamb::Settings& lamb) {

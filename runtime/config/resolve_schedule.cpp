@@ -233,8 +233,8 @@ void resolve_deepspeed_schedule(SettingsBuilder& builder) {
       !is_cosine_of_megatron(builder, type)) {
     builder.add_problem(
         "scheduler.type",
-        fmt::format("is {} here, but {} is {} on the command line; give one of them", type,
-                    typed.typed_as, typed.value));
+        fmt::format("is {} here, but {} is {} {}; give one of them", type, typed.typed_as,
+                    typed.value, builder.options().places.phrase(typed.typed_as)));
   }
   builder.decided_json("scheduler.type", fmt::format("\"{}\"", type), "file");
   ScheduleSettings& schedule = builder.settings().schedule;

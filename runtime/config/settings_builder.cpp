@@ -20,9 +20,8 @@ void SettingsBuilder::disagree(std::string_view path,
                                const std::string& flag,
                                const std::string& flag_value) {
   problems_.add(config_.position(path), path,
-                fmt::format("is {} here, but {} is {} on the command line; give one of them, or "
-                            "\"auto\" here",
-                            given, flag, flag_value));
+                fmt::format("is {} here, but {} is {} {}; give one of them, or \"auto\" here",
+                            given, flag, flag_value, options_.places.phrase(flag)));
 }
 
 template <class T>

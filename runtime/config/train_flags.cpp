@@ -429,7 +429,8 @@ const std::array rows{
             .target = &O::gradient_checkpointing,
             .value = "",
             .help = "recompute blocks in the backward pass to save memory",
-            .aliases = "checkpoint_activations|deepspeed_activation_checkpointing"},
+            .aliases = "activation_checkpointing|checkpoint_activations|"
+                       "deepspeed_activation_checkpointing"},
     FlagRow{.group = "Precision and memory",
             .name = "disable_gradient_checkpointing",
             .target = &O::disable_gradient_checkpointing,

@@ -1,6 +1,7 @@
 #pragma once
 #include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -73,6 +74,9 @@ const std::vector<FlagRow>& train_flags();
 
 /// Returns the option with this name or alias ("lr"; words joined by underscores); null: none.
 const FlagRow* find_flag(std::string_view name);
+
+/// Returns the name of the option that an unknown name most likely means; empty: none.
+std::string likely_option(const std::string& word);
 
 /// Translates options of other programs into ours. Adds contradictions to `problems` and options
 /// without effect to options.warnings, one line each.

@@ -92,18 +92,6 @@ std::string renamed_option(std::string_view word) {
   return found == names.end() ? std::string() : std::string(found->second);
 }
 
-/// Returns the most likely option. An option without effect is suggested only for a misspelling.
-std::string likely_option(const std::string& word) {
-  std::string renamed = renamed_option(with_underscores("--" + word).substr(2));
-  if (!renamed.empty()) return renamed;
-  std::string negated = negated_option(with_underscores("--" + word).substr(2));
-  if (!negated.empty()) return negated;
-  std::string spelled = suggest_spelling(word, names_of(train_flags()));
-  if (!spelled.empty()) return spelled;
-  const std::string related = suggest(word, names_of(implemented_flags()));
-  return related.empty() && names_held_out_file(word) ? "validation_file" : related;
-}
-
 std::string typographic_dash(const std::string& word, const std::string& plain) {
   return fmt::format("{}: begins with a typographic dash; write {}", word, plain);
 }
@@ -463,17 +451,32 @@ void check_configuration(const TrainOptions& options, Lines& problems) {
 /// Reads the arguments, and adds what `check` finds to the problems.
 template <class Check>
 TrainOptions read_arguments(const ExpandedArguments& arguments, const Check& check) {
-  return arguments.located([&] {
+  return located(arguments.places(), [&] {
     Lines problems;
     TrainOptions options = read_flags(arguments.words(), problems);
+    options.places = arguments.places();
     check(options, problems);
     raise(problems);
-    for (std::string& warning : options.warnings) warning = arguments.with_places(warning);
+    for (std::string& warning : options.warnings) warning = options.places.put_into(warning);
+    options.warnings.insert(options.warnings.begin(), arguments.warnings().begin(),
+                            arguments.warnings().end());
     return options;
   });
 }
 
 }  // namespace
+
+/// Returns the most likely option. An option without effect is suggested only for a misspelling.
+std::string likely_option(const std::string& word) {
+  std::string renamed = renamed_option(with_underscores("--" + word).substr(2));
+  if (!renamed.empty()) return renamed;
+  std::string negated = negated_option(with_underscores("--" + word).substr(2));
+  if (!negated.empty()) return negated;
+  std::string spelled = suggest_spelling(word, names_of(train_flags()));
+  if (!spelled.empty()) return spelled;
+  const std::string related = suggest(word, names_of(implemented_flags()));
+  return related.empty() && names_held_out_file(word) ? "validation_file" : related;
+}
 
 TrainOptions read_train_flags(std::span<const std::string> arguments) {
   return read_arguments(ExpandedArguments(arguments),

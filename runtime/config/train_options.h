@@ -101,6 +101,7 @@ struct TrainOptions {
   Flag<std::string> deepspeed;  ///< a file, or "" if only the bare --deepspeed was typed
   Flag<std::string> deepspeed_config;
 
+  OptionPlaces places;                ///< of the options that a file of options has
   std::vector<std::string> warnings;  ///< one line for each typed option without effect
 };
 

@@ -8,6 +8,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "runtime/base/number.h"
+#include "runtime/base/utf8.h"
 #include "runtime/config/json_reader.h"
 
 namespace dstrain::config {
@@ -93,6 +94,44 @@ class Reader {
   int values_ = 0;
 };
 
+/// The text before `offset` is valid UTF-8.
+Position position_at(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  const auto begins_character = [](unsigned char byte) {
+    return (byte & 0xc0U) != 0x80U;
+  };
+  const std::string_view line = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
+  return {static_cast<int>(std::ranges::count(before, '\n')) + 1,
+          static_cast<int>(std::ranges::count_if(line, begins_character)) + 1};
+}
+
+/// Refuses what yaml-cpp reads as something else, or reports at another place.
+void check_characters(std::string_view text, Reader& reader) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    reader.stop({}, "is UTF-16; save it as UTF-8");
+  }
+  if (const auto invalid = find_invalid_utf8(text)) {
+    reader.stop(position_at(text, *invalid), "is not UTF-8; save it as UTF-8");
+  }
+  const auto control = std::ranges::find_if(text, [](unsigned char c) {
+    return (c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
+  });
+  if (control != text.end()) {
+    reader.stop(position_at(text, static_cast<std::size_t>(control - text.begin())),
+                fmt::format("holds the control character 0x{:02x}", *control));
+  }
+}
+
+/// The first line that a tab indents; line 0: there is none.
+Position indenting_tab(std::string_view text) {
+  for (int line = 1; !text.empty(); ++line) {
+    const std::size_t first = text.find_first_not_of(' ');
+    if (first != text.npos && text[first] == '\t') return {line, static_cast<int>(first) + 1};
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  }
+  return {0, 0};
+}
+
 }  // namespace
 
 JsonValue read_yaml(std::string_view text, Problems& problems) {
@@ -100,6 +139,7 @@ JsonValue read_yaml(std::string_view text, Problems& problems) {
   if (std::ssize(text) > json_bytes_max) {
     reader.stop({}, fmt::format("holds more than {} bytes", json_bytes_max));
   }
+  check_characters(text, reader);
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
     if (documents.size() > 1) {
@@ -116,6 +156,9 @@ JsonValue read_yaml(std::string_view text, Problems& problems) {
     }
     return root;
   } catch (const YAML::Exception& error) {
+    const Position tab = indenting_tab(text);
+    const bool by_tab = tab.line > 0 && tab.line <= position_of(error.mark).line;
+    if (by_tab) reader.stop(tab, "is indented by a tab; YAML needs spaces");
     reader.stop(position_of(error.mark), error.msg);
   }
 }

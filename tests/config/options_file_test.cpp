@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/config/ds_config.h"
+#include "runtime/config/resolve.h"
 #include "runtime/config/train_options.h"
 #include "runtime/os/file.h"
 #include "tests/config/support.h"
@@ -101,13 +102,74 @@ TEST_CASE("Options file: JSON says the same", "[config]") {
   CHECK(nlohmann::json::parse(options.deepspeed.value).at("train_batch_size") == 8);
 }
 
-TEST_CASE("Options file: a problem of the section has the line of the file", "[config]") {
-  const OptionsFile file(
-      "seed: 1\n\ndeepspeed:\n  train_batch_size: 1_6\n  zero_optimisation: {}\n");
+TEST_CASE("Options file: problems of the section have their place in the file", "[config]") {
+  for (const char* const name : {"deepspeed", "deepspeed_config"}) {
+    const OptionsFile file(
+        fmt::format("seed: 1\n\n{}:\n  train_batch_size: 1_6\n  zero_optimisation: {{}}\n"
+                    "  fp16: {{enabled: \"yes\", loss_scale: -1}}\n",
+                    name));
+    // As the launcher reads the options, and as a rank that has them from it.
+    const ExpandedArguments given(Words{"--config", file.path()});
+    const ExpandedArguments handed(given.words(), OptionPlaces::decode(given.places().encode()));
+    for (const ExpandedArguments* const arguments : {&given, &handed}) {
+      Words words = arguments->words();
+      words.insert(words.end(),
+                   {"--output_dir", "o", "--config_name", "gpt2", "--train_file", "t"});
+      const TrainOptions options =
+          parse_train_options(ExpandedArguments(words, arguments->places()));
+      const std::string problem =
+          message_of([&] { DsConfig::of(options).problems().throw_if_any(); });
+      CHECK_THAT(problem, StartsWith(file.path() + ":5:3: zero_optimisation: unknown key"));
+      CHECK_THAT(problem, ContainsSubstring(file.path() + ":6:19: fp16.enabled: expected true or "
+                                                          "false, got \"yes\""));
+    }
+  }
+  const OptionsFile quoted("{\n  \"deepspeed\": {\"train_batch_size\": \"8\"}}", "run.json");
+  CHECK_THAT(message_of([&] { DsConfig::of(quoted.read()).problems().throw_if_any(); }),
+             StartsWith(quoted.path() + ":2:37: train_batch_size: expected a whole number, got "
+                                        "\"8\"; without the quotes: 8"));
+}
+
+TEST_CASE("Options file: a contradiction names the place of each value", "[config]") {
+  const std::string section = "deepspeed:\n  optimizer: {type: AdamW, params: {lr: 0.001}}\n";
+  const auto problem = [](const TrainOptions& options) {
+    return message_of([&] { resolve(options, {.world_size = 1}); });
+  };
+  const OptionsFile both("learning_rate: 1e-4\n" + section);
+  CHECK_THAT(problem(both.read()),
+             ContainsSubstring(fmt::format("{0}:3:41: optimizer.params.lr: is 0.001 here, but "
+                                           "--learning_rate is 0.0001 at {0}:1; give one",
+                                           both.path())));
+  const OptionsFile one(section);
+  CHECK_THAT(problem(one.read({"--lr", "1e-4"})),
+             ContainsSubstring("but --lr is 0.0001 on the command line; give one"));
+}
+
+TEST_CASE("Options file: a dump of TrainingArguments trains as its values say", "[config]") {
+  const OptionsFile file(R"({
+    "output_dir": "out",
+    "activation_checkpointing": true, "gradient_checkpointing": true, "use_cache": false,
+    "trackio_bucket_id": null, "trackio_static_space_id": false, "enable_jit_checkpoint": false,
+    "dataloader_multiprocessing_context": null, "dataloader_in_order": true,
+    "train_sampling_strategy": "random", "ddp_static_graph": null, "hub_token": "<HUB_TOKEN>",
+    "include_num_input_tokens_seen": "no", "report_to": [], "fsdp": null, "deepspeed": null,
+    "of_a_later_release": false, "another_of_it": {}, "do_eval": false, "do_train": false})",
+                         "args.json");
   const TrainOptions options = file.read();
-  const std::string problem = message_of(
-      [&] { DsConfig::parse(options.deepspeed.value, "run.yaml").problems().throw_if_any(); });
-  CHECK_THAT(problem, StartsWith("run.yaml:5:"));
+  CHECK(options.gradient_checkpointing.value);
+  CHECK(trains(options));
+  REQUIRE(options.warnings.size() == 2);
+  CHECK(options.warnings[0] ==
+        file.path() + ":8: do_train: false: has no effect without do_eval: true");
+  CHECK(options.warnings[1] ==
+        file.path() +
+            ": keys that dstrain does not know, ignored because they are false or empty: "
+            "of_a_later_release, another_of_it");
+  CHECK_THAT(OptionsFile("of_a_later_release: 3\nanother: x\npackin: false\n").problem(),
+             ContainsSubstring(":1: --of_a_later_release: unknown option") &&
+                 ContainsSubstring(":2: --another: unknown option") &&
+                 ContainsSubstring(":3: --packin: unknown option; did you mean --packing?"));
+  CHECK_FALSE(trains(OptionsFile("do_train: false\ndo_eval: true\n").read()));
 }
 
 TEST_CASE("Options file: what other programs dump has its own messages", "[config]") {
@@ -165,8 +227,15 @@ TEST_CASE("Options file: problems are told with file and line", "[config]") {
            Row{"bf16:\n  seed: 1\n", ":1:1: bf16: is a section"},
            Row{"training:\n  seed: 1\n", ":1: --training: unknown option"},
            Row{"datasets:\n  - path: x\n", ":1: --datasets: unknown option"},
-           Row{"frobnicate:\n", ":1: --frobnicate: unknown option"},
-           Row{"seed: 1\nlearning_rate:1e-3", ":2:1: learning_rate:1e-3: is no name of an option"},
+           Row{"frobnicate: 1\n", ":1: --frobnicate: unknown option"},
+           Row{"learning_rat:\n", ":1: --learning_rat: unknown option; did you mean"},
+           Row{"<<: {seed: 1}\n", ":1:1: <<: YAML's merge keys are not read"},
+           Row{"deepspeed:\n  a:\n\t  b: 1\n", ":3:1: is indented by a tab; YAML needs spaces"},
+           Row{"seed: 1\noutput_dir: caf\xe9\n", ":2:16: is not UTF-8; save it as UTF-8"},
+           Row{"\xff\xfes\n", ":1:1: is UTF-16; save it as UTF-8"},
+           Row{"seed: 1\n# \xc3\xa9 \x01\n", ":2:5: holds the control character 0x01"},
+           Row{"seed: 1\nlearning_rate:1e-3",
+               ":2:1: learning_rate:1e-3: is not the name of an option"},
            Row{"learning-rate: 1\nlearning_rate: 2\n", ":2:1: learning_rate: is there already, at"},
            Row{"--seed: 1\n", ":1:1: --seed: a key is the name of an option, without dashes"},
            Row{"config: x.yaml\n", ":1:1: config: a file of options names no other"},
@@ -191,6 +260,17 @@ TEST_CASE("Options file: other settings are told where they belong", "[config]")
              ContainsSubstring("config.json is a model's: use --config_name "));
   CHECK_THAT(OptionsFile("distributed_type: DEEPSPEED\n").problem(),
              ContainsSubstring("is accelerate's"));
+  CHECK_THAT(OptionsFile("train_batch_size: 8\n").problem(),
+             ContainsSubstring("is a configuration of DeepSpeed: put its lines below a line "
+                               "deepspeed:"));
+}
+
+TEST_CASE("Options file: places that the launcher did not write are refused", "[config]") {
+  for (const char* const text : {"", "{}", "x", R"({"file": 1, "lines": {}, "section": []})",
+                                 R"({"file": "a", "lines": {}, "section": [3]})"}) {
+    CHECK_THAT(message_of([&] { OptionPlaces::decode(text); }),
+               StartsWith("environment variable DSTRAIN_OPTION_PLACES: "));
+  }
 }
 
 TEST_CASE("Options file: it does not hide what is typed", "[config]") {
