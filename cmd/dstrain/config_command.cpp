@@ -35,6 +35,7 @@ constexpr std::string_view config_usage =
     "    memory of a rank, for one rank unless --num_gpus is given, and warns if all ranks need\n"
     "    more than this machine has, or than --host_memory. --device: plan for auto (the device\n"
     "    used here), cpu or cuda, which need not exist here.\n"
+    "    For the section deepspeed: of a file of options, pass --config OPTIONS in place of FILE.\n"
     "dstrain config show FILE [--num_gpus N] [training options]\n"
     "    Prints the values that the configuration and the options result in, and the source of\n"
     "    each: the file, a flag, a default, or derived from others. For one rank unless "
@@ -53,6 +54,7 @@ struct ConfigRequest {
   std::optional<std::string> device;
   std::optional<Bytes> host_memory;  ///< of all ranks together
   std::vector<std::string> flags;    ///< the training options
+  bool by_options = false;           ///< the configuration is the section of --config in `flags`
 };
 
 std::int64_t rank_count(const std::string& text) {
@@ -94,6 +96,9 @@ ConfigRequest parse_config_request(std::span<const std::string> arguments) {
       request.flags.push_back(argument);
     }
   }
+  const std::string file = config::ExpandedArguments(request.flags).places().file();
+  request.by_options = request.file.empty() && !file.empty() && request.action != "elastic";
+  if (request.by_options) request.file = file;
   if (request.file.empty()) fail(ErrorCode::usage, "config {}: FILE is missing", request.action);
   if (request.action == "elastic" && !request.flags.empty()) {
     fail(ErrorCode::usage,
@@ -139,7 +144,7 @@ void check(const ConfigRequest& request, const config::DsConfig& config) {
   const DeviceKind device = resolve_device(read_device_choice(request.device));
   config::TrainOptions options = config::read_train_flags(request.flags);
   const bool plans = options.config_name.typed() || options.model_name_or_path.typed();
-  if (!plans && !request.flags.empty()) {
+  if (!plans && !request.flags.empty() && !request.by_options) {
     fail(ErrorCode::usage,
          "config check: {}: training options need one that names a model; add --model_name_or_path "
          "or --config_name",
@@ -213,7 +218,9 @@ int config_command(std::span<const std::string> arguments) {
   }
   try {
     const ConfigRequest request = parse_config_request(arguments);
-    const config::DsConfig config = config::DsConfig::load(request.file);
+    const config::DsConfig config =
+        request.by_options ? config::DsConfig::of(config::read_train_flags(request.flags))
+                           : config::DsConfig::load(request.file);
     if (request.action == "check") check(request, config);
     if (request.action == "show") show(request, config);
     if (request.action == "elastic") show_elasticity(request, config);

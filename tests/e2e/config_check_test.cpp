@@ -308,3 +308,22 @@ TEST_CASE("config elastic: refuses what training refuses", "[e2e]") {
   CHECK(ignoring.err ==
         "warning: " + file + ":1:22: train_batch_size: 8 has no effect: elasticity decides\n");
 }
+
+TEST_CASE("Config check: the section of a file of options", "[e2e][config]") {
+  const dstrain::test::TempDir folder;
+  const std::string file = (folder.path() / "run.yaml").string();
+  std::ofstream(file) << "config_name: gpt2\ndeepspeed:\n  train_batch_size: 8\n"
+                         "  zero_optimization: {stage: 2}\n";
+  const Outcome good = run_command({"config", "check", "--config", file});
+  CAPTURE(good.err);
+  CHECK(good.status == 0);
+  CHECK(good.out.find(file + ": ok\non ") != std::string::npos);
+  const Outcome shown = run_command({"config", "show", "--config", file, "--seed", "3"});
+  CHECK(shown.status == 0);
+  CHECK(shown.out.find("\"zero_optimization.stage\"") != std::string::npos);
+  std::ofstream(file) << "deepspeed:\n  zero_optimisation: {stage: 2}\n";
+  const Outcome wrong = run_command({"config", "check", "--config", file});
+  CHECK(wrong.status == 2);
+  CHECK(wrong.err.starts_with(file + ":2:3: zero_optimisation: unknown key"));
+  CHECK(run_command({"config", "elastic", "--config", file}).status == 2);
+}
