@@ -12,8 +12,11 @@
 #include "cmd/dstrain/commands.h"
 #include "cmd/dstrain/tool_options.h"
 #include "cmd/plan_setup.h"
+#include "cmd/train_setup.h"
 #include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/config/train_flags.h"
 #include "runtime/config/train_options.h"
 #include "runtime/ops/matmul_cpu.h"
 #include "runtime/os/available_memory.h"
@@ -31,7 +34,7 @@ struct InitOptions {
   std::string file = "run.yaml";
   std::optional<std::string> device;
   std::optional<int> ranks;
-  std::vector<std::string> given;  ///< options of train
+  config::ExpandedArguments given{{}};  ///< options of train
 };
 
 void declare_init(CLI::App& app, InitOptions& options) {
@@ -47,7 +50,7 @@ void declare_init(CLI::App& app, InitOptions& options) {
       "\n"
       "Looks at this machine's memory and devices, the model and the data, and writes a file of\n"
       "options for `dstrain train FILE` in which every line says what it does. Options of train\n"
-      "that are given here stand in the file as they are:\n"
+      "that are given here, also by --config FILE, stand in the file as they are:\n"
       "  dstrain init finetune --model_name_or_path DIR --train_file records.jsonl");
 }
 
@@ -101,13 +104,35 @@ std::string in_yaml(const std::string& value) {
   return quoted ? nlohmann::json(value).dump() : value;
 }
 
+/// Where results go that stand beside others: out, out-2 and so on.
+std::string free_directory() {
+  std::string name = "out";
+  std::error_code ignored;
+  for (int i = 2;
+       std::filesystem::exists(name, ignored) && !std::filesystem::is_empty(name, ignored); ++i) {
+    name = fmt::format("out-{}", i);
+  }
+  return name;
+}
+
+/// The bytes of files; nothing of directories and patterns, whose tokens need no reading.
+std::uintmax_t bytes_of(const std::vector<config::DataFile>& files) {
+  std::uintmax_t bytes = 0;
+  for (const config::DataFile& file : files) {
+    std::error_code absent;
+    const std::uintmax_t size = std::filesystem::file_size(file.path, absent);
+    if (!absent) bytes += size;
+  }
+  return bytes;
+}
+
 /// A file of options: what is typed, and what is chosen beside it.
 class RunFile {
  public:
   RunFile(const InitOptions& options, const Machine& machine)
       : tunes_(options.task == "finetune"),
         machine_(machine),
-        words_(options.given),
+        words_(options.given.words()),
         typed_(config::read_train_flags(words_)) {
     check();
     heading_ = "What to train, and on what";
@@ -116,6 +141,7 @@ class RunFile {
     choose_schedule();
     choose_memory();
     choose_output();
+    check_run();
   }
 
   [[nodiscard]] std::string text() const {
@@ -129,6 +155,11 @@ class RunFile {
   void check() const {
     if (typed_.deepspeed.typed() || typed_.deepspeed_config.typed()) {
       fail(ErrorCode::usage, "init: --deepspeed: init chooses the configuration; leave it out");
+    }
+    if (typed_.zero_stage.typed()) {
+      fail(ErrorCode::usage,
+           "init: {}: init chooses the stage; leave it out, or change it in the file",
+           typed_.zero_stage.typed_as);
     }
     if (!typed_.train_file.typed()) {
       fail(ErrorCode::usage, "init: --train_file FILE is required: what to train on");
@@ -150,11 +181,19 @@ class RunFile {
     lines_ += comment.empty() ? line + "\n" : fmt::format("{:<40} # {}\n", line, comment);
   }
 
+  /// An option that is typed twice, under whatever name, counts the last time.
   void keep_typed() {
+    struct Line {
+      const config::FlagRow* row;
+      std::string name;
+      std::string value;
+    };
+    std::vector<Line> lines;
     for (std::size_t at = 0; at < words_.size();) {
       const std::string& word = words_[at];
       const std::size_t equals = word.find('=');
-      const std::string name = word.substr(2, equals - 2);
+      std::string name = word.substr(2, equals - 2);
+      std::ranges::replace(name, '-', '_');
       std::vector<std::string> values;
       if (equals != std::string::npos) values.push_back(in_yaml(word.substr(equals + 1)));
       for (++at; at < words_.size() && !words_[at].starts_with("--"); ++at) {
@@ -162,8 +201,14 @@ class RunFile {
       }
       if (values.empty()) values.emplace_back("true");
       const bool one = values.size() == 1;
-      write(name, one ? values.front() : fmt::format("[{}]", fmt::join(values, ", ")), "");
+      const config::FlagRow* const row = config::find_flag(name);
+      std::erase_if(lines, [&](const Line& line) {
+        return line.name == name || (row != nullptr && line.row == row);
+      });
+      lines.push_back({row, std::move(name),
+                       one ? values.front() : fmt::format("[{}]", fmt::join(values, ", "))});
     }
+    for (const Line& line : lines) write(line.name, line.value, "");
   }
 
   template <class T>
@@ -282,11 +327,28 @@ class RunFile {
       choose(typed_.eval_strategy, "eval_strategy", when, "evaluate the held-out data");
       if (!tunes_) choose(typed_.eval_steps, "eval_steps", "0.1", "a share of all steps");
     }
-    choose(typed_.output_dir, "output_dir", "out", "checkpoints, metrics.jsonl and the model");
+    choose(typed_.output_dir, "output_dir", free_directory(),
+           "checkpoints, metrics.jsonl and the model");
     choose(typed_.save_strategy, "save_strategy", when, "checkpoints to resume from");
     if (!tunes_) choose(typed_.save_steps, "save_steps", "0.1", "a share of all steps");
     choose(typed_.save_total_limit, "save_total_limit", "2", "the newest ones");
     choose(typed_.logging_steps, "logging_steps", "10", "a line each");
+  }
+
+  /// What is written must run as it is: it goes through what a launch checks. Text that takes long
+  /// to read is only looked for.
+  void check_run() const {
+    constexpr std::uintmax_t read_max = 256 * mebibyte;
+    std::vector<std::string> words = words_;
+    words.push_back(fmt::format("--deepspeed={{\"zero_optimization\": {}}}", zero_));
+    const config::TrainOptions options = config::parse_train_options(words);
+    config::check_train_paths(options);
+    if (bytes_of(options.train_file.value) + bytes_of(options.validation_file.value) > read_max) {
+      return;
+    }
+    set_up_training(
+        options,
+        {.world_size = machine_.ranks, .device = machine_.device, .node_ranks = machine_.ranks});
   }
 
   const bool tunes_;
@@ -299,12 +361,18 @@ class RunFile {
   std::string taken_;  ///< memory, for people
 };
 
-void write_new(const std::string& file, const std::string& text) {
+/// Refuses a file that cannot be written, before looking at anything else.
+void check_file(const std::string& file) {
+  if (file.empty()) fail(ErrorCode::usage, "init: --output: needs a value");
+  if (file == to_stdout) return;
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   std::error_code ignored;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
+    fail(ErrorCode::usage, "init: --output {}: there is no directory {}", file, folder.string());
+  }
   if (std::filesystem::exists(file, ignored)) {
     fail(ErrorCode::usage, "init: {} exists; name another with --output", file);
   }
-  write_text_file(file, text);
 }
 
 }  // namespace
@@ -315,14 +383,17 @@ int init_command(std::span<const std::string> arguments) {
                "dstrain init"};
   declare_init(app, options);
   if (!parse_tool_options(app, arguments)) return status::done;
-  options.given = app.remaining();
+  check_file(options.file);
+  options.given = config::ExpandedArguments(app.remaining());
+  for (const std::string& warning : options.given.warnings()) log_warning(warning);
   const Machine machine = look_at_machine(options);
-  const std::string text = RunFile(options, machine).text();
+  const std::string text =
+      config::located(options.given.places(), [&] { return RunFile(options, machine).text(); });
   if (options.file == to_stdout) {
     fmt::print("{}", text);
     return status::done;
   }
-  write_new(options.file, text);
+  write_text_file(options.file, text);
   fmt::print("wrote {}; start it with\n  dstrain --num_gpus {} train {}\n", options.file,
              machine.ranks, options.file);
   return status::done;
