@@ -187,9 +187,10 @@ std::string help() {
   CLI::App app{"Benchmark this machine, and dstrain beside its ceilings.", "dstrain bench"};
   declare(app, typed);
   app.footer(
-      "comm runs between ranks: dstrain --num_gpus 2 bench comm. dstrain bench launch --help: how\n"
-      "long it takes until many ranks have met. Other work on the machine\n"
-      "shows in all figures: compare a figure with the ceiling beside it.");
+      "comm runs between ranks: dstrain --num_gpus 2 bench comm.\n"
+      "dstrain bench launch [--help] measures how long it takes until many ranks have met.\n"
+      "Other work on the machine shows in all figures: compare a figure with the ceiling beside "
+      "it.");
   launcher::show_plain_types(app);
   return app.help("", CLI::AppFormatMode::All);
 }

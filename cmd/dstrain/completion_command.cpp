@@ -189,6 +189,10 @@ Words job_ids() {
   return ids;
 }
 
+bool takes_training_options(const CommandInfo& command) {
+  return command.name == "train" || command.name == "init" || command.name == "plan";
+}
+
 /// What may follow a command and its first words.
 Words within_command(const CommandInfo& command,
                      std::span<const std::string> before,
@@ -196,7 +200,7 @@ Words within_command(const CommandInfo& command,
   const bool trains = command.name == "train";
   const bool option = current.starts_with('-');
   if (!option && !before.empty() && before.back().starts_with("--")) {
-    Words values = values_of(before.back(), trains);
+    Words values = values_of(before.back(), takes_training_options(command));
     if (!values.empty()) return values;
   }
   if (trains) return option ? training_options() : Words();
@@ -224,6 +228,9 @@ Words within_command(const CommandInfo& command,
   for (const Help::Section& section : help.sections) {
     if (before.empty() || section.name != before.front()) continue;
     std::ranges::move(options_in(section.text), std::back_inserter(names));
+  }
+  if (takes_training_options(command)) {
+    std::ranges::move(training_options(), std::back_inserter(names));
   }
   return option ? names : Words();
 }

@@ -91,8 +91,11 @@ TEST_CASE("Completion: commands and options by what stands before the cursor", "
            Line{{"train", "--train_file", ""}, {}, {"--train_file"}},  // a file
            Line{{"checkpoint", ""}, {"list", "verify", "prune", "export"}, {"gemm"}},
            Line{{"checkpoint", "prune", "--"}, {"--keep"}, {"--dtype"}},
-           Line{{"bench", ""}, {"gemm", "comm", "io"}, {"list"}},
+           Line{{"bench", ""}, {"gemm", "comm", "io", "launch"}, {"list"}},
            Line{{"bench", "gemm", "--"}, {"--json", "--block_size"}, {"--numel"}},
+           Line{{"bench", "launch", "--"}, {"--help"}, {"--numel"}},
+           Line{{"init", "pretrain", "--train"}, {"--train_file"}, {"--output"}},
+           Line{{"init", "pretrain", "--config_name", "gpt2-x"}, {"gpt2-xl"}, {"gpt2"}},
            Line{{"plan", "--device"}, {"--device", "--device_memory"}, {"--json"}},
            Line{{"status", "--"}, {"--json", "--stacks"}, {"--keep"}},
            Line{{"completion", "z"}, {"zsh"}, {"bash"}},
