@@ -62,6 +62,23 @@ std::optional<Settings> parse_settings(std::span<const std::string> arguments) {
   return settings;
 }
 
+/// The file in which ranks note when they have met. Removed also when a run fails.
+class Notes {
+ public:
+  Notes() = default;
+  ~Notes() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  Notes(const Notes&) = delete;
+  Notes& operator=(const Notes&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_ = std::filesystem::temp_directory_path() /
+                                fmt::format("dstrain-bench-{}", launcher::random_hex(8));
+};
+
 launcher::LaunchJob make_job(int hosts, const std::string& notes) {
   launcher::LaunchJob job;
   job.id = "bench-" + launcher::random_hex(6);
@@ -167,18 +184,16 @@ std::string as_json(const std::vector<Row>& rows, int runs) {
 int launch_bench_command(std::span<const std::string> arguments) {
   const std::optional<Settings> settings = parse_settings(arguments);
   if (!settings) return status::done;
-  const auto notes = std::filesystem::temp_directory_path() /
-                     fmt::format("dstrain-bench-{}", launcher::random_hex(8));
+  const Notes notes;
   std::vector<Row> rows;
   for (const int hosts : settings->hosts) {
     Row& row = rows.emplace_back();
     row.hosts = hosts;
     for (int run = 0; run < settings->runs; ++run) {
-      time_launch(row, notes);
+      time_launch(row, notes.path());
       row.plain.push_back(time_processes(2 * hosts));
     }
   }
-  std::filesystem::remove(notes);
   fmt::print("{}", settings->json ? as_json(rows, settings->runs) : as_table(rows, settings->runs));
   return status::done;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 
 #include "tests/e2e/launch_process.h"
 #include "tests/support/catch.h"
+#include "tests/support/rank_process.h"
 #include "tests/support/temp_dir.h"
 
 using namespace dstrain;
@@ -248,4 +250,15 @@ TEST_CASE("Bench: launch compares the time of the rendezvous with plain process 
     CHECK(is_summary(row["plain_seconds"]));
     CHECK(row["met_seconds"]["median"] <= row["ended_seconds"]["median"]);
   }
+}
+
+TEST_CASE("Bench: a launch that fails leaves no file", "[e2e][bench]") {
+  const test::TempDir folder;
+  const std::string script =
+      fmt::format("ulimit -n 64; TMPDIR='{}' '{}' bench launch --hosts 100 --runs 1 2>&1",
+                  folder.path().string(), DSTRAIN_PROGRAM);
+  test::RankProcess shell({{"/bin/sh", "-c", script}, {}});
+  CHECK_THAT(shell.read_all(), ContainsSubstring("Too many open files"));
+  CHECK(shell.wait() != 0);
+  CHECK(std::filesystem::is_empty(folder.path()));
 }
