@@ -300,24 +300,33 @@ class RunFile {
                                  format_bytes(row->memory.total()), host);
       return;
     }
-    fail(ErrorCode::out_of_memory, "init: the model does not fit on {}; see dstrain plan --help",
-         machine_.description);
+    fail(ErrorCode::out_of_memory,
+         "init: the model does not fit on {}{}; dstrain plan --help says how to plan for disks and "
+         "for other machines",
+         machine_.description, least_.empty() ? "" : ": " + least_);
   }
 
-  [[nodiscard]] std::optional<zero::PlanRow> cheapest(const PlanSetup& setup) const {
+  [[nodiscard]] std::optional<zero::PlanRow> cheapest(const PlanSetup& setup) {
     const bool on_cpu = shares_host_memory(machine_.device);
     std::vector<MemoryTier> tiers{MemoryTier::device};
     if (!on_cpu) tiers.push_back(MemoryTier::host);
-    std::vector<zero::PlanRow> fit =
-        zero::rows_that_fit(setup.rows(tiers), {.device = machine_.device_memory,
-                                                .host = machine_.host_memory,
-                                                .ranks_per_node = machine_.ranks});
+    const std::vector<zero::PlanRow> rows = setup.rows(tiers);
+    std::vector<zero::PlanRow> fit = zero::rows_that_fit(rows, {.device = machine_.device_memory,
+                                                                .host = machine_.host_memory,
+                                                                .ranks_per_node = machine_.ranks});
     // A CPU's device memory is the host's, in which saving takes some, too.
     std::erase_if(fit, [&](const zero::PlanRow& row) {
       return on_cpu && row.memory.machine_total() > machine_.device_memory;
     });
-    if (fit.empty()) return std::nullopt;
-    return fit.front();
+    if (!fit.empty()) return fit.front();
+    if (on_cpu && !rows.empty()) {
+      const auto least = std::ranges::min(
+          rows, {}, [](const zero::PlanRow& row) { return row.memory.machine_total(); });
+      least_ = fmt::format("a rank takes at least {}, and may take {} of what is free",
+                           format_bytes(least.memory.machine_total()),
+                           format_bytes(machine_.device_memory));
+    }
+    return std::nullopt;
   }
 
   void choose_output() {
@@ -359,6 +368,7 @@ class RunFile {
   std::string lines_;
   std::string zero_;   ///< the section zero_optimization
   std::string taken_;  ///< memory, for people
+  std::string least_;  ///< what is missing if nothing fits
 };
 
 /// Refuses a file that cannot be written, before looking at anything else.
