@@ -60,7 +60,8 @@ function __dstrain_complete
   set -l current (commandline --current-token --cut-at-cursor)
   $words[1] complete $words[2..-1] "$current" 2>/dev/null
 end
-complete --command dstrain --arguments '(__dstrain_complete)'
+complete --command dstrain --no-files --condition 'count (__dstrain_complete) >/dev/null' \
+  --arguments '(__dstrain_complete)'
 )";
 
 constexpr std::array shells{std::pair{"bash", bash_script}, std::pair{"zsh", zsh_script},

@@ -1,5 +1,6 @@
 // What a shell completes.
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -142,6 +143,17 @@ TEST_CASE("Completion: zsh can read its script", "[e2e]") {
 
 TEST_CASE("Completion: fish can read its script", "[e2e]") {
   check_syntax("fish");
+  const std::filesystem::path program = DSTRAIN_PROGRAM;
+  const auto complete_in_fish = [&](const std::string& line) {
+    const std::string script = fmt::format(
+        "cd / && PATH='{}':$PATH fish --no-config -c "
+        "\"dstrain completion fish | source; complete --do-complete '{}'\"",
+        program.parent_path().string(), line);
+    test::RankProcess fish({{"/bin/sh", "-c", script}, {}});
+    return candidates_in(fish.read_all());
+  };
+  CHECK(complete_in_fish("dstrain init ") == Words{"finetune", "pretrain"});
+  CHECK(has(complete_in_fish("dstrain train --config "), "tmp/"));
 }
 
 TEST_CASE("Completion: an unknown shell is refused", "[e2e]") {
