@@ -150,7 +150,9 @@ class FileReader {
       case Kind::object: {
         const bool acts = row != nullptr && row->status == FlagStatus::implemented;
         if (acts && !has_section(row)) {
-          return refuse(member, "is a section; the option has one value");
+          return refuse(member,
+                        "is a section; the option has one value, and DeepSpeed's sections stand "
+                        "below deepspeed:");
         }
         return {fmt::format("{}={}", typed, to_json(value).dump())};
       }

@@ -224,7 +224,9 @@ TEST_CASE("Options file: problems are told with file and line", "[config]") {
            Row{"max_steps: many\n", ":1: --max_steps: expected a whole number, got \"many\""},
            Row{"max_steps: [1, 2]\n", ":1:1: max_steps: takes one value, not a list"},
            Row{"seed: 1\nseed: 2\n", ":2:1: seed: is there already, in line 1"},
-           Row{"bf16:\n  seed: 1\n", ":1:1: bf16: is a section"},
+           Row{"bf16:\n  seed: 1\n",
+               ":1:1: bf16: is a section; the option has one value, and "
+               "DeepSpeed's sections stand below deepspeed:"},
            Row{"training:\n  seed: 1\n", ":1: --training: unknown option"},
            Row{"datasets:\n  - path: x\n", ":1: --datasets: unknown option"},
            Row{"frobnicate: 1\n", ":1: --frobnicate: unknown option"},
