@@ -104,7 +104,7 @@ std::string in_yaml(const std::string& value) {
   return quoted ? nlohmann::json(value).dump() : value;
 }
 
-/// Where results go that stand beside others: out, out-2 and so on.
+/// The first of out, out-2, out-3 ... that is absent or empty.
 std::string free_directory() {
   std::string name = "out";
   std::error_code ignored;
@@ -115,7 +115,7 @@ std::string free_directory() {
   return name;
 }
 
-/// The bytes of files; nothing of directories and patterns, whose tokens need no reading.
+/// The bytes that may have to be tokenized. Directories and patterns hold tokens and count as 0.
 std::uintmax_t bytes_of(const std::vector<config::DataFile>& files) {
   std::uintmax_t bytes = 0;
   for (const config::DataFile& file : files) {
@@ -344,8 +344,8 @@ class RunFile {
     choose(typed_.logging_steps, "logging_steps", "10", "a line each");
   }
 
-  /// What is written must run as it is: it goes through what a launch checks. Text that takes long
-  /// to read is only looked for.
+  /// Runs the checks of a launch, so that the written file runs as it is. Large text takes long to
+  /// tokenize; only its existence is checked.
   void check_run() const {
     constexpr std::uintmax_t read_max = 256 * mebibyte;
     std::vector<std::string> words = words_;

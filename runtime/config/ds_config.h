@@ -22,8 +22,8 @@ class DsConfig {
   DsConfig() = default;
   /// `file` is for messages. Throws Error{config} if the text is not JSON.
   static DsConfig parse(std::string text, const std::string& file);
-  /// The section of a file of options, made JSON, with the positions that positions_of() it has
-  /// there.
+  /// Parses a section of a file of options that was made JSON. `positions`: those of
+  /// positions_of() in that file; empty: those of the text.
   static DsConfig parse_section(std::string text,
                                 const std::string& file,
                                 std::span<const Position> positions);

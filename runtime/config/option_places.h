@@ -19,8 +19,8 @@ class OptionPlaces {
   [[nodiscard]] std::string encode() const;
 
   void add(const std::string& option, int line) { lines_[option] = line; }
-  /// The positions in the file of the values and keys of a section that an option has as JSON text,
-  /// in the order of json_reader.h, positions_of().
+  /// Keeps where the keys and values of a section stand that became JSON text, in the order of
+  /// positions_of() (json_value.h).
   void set_section(std::vector<Position> positions) { section_ = std::move(positions); }
   [[nodiscard]] const std::vector<Position>& section() const { return section_; }
   [[nodiscard]] const std::string& file() const { return file_; }

@@ -120,7 +120,7 @@ class FileReader {
  public:
   explicit FileReader(Problems& problems) : problems_(problems) {}
 
-  /// Keys without words that are no options: their values ask for nothing.
+  /// Keys that are not options, and whose values are false or empty.
   [[nodiscard]] const Words& ignored() const { return ignored_; }
 
   Words words_of(const JsonMember& member) {
@@ -139,7 +139,7 @@ class FileReader {
       return {value.boolean ? typed : fmt::format("--{}=true", name.substr(3))};  // no_packing
     }
     if (typed == config_option) return refuse(member, "a file of options names no other");
-    // As programs write all settings that they have. A near miss of an option is a mistake.
+    // Programs dump every setting that they have. A near miss of an option is a mistake.
     if (named_by(typed) == nullptr && is_false_or_empty(value) && likely_option(name).empty()) {
       ignored_.push_back(member.key);
       return {};
@@ -198,7 +198,8 @@ bool is_unset_training(const JsonMember& member, const JsonValue& root) {
     const auto found = std::ranges::find(root.members, key, &JsonMember::key);
     return found != root.members.end() && found->value.is(Kind::boolean) && found->value.boolean;
   };
-  return spelled(member.key) == "do_train" && is_false_or_empty(member.value) && !truth("do_eval");
+  return spelled(member.key) == "do_train" && member.value.is(Kind::boolean) &&
+         !member.value.boolean && !truth("do_eval");
 }
 
 /// What a file of other settings is, and where it belongs; empty: it may have options.
