@@ -230,6 +230,29 @@ JsonValue read_file(const std::string& file, Problems& problems) {
   return root;
 }
 
+using Rows = std::set<const FlagRow*>;
+
+/// The options that words name. A typed configuration replaces both options that may name one.
+Rows rows_in(const Words& words) {
+  Rows rows;
+  for (const std::string& word : words) rows.insert(named_by(word));
+  const std::array<const FlagRow*, 2> configurations{find_flag("deepspeed"),
+                                                     find_flag("deepspeed_config")};
+  const auto is_typed = [&](const FlagRow* row) {
+    return rows.contains(row);
+  };
+  if (std::ranges::any_of(configurations, is_typed)) {
+    rows.insert(configurations.begin(), configurations.end());
+  }
+  return rows;
+}
+
+std::vector<Position> section_positions(JsonValue& section) {
+  std::vector<Position> positions;
+  for (const Position* position : positions_of(section)) positions.push_back(*position);
+  return positions;
+}
+
 }  // namespace
 
 ExpandedArguments::ExpandedArguments(std::span<const std::string> arguments)
@@ -237,60 +260,52 @@ ExpandedArguments::ExpandedArguments(std::span<const std::string> arguments)
   const std::optional<std::string> file = take_file(words_);
   if (!file) return;
   places_ = OptionPlaces(*file);
-  std::set<const FlagRow*> typed;
-  for (const std::string& word : words_) typed.insert(named_by(word));
-  const std::array<const FlagRow*, 2> configurations{find_flag("deepspeed"),
-                                                     find_flag("deepspeed_config")};
-  const auto is_typed = [&](const FlagRow* row) {
-    return typed.contains(row);
-  };
-  if (std::ranges::any_of(configurations, is_typed)) {
-    typed.insert(configurations.begin(), configurations.end());
-  }
-  Problems problems(*file);
-  Words from_file;
   try {
-    FileReader reader(problems);
-    JsonValue root = read_file(*file, problems);
-    for (JsonMember& member : root.members) {
-      const std::string name = "--" + spelled(member.key);
-      const FlagRow* const row = named_by(name);
-      if (row != nullptr && typed.contains(row)) continue;
-      if (is_unset_training(member, root)) {
-        warnings_.push_back(fmt::format("{}:{}: {}: false: has no effect without do_eval: true",
-                                        printable(*file), member.position.line, member.key));
-        continue;
-      }
-      if (const std::string before = places_.of(name); !before.empty()) {
-        problems.add(member.position, "",
-                     fmt::format("{}: is there already, at {}", member.key, before));
-      }
-      places_.add(name, member.position.line);
-      for (std::string& word : reader.words_of(member)) {
-        if (word.starts_with("--")) {
-          places_.add(word.substr(0, word.find('=')), member.position.line);
-        }
-        from_file.push_back(std::move(word));
-      }
-      if (has_section(row) && member.value.is(Kind::object)) {
-        std::vector<Position> section;
-        for (const Position* position : positions_of(member.value)) section.push_back(*position);
-        places_.set_section(std::move(section));
-      }
-    }
-    problems.throw_if_any();
-    if (!reader.ignored().empty()) {
-      warnings_.push_back(
-          fmt::format("{}: keys that dstrain does not know, ignored because they are false or "
-                      "empty: {}",
-                      printable(*file), fmt::join(reader.ignored(), ", ")));
-    }
+    const Words from_file = read(*file);
+    words_.insert(words_.begin(), from_file.begin(), from_file.end());
   } catch (const Error& error) {
     fail(ErrorCode::usage, "{}{}",
          error.code() == ErrorCode::config ? "" : "--config: ", error.what());
   }
-  words_.insert(words_.begin(), std::make_move_iterator(from_file.begin()),
-                std::make_move_iterator(from_file.end()));
+}
+
+std::vector<std::string> ExpandedArguments::read(const std::string& file) {
+  const Rows typed = rows_in(words_);
+  Problems problems(file);
+  FileReader reader(problems);
+  JsonValue root = read_file(file, problems);
+  Words words;
+  for (JsonMember& member : root.members) {
+    const std::string name = "--" + spelled(member.key);
+    const int line = member.position.line;
+    const FlagRow* const row = named_by(name);
+    if (row != nullptr && typed.contains(row)) continue;
+    if (is_unset_training(member, root)) {
+      warnings_.push_back(fmt::format("{}:{}: {}: false: has no effect without do_eval: true",
+                                      printable(file), line, member.key));
+      continue;
+    }
+    if (const std::string before = places_.of(name); !before.empty()) {
+      problems.add(member.position, "",
+                   fmt::format("{}: is there already, at {}", member.key, before));
+    }
+    places_.add(name, line);
+    for (std::string& word : reader.words_of(member)) {
+      if (word.starts_with("--")) places_.add(word.substr(0, word.find('=')), line);
+      words.push_back(std::move(word));
+    }
+    if (has_section(row) && member.value.is(Kind::object)) {
+      places_.set_section(section_positions(member.value));
+    }
+  }
+  problems.throw_if_any();
+  if (!reader.ignored().empty()) {
+    warnings_.push_back(
+        fmt::format("{}: keys that dstrain does not know, ignored because they are false or empty: "
+                    "{}",
+                    printable(file), fmt::join(reader.ignored(), ", ")));
+  }
+  return words;
 }
 
 }  // namespace dstrain::config

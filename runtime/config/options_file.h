@@ -25,6 +25,9 @@ class ExpandedArguments {
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
+  /// Returns the words of the file, without the options that words_ has.
+  std::vector<std::string> read(const std::string& file);
+
   std::vector<std::string> words_;
   OptionPlaces places_;
   std::vector<std::string> warnings_;
