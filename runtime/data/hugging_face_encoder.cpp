@@ -36,7 +36,7 @@ std::string digest_of(const fs::path& directory, const std::string& name) {
 }
 
 std::string identity_with(const std::string& directory, const ChatOptions& options) {
-  const std::string identity = tokenizer_identity(directory);
+  std::string identity = tokenizer_identity(directory);
   if (!options.date) return identity;
   return to_hex(sha256(fmt::format("{} {}-{}-{}", identity, static_cast<int>(options.date->year()),
                                    static_cast<unsigned>(options.date->month()),

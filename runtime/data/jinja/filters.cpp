@@ -85,6 +85,7 @@ std::vector<Value> sorted(Interpreter& interpreter,
                    : compare(keys[a], keys[b], Operator::less) < 0;
   });
   std::vector<Value> out;
+  out.reserve(order.size());
   for (const std::size_t index : order) out.push_back(std::move(items[index]));
   return out;
 }
@@ -94,6 +95,7 @@ std::vector<Value> keys_of(Interpreter& interpreter,
                            const Getter& get,
                            bool with_case) {
   std::vector<Value> keys;
+  keys.reserve(items.size());
   for (const Value& item : items) keys.push_back(sort_key(interpreter, get(item), with_case));
   return keys;
 }

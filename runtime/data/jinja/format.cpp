@@ -82,7 +82,7 @@ Spec parse_spec(std::string_view text) {
 }
 
 /// The text with the fill characters around it; `prefix` bytes stay before those of '='.
-Text with_padding(Text text, const Spec& spec, char align, std::size_t prefix) {
+Text with_padding(const Text& text, const Spec& spec, char align, std::size_t prefix) {
   const std::size_t size = length(text.bytes);
   const std::size_t missing = spec.width > size ? spec.width - size : 0;
   const std::size_t left = align == '<' ? 0 : align == '^' ? missing / 2 : missing;
@@ -180,7 +180,7 @@ Text formatted(const Value& value, const Spec& spec) {
   if (spec.precision && length(text.bytes) > *spec.precision) {
     text = sliced(text, 0, static_cast<std::int64_t>(*spec.precision), 1);
   }
-  return with_padding(std::move(text), spec, spec.align == '\0' ? '<' : spec.align, 0);
+  return with_padding(text, spec, spec.align == '\0' ? '<' : spec.align, 0);
 }
 
 /// The values of a format string in their order, or by name.

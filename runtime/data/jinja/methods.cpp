@@ -497,7 +497,7 @@ MethodFunction find_method(const Value& object, std::string_view name) {
 }
 
 std::vector<std::pair<std::string, Value>> global_functions() {
-  const auto function = [](std::string name, Value (*call)(Interpreter&, Arguments&)) {
+  const auto function = [](const std::string& name, Value (*call)(Interpreter&, Arguments&)) {
     return std::pair(name, Value(Callable{name, call}));
   };
   return {

@@ -164,7 +164,7 @@ class JsonWriter {
   void new_line() {
     if (format_.indent < 0) return;
     text_.bytes += '\n';
-    text_.bytes.append(static_cast<std::size_t>(format_.indent * level_), ' ');
+    text_.bytes.append(static_cast<std::size_t>(format_.indent) * level_, ' ');
   }
 
   void write_string(std::string_view bytes) {
@@ -198,7 +198,7 @@ class JsonWriter {
 
   const JsonFormat& format_;
   Text text_;
-  int level_ = 0;
+  std::size_t level_ = 0;
 };
 
 }  // namespace
