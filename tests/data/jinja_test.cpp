@@ -1,3 +1,5 @@
+#include <limits>
+
 #include <nlohmann/json.hpp>
 
 #include "runtime/data/jinja/template.h"
@@ -130,6 +132,29 @@ TEST_CASE("Jinja: a template tells what it names and marks", "[data][jinja]") {
   CHECK(jinja::Template::parse("{%- generation -%}{% endgeneration %}").value().marks_generation());
   CHECK_FALSE(
       jinja::Template::parse("{% raw %}{% generation %}{% endraw %}").value().marks_generation());
+}
+
+TEST_CASE("Jinja: the smallest and the largest integers do not overflow", "[data][jinja]") {
+  const ordered_json variables{{"least", std::numeric_limits<std::int64_t>::min()},
+                               {"most", std::numeric_limits<std::int64_t>::max()}};
+  struct Row {
+    std::string jinja;
+    std::string text;  ///< or the end of the error
+  };
+  const Row row = GENERATE(values<Row>({
+      {"{{ least // -1 }}", "an integer does not fit in 64 bits"},
+      {"{{ least % -1 }}", "0"},
+      {"{{ -least }}", "an integer does not fit in 64 bits"},
+      {"{{ [1, 2, 3][1::most] }}", "[2]"},
+      {"{{ 'abc'[2::least] }}", "c"},
+      {"{{ 'x'.center(least) }}", "x"},
+      {"{{ 1.5|round(least) }}", "the precision is out of range"},
+      {"{{ 'abcdefghij klm'|truncate(5, true, '.', most) }}", "abcdefghij klm"},
+  }));
+  CAPTURE(row.jinja);
+  const ordered_json result = rendered(row.jinja, variables);
+  const std::string key = result.contains("text") ? "text" : "error";
+  CHECK_THAT(result.value(key, "none"), Catch::Matchers::EndsWith(row.text));
 }
 
 }  // namespace dstrain::test

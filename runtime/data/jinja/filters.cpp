@@ -522,7 +522,7 @@ Value round(Interpreter&, const Value& input, const Arguments& arguments) {
   if (method == "common" && input.as_whole(whole)) return rounded(whole, precision);
   double number = 0;
   if (!input.as_real(number)) refuse("type ", input.type_name(), " cannot be rounded");
-  if (std::abs(precision) > 300) refuse("round(): the precision is out of range");
+  if (precision > 300 || precision < -300) refuse("round(): the precision is out of range");
   if (method == "common" && precision >= 0) {
     // printf rounds the exact value of the number, as Python does.
     std::array<char, 700> digits{};
@@ -640,7 +640,7 @@ Value truncate(Interpreter& interpreter, const Value& input, const Arguments& ar
   const auto end_size = static_cast<std::int64_t>(length(end.bytes));
   const bool no_leeway = given[3] == nullptr || given[3]->is_none();
   if (most < end_size) refuse("expected length >= ", std::to_string(end_size));
-  if (static_cast<std::int64_t>(length(text.bytes)) <= most + (no_leeway ? 5 : given.whole(3, 5))) {
+  if (static_cast<std::int64_t>(length(text.bytes)) - most <= (no_leeway ? 5 : given.whole(3, 5))) {
     return text;
   }
   Text cut = sliced(text, 0, most - end_size, 1);

@@ -29,6 +29,7 @@ SliceRange slice_range(const Value& from, const Value& to, const Value& step, st
   };
   SliceRange range{0, 0, index(step, 1)};
   if (range.step == 0) refuse("slice step cannot be zero");
+  range.step = std::clamp(range.step, -size - 1, size + 1);  // so that adding it cannot overflow
   const bool down = range.step < 0;
   const auto clamp = [&](std::int64_t at) {
     if (at < 0) at += size;

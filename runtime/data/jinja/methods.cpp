@@ -209,7 +209,7 @@ Value padded(Interpreter& interpreter,
   const Text fill = given.text(1, side == "zfill" ? "0" : " ");
   if (length(fill.bytes) != 1) refuse("The fill character must be exactly one character long");
   const auto size = static_cast<std::int64_t>(length(self.text()->bytes));
-  const std::int64_t missing = std::max(width - size, std::int64_t{0});
+  const std::int64_t missing = width > size ? width - size : 0;
   interpreter.spend_text(self.text()->bytes.size() +
                          static_cast<std::size_t>(missing) * fill.bytes.size());
   // Python's rule for the odd character.

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "runtime/data/jinja/interpreter.h"
 #include "runtime/data/jinja/python_text.h"
@@ -26,7 +25,11 @@ std::int64_t checked_whole(bool overflows, std::int64_t value) {
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   if (b == 0) refuse("integer division or modulo by zero");
-  if (b == -1) return checked_whole(a == std::numeric_limits<std::int64_t>::min(), -a);
+  if (b == -1) {
+    std::int64_t negated = 0;
+    const bool overflows = __builtin_sub_overflow(std::int64_t{0}, a, &negated);
+    return checked_whole(overflows, negated);
+  }
   return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
 }
 
