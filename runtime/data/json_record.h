@@ -6,7 +6,6 @@
 
 #include "runtime/data/conversation.h"
 #include "runtime/data/record_kind.h"
-#include "runtime/data/record_options.h"
 #include "runtime/data/record_reader.h"
 
 namespace dstrain::data {

@@ -6,7 +6,7 @@
 
 #include "runtime/base/label.h"
 #include "runtime/base/pair_tokens.h"
-#include "runtime/data/record_options.h"
+#include "runtime/data/record_kind.h"
 #include "runtime/data/sample_source.h"
 #include "runtime/data/text_encoder.h"
 

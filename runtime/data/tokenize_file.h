@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/data/record_options.h"
+#include "runtime/data/record_kind.h"
 #include "runtime/data/text_encoder.h"
 
 namespace dstrain::data {
