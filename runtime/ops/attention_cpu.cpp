@@ -3,6 +3,7 @@
 
 #include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/attention_tiles.h"
+#include "runtime/ops/cached_attention_cpu.h"
 #include "runtime/ops/cpu_ops.h"
 #include "runtime/ops/dropout_mask.h"
 #include "runtime/ops/simd.h"
@@ -121,6 +122,10 @@ struct QueryHead {
   Space space;
   std::int64_t sequence;
   std::int64_t head;
+  std::int64_t base = 0;   ///< the first tile of keys that `space` holds
+  bool turns_keys = true;  ///< keys from a cache are rotated already
+
+  [[nodiscard]] std::int64_t place(std::int64_t key_tile) const { return key_tile - base; }
 };
 
 /// One tile of its queries.
@@ -164,7 +169,8 @@ void drop_weights(const QueryBlock& q, std::int64_t key_tile, ScoreTile& weights
 void multiply_scores(const QueryBlock& q, const KeyTile& tile, ScoreTile& scores) {
   const std::int64_t columns = q.layout.tile_columns();
   const std::int64_t rows = tile.diagonal() ? attention_strip : attention_block;
-  const float* const keys = q.space.keys + tile.index * q.layout.tile_numel();
+  const std::int64_t place = q.place(tile.index);
+  const float* const keys = q.space.keys + place * q.layout.tile_numel();
   for (std::int64_t key = 0; key < attention_block; key += rows) {
     multiply_tile({.c = scores.row(key) + key,
                    .c_row = attention_block,
@@ -177,7 +183,7 @@ void multiply_scores(const QueryBlock& q, const KeyTile& tile, ScoreTile& scores
                    .n = attention_block - key,
                    .k = columns,
                    .rounds = q.layout.rounds,
-                   .a_packed = q.space.left_keys.left(tile.index, key),
+                   .a_packed = q.space.left_keys.left(place, key),
                    .b_packed = q.space.right_queries.right(0, 0, key)});
   }
 }
@@ -201,10 +207,11 @@ void bias_kernel(const QueryBlock& q, const KeyTile& tile, ScoreTile& scores) {
 void add_values(
     const QueryBlock& q, const KeyTile& tile, ScoreTile& weights, const float* factors, Into into) {
   const std::int64_t columns = tile.diagonal() ? attention_strip : attention_block;
+  const std::int64_t place = q.place(tile.index);
   for (std::int64_t query = 0; query < attention_block; query += columns) {
     const TileProduct product{.c = q.space.outputs + query,
                               .c_row = attention_block,
-                              .a = q.space.values + tile.index * q.layout.tile_numel(),
+                              .a = q.space.values + place * q.layout.tile_numel(),
                               .a_row = 1,
                               .a_column = q.layout.tile_columns(),
                               .b = weights.values + query,
@@ -214,7 +221,7 @@ void add_values(
                               .k = query + columns,
                               .factors = factors + query,
                               .rounds = q.layout.rounds,
-                              .a_packed = q.space.left_values.left(tile.index)};
+                              .a_packed = q.space.left_values.left(place)};
     multiply_tile(product, into);
   }
 }
@@ -241,6 +248,7 @@ void store_outputs(const QueryBlock& q,
   divide_kernel(q.space.outputs, softmax.sum, columns);
   transpose_tile(q.space.outputs, columns, attention_block, q.space.queries);
   store_tile(q.space.queries, 1.0F, output, count);
+  if (logsumexp == nullptr) return;
   for (std::int64_t i = 0; i < count; ++i) {
     logsumexp[i] = ln_2 * (softmax.largest[i] + std::log2(softmax.sum[i]));
   }
@@ -270,6 +278,7 @@ template <class T>
 struct KeyValues {
   HeadRows<const T> keys;
   HeadRows<const T> values;
+  std::int64_t ring;  ///< position p is in row p mod `ring`, which are whole tiles if it wraps
   std::int64_t loaded = 0;
 
   void load_until(std::int64_t tile, const QueryHead& h) {
@@ -278,16 +287,38 @@ struct KeyValues {
     for (; loaded <= tile; ++loaded) {
       const std::int64_t first = loaded * attention_block;
       const std::int64_t count = layout.keys_in(loaded);
-      float* const key_tile = h.space.keys + loaded * layout.tile_numel();
-      float* const value_tile = h.space.values + loaded * layout.tile_numel();
-      load_tile(keys.from(first), count, 1.0F, key_tile);
-      h.tables.rotary.turn({key_tile, count, columns, first}, RotaryTable::Direction::forward);
-      load_tile(values.from(first), count, 1.0F, value_tile);
-      h.space.left_keys.set_left(loaded, {key_tile, columns, 1, attention_block, columns});
-      h.space.left_values.set_left(loaded, {value_tile, 1, columns, columns, attention_block});
+      const std::int64_t place = h.place(loaded);
+      float* const key_tile = h.space.keys + place * layout.tile_numel();
+      float* const value_tile = h.space.values + place * layout.tile_numel();
+      load_tile(keys.from(first % ring), count, 1.0F, key_tile);
+      if (h.turns_keys) {
+        h.tables.rotary.turn({key_tile, count, columns, first}, RotaryTable::Direction::forward);
+      }
+      load_tile(values.from(first % ring), count, 1.0F, value_tile);
+      h.space.left_keys.set_left(place, {key_tile, columns, 1, attention_block, columns});
+      h.space.left_values.set_left(place, {value_tile, 1, columns, columns, attention_block});
     }
   }
 };
+
+/// One head of queries, to keys that may have been loaded for another one.
+template <class T>
+void run_query_head(const QueryHead& h,
+                    const HeadRows<const T>& queries,
+                    const HeadRows<T>& output,
+                    float* logsumexp,
+                    KeyValues<T>& shared) {
+  for (std::int64_t block = 0; block < h.layout.query_tiles(); ++block) {
+    shared.load_until(h.sight.last_tile(block), h);
+    const QueryBlock q{h, block};
+    const std::int64_t first = block * attention_block;
+    RunningSoftmax softmax;
+    load_queries<T>(q, queries.from(first));
+    attend(q, softmax);
+    store_outputs<T>(q, softmax, output.from(first),
+                     logsumexp == nullptr ? nullptr : logsumexp + first);
+  }
+}
 
 /// The heads of queries that share a head of keys, one after another.
 template <class T>
@@ -299,23 +330,43 @@ void run_kv_head(const AttentionArgs& args,
   const DropoutMask mask(args.dropout);
   const Visibility sight(args, at.sequence);
   KeyValues<T> shared{head_rows<const T>(args.key, layout, layout.keys, at.sequence, at.head),
-                      head_rows<const T>(args.value, layout, layout.keys, at.sequence, at.head)};
+                      head_rows<const T>(args.value, layout, layout.keys, at.sequence, at.head),
+                      layout.key_tiles() * attention_block};
   for (std::int64_t i = 0; i < layout.group(); ++i) {
     const std::int64_t head = at.head * layout.group() + i;
     const QueryHead h{layout, args.rule, sight, tables, mask, space, at.sequence, head};
-    const auto queries = head_rows<const T>(args.query, layout, layout.tokens, at.sequence, head);
-    const auto output = head_rows<T>(args.output, layout, layout.tokens, at.sequence, head);
-    float* const logsumexp =
-        floats(args.logsumexp) + (at.sequence * layout.heads + head) * layout.tokens;
-    for (std::int64_t block = 0; block < layout.query_tiles(); ++block) {
-      shared.load_until(sight.last_tile(block), h);
-      const QueryBlock q{h, block};
-      const std::int64_t first = block * attention_block;
-      RunningSoftmax softmax;
-      load_queries<T>(q, queries.from(first));
-      attend(q, softmax);
-      store_outputs<T>(q, softmax, output.from(first), logsumexp + first);
-    }
+    run_query_head<T>(h, head_rows<const T>(args.query, layout, layout.tokens, at.sequence, head),
+                      head_rows<T>(args.output, layout, layout.tokens, at.sequence, head),
+                      floats(args.logsumexp) + (at.sequence * layout.heads + head) * layout.tokens,
+                      shared);
+  }
+}
+
+/// The same, with the keys and values of a cache.
+template <class T>
+void run_cached_head(const CachedAttentionArgs& args,
+                     const HeadLayout& held,
+                     const CachedSequence& sequence,
+                     const KvHead& at,
+                     float* slot) {
+  HeadLayout layout = held;
+  layout.keys = sequence.past + layout.tokens;
+  const DropoutMask mask(DropoutSite{});
+  const Visibility sight(args.rule, layout, sequence.past);
+  AttentionTables tables;
+  tables.rotary = sequence.angles;
+  KeyValues<T> shared{cached_rows<T>(args.cache.key, layout, sequence.slot, at.head),
+                      cached_rows<T>(args.cache.value, layout, sequence.slot, at.head),
+                      args.cache.rows(), sight.first_tile(0)};
+  const std::int64_t base = shared.loaded;
+  const Space space = cut_space(slot, held);
+  for (std::int64_t i = 0; i < layout.group(); ++i) {
+    const std::int64_t head = at.head * layout.group() + i;
+    const QueryHead h{layout, args.rule,   sight, tables, mask,
+                      space,  at.sequence, head,  base,   /*turns_keys=*/false};
+    run_query_head<T>(h, head_rows<const T>(args.query, layout, layout.tokens, at.sequence, head),
+                      head_rows<T>(args.output, layout, layout.tokens, at.sequence, head), nullptr,
+                      shared);
   }
 }
 
@@ -339,4 +390,15 @@ void attention_forward(const AttentionArgs& args, StreamView stream) {
 }
 
 }  // namespace cpu
+
+void run_cached_tiles(const CachedAttentionArgs& args,
+                      const HeadLayout& held,
+                      const CachedSequence& sequence,
+                      const KvHead& at,
+                      float* slot) {
+  with_element_type(args.query.dtype(), [&](auto element) {
+    run_cached_head<decltype(element)>(args, held, sequence, at, slot);
+  });
+}
+
 }  // namespace dstrain::ops

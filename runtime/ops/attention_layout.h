@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime/ops/attention.h"
+#include "runtime/ops/cached_attention.h"
 #include "runtime/ops/tile_product.h"
 
 namespace dstrain::ops {
@@ -54,6 +54,11 @@ inline std::int64_t forward_slot_numel(const HeadLayout& layout) {
   return (2 * tiles + 2) * layout.tile_numel() + (2 * tiles + 1) * packed_words;
 }
 
+/// Whether queries to a cache are multiplied one by one, not in tiles.
+inline bool attends_one_by_one(const AttentionSizes& sizes, const AttentionRule& rule) {
+  return sizes.tokens <= cached_few_queries || !rule.causal || rule.buckets.active();
+}
+
 /// Floats of a slot in backward: three tensors of a head of queries and two values per query; five
 /// tiles or, if heads share keys, three and the gradients of all keys and values; the packed
 /// copies; with biases, the gradient by distance.
@@ -63,5 +68,32 @@ inline std::int64_t backward_slot_numel(const HeadLayout& layout) {
   return (3 * tiles + 3 + gradients) * layout.tile_numel() + 2 * tiles * attention_block +
          (4 * tiles + 3) * packed_words + layout.distances();
 }
+
+/// Returns the keys of a cache whose tiles a slot of the workspace holds at once: those that a
+/// call's queries see, and the rest of the first one's tile.
+inline std::int64_t cached_tile_keys(const AttentionSizes& sizes, const AttentionRule& rule) {
+  if (rule.window == 0) return sizes.keys;
+  return std::min(sizes.keys, rule.window - 1 + sizes.tokens) + attention_block - 1;
+}
+
+/// The workspace of attention to a cache: offsets in floats.
+struct CachedWorkspace {
+  /// `few`: queries are multiplied one by one.
+  CachedWorkspace(const HeadLayout& layout, const AttentionRule& rule, bool few)
+      : bias_rows(round_up(layout.sequences * layout.tokens * rule.rotary.dims, 16)),
+        slots(bias_rows + (layout.buckets > 0 ? round_up(layout.keys, 16) : 0)),
+        slot_numel(few ? few_slot_numel(layout) : forward_slot_numel(layout)),
+        numel(slots + layout.slots() * slot_numel) {}
+  /// Two tiles and, for each query, itself, its output, and its largest score and sum.
+  static std::int64_t few_slot_numel(const HeadLayout& layout) {
+    const std::int64_t rows = layout.group() * layout.tokens;
+    return 2 * layout.tile_numel() + 2 * rows * layout.tile_columns() + round_up(2 * rows, 16);
+  }
+  std::int64_t angles = 0;
+  std::int64_t bias_rows;
+  std::int64_t slots;
+  std::int64_t slot_numel;
+  std::int64_t numel;
+};
 
 }  // namespace dstrain::ops

@@ -66,7 +66,8 @@ Visibility::Tile Visibility::tile(std::int64_t query_tile, std::int64_t key_tile
   const bool from_begin = last.begin <= first_key;
   if (from_begin && first.end >= first_key + attention_block) return Tile::all;
   const bool to_end = !causal_ || count_ >= end_key;
-  return causal_ && query_tile == key_tile && from_begin && to_end ? Tile::diagonal : Tile::some;
+  const bool meet = past_ + query_tile * attention_block == first_key;
+  return causal_ && meet && from_begin && to_end ? Tile::diagonal : Tile::some;
 }
 
 std::int64_t Visibility::first_tile(std::int64_t query_tile) const {

@@ -34,6 +34,7 @@ HeadLayout attention_layout(const Args& args) {
 
 /// The filled tables that all heads of a call read, and the rest of the workspace.
 struct AttentionTables {
+  AttentionTables() = default;
   template <class Args>
   AttentionTables(const Args& args, const HeadLayout& layout, bool rows_are_keys) {
     const std::int64_t queries = layout.query_tiles() * attention_block;
@@ -51,7 +52,7 @@ struct AttentionTables {
   }
   RotaryTable rotary;
   RelativeBias bias;  ///< times log2(e)
-  float* rest;
+  float* rest = nullptr;
 };
 
 /// Some rows of a head in a tensor, `stride` elements apart, with D columns.
@@ -107,10 +108,20 @@ class Visibility {
         first_keys_(args.first_key.empty()
                         ? nullptr
                         : elements<const std::int32_t>(args.first_key) + sequence * tokens_) {}
+  /// Queries at positions from `past` on, to a cache that has the `sizes.keys` first positions.
+  Visibility(const AttentionRule& rule, const AttentionSizes& sizes, std::int64_t past)
+      : causal_(rule.causal),
+        window_(rule.window),
+        tokens_(sizes.tokens),
+        keys_(sizes.keys),
+        count_(sizes.keys),
+        first_keys_(nullptr),
+        past_(past) {}
 
   [[nodiscard]] Range of(std::int64_t query) const {
-    const std::int64_t end = causal_ ? std::min(query + 1, count_) : count_;
-    const std::int64_t begin = window_ > 0 ? std::max<std::int64_t>(0, query + 1 - window_) : 0;
+    const std::int64_t behind = past_ + query + 1;
+    const std::int64_t end = causal_ ? std::min(behind, count_) : count_;
+    const std::int64_t begin = window_ > 0 ? std::max<std::int64_t>(0, behind - window_) : 0;
     if (first_keys_ == nullptr) return {begin, end};
     return {std::max<std::int64_t>(begin, first_keys_[std::min(query, tokens_ - 1)]), end};
   }
@@ -129,6 +140,7 @@ class Visibility {
   std::int64_t keys_;
   std::int64_t count_;
   const std::int32_t* first_keys_;  ///< by query, or null
+  std::int64_t past_ = 0;           ///< position of query 0
 };
 
 /// The keys that a tile's queries see, by query: keys [begin, end) of the tile.

@@ -62,4 +62,14 @@ Bytes attention_backward_workspace(const AttentionSizes& sizes,
   fail(ErrorCode::internal, "no such kind of device");
 }
 
+Bytes cached_attention_workspace(const AttentionSizes& sizes,
+                                 const AttentionRule& rule,
+                                 DeviceKind device) {
+  if (device == DeviceKind::cuda) return 0;
+  HeadLayout layout{sizes, false, rule.buckets.count};
+  const bool few = attends_one_by_one(sizes, rule);
+  if (!few) layout.keys = cached_tile_keys(sizes, rule);
+  return CachedWorkspace(layout, rule, few).numel * size_of(DType::f32);
+}
+
 }  // namespace dstrain::ops

@@ -33,6 +33,9 @@ void require_positions(const TensorView& table, DType dtype, const TensorView& a
 void embedding_forward(const EmbeddingArgs& args, StreamView stream) {
   require_activation(args.output, args.tokens);
   require_first_position(args.first_position, args.tokens);
+  if (!args.past.empty()) {
+    require_tensor(args.past, DType::i32, {args.tokens.shape()[0]}, "past");
+  }
   require_tokens(args.token_table, args.output.dtype(), args.output);
   if (!args.position_table.empty()) {
     require_positions(args.position_table, args.output.dtype(), args.output);

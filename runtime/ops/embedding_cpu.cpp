@@ -43,21 +43,37 @@ void require_known(std::span<const std::int32_t> tokens, std::int64_t vocabulary
 /// Rows of the table of positions, by row of a batch with `tokens` per sequence.
 class Positions {
  public:
-  Positions(const TensorView& first, std::int64_t tokens)
-      : first_(elements<const std::int32_t>(first)), tokens_(tokens) {
-    for (std::int64_t row = 0; first_ != nullptr && row < first.numel(); ++row) {
-      DSTRAIN_CHECK(first_[row] >= 0 && (*this)(row) >= 0, "position {} of {} is first",
-                    first_[row], row % tokens);
+  struct Views {
+    TensorView first;
+    TensorView past{};
+  };
+  /// Checks each row of `tokens`, if there is a table of `count` positions.
+  Positions(const Views& views, const TensorView& tokens, std::int64_t count)
+      : first_(elements<const std::int32_t>(views.first)),
+        past_(elements<const std::int32_t>(views.past)),
+        tokens_(tokens.shape()[1]) {
+    for (std::int64_t row = 0; row < tokens.numel(); ++row) {
+      const std::int64_t first = first_ == nullptr ? 0 : first_[row];
+      DSTRAIN_CHECK(first >= 0 && (*this)(row) >= 0, "position {} of {} is first", first,
+                    row % tokens_);
+      DSTRAIN_CHECK(count == 0 || (*this)(row) < count, "position {} of {}", (*this)(row), count);
     }
   }
   [[nodiscard]] std::int64_t operator()(std::int64_t row) const {
-    return row % tokens_ - (first_ == nullptr ? 0 : first_[row]);
+    const std::int64_t before = past_ == nullptr ? 0 : past_[row / tokens_];
+    return before + row % tokens_ - (first_ == nullptr ? 0 : first_[row]);
   }
 
  private:
   const std::int32_t* first_;
+  const std::int32_t* past_;
   std::int64_t tokens_;
 };
+
+/// The number of positions of a table; 0: there is none.
+std::int64_t positions_of(const TensorView& table) {
+  return table.empty() ? 0 : table.shape()[0];
+}
 
 template <class T>
 void run_forward(const EmbeddingArgs& args) {
@@ -65,7 +81,8 @@ void run_forward(const EmbeddingArgs& args) {
   const std::int64_t columns = shape[2];
   const auto tokens = host_access(args.tokens).as<const std::int32_t>();
   require_known(tokens, args.token_table.shape()[0]);
-  const Positions positions(args.first_position, shape[1]);
+  const Positions positions({args.first_position, args.past}, args.tokens,
+                            positions_of(args.position_table));
   for_chunks(shape[0] * shape[1], rows_per_task, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t token = tokens[static_cast<std::size_t>(row)];
@@ -88,7 +105,8 @@ void run_backward(const EmbeddingBackwardArgs& args) {
   const auto tokens = host_access(args.tokens).as<const std::int32_t>();
   const bool for_tokens = !args.token_gradient.empty();
   const bool for_positions = !args.position_gradient.empty();
-  const Positions positions(args.first_position, shape[1]);
+  const Positions positions({args.first_position}, args.tokens,
+                            positions_of(args.position_gradient));
   if (for_tokens) require_known(tokens, args.token_gradient.shape()[0]);
   if (for_tokens && !args.accumulate_token) zero(args.token_gradient);
   if (for_positions && !args.accumulate_position) zero(args.position_gradient);

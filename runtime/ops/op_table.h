@@ -7,8 +7,10 @@ namespace dstrain::ops {
 struct ActivationArgs;
 struct ActivationBackwardArgs;
 struct AddSquaresArgs;
+struct AppendCacheArgs;
 struct AttentionArgs;
 struct AttentionBackwardArgs;
+struct CachedAttentionArgs;
 struct ClassifierLogitsArgs;
 struct ClassifierLossArgs;
 struct CopyFiniteArgs;
@@ -35,8 +37,10 @@ struct WeightGradientArgs;
   DSTRAIN_OP(activation_forward, const ActivationArgs&)                       \
   DSTRAIN_OP(add, const TensorView&, const TensorView&)                       \
   DSTRAIN_OP(add_squares, const AddSquaresArgs&)                              \
+  DSTRAIN_OP(append_cache, const AppendCacheArgs&)                            \
   DSTRAIN_OP(attention_backward, const AttentionBackwardArgs&)                \
   DSTRAIN_OP(attention_forward, const AttentionArgs&)                         \
+  DSTRAIN_OP(cached_attention, const CachedAttentionArgs&)                    \
   DSTRAIN_OP(classifier_logits, const ClassifierLogitsArgs&)                  \
   DSTRAIN_OP(classifier_loss, const ClassifierLossArgs&)                      \
   DSTRAIN_OP(convert, const TensorView&, const TensorView&)                   \

@@ -55,6 +55,15 @@ void RotaryTable::fill(const Rotary& rotary, std::int64_t positions) const {
   });
 }
 
+void RotaryTable::fill(const Rotary& rotary, const Positions& positions) const {
+  if (dims_ == 0) return;
+  const Rotary::Frequencies& frequencies = rotary.frequencies_of(positions.tokens);
+  for (std::int64_t i = 0; i < positions.count; ++i) {
+    fill_kernel(frequencies.data(), rotary.magnitude, dims_ / 2,
+                static_cast<float>(positions.first + i), memory_ + i * dims_);
+  }
+}
+
 void RotaryTable::turn(const Rows& rows, Direction direction) const {
   if (dims_ == 0) return;
   turn_kernel(rows, memory_, dims_ / 2, direction == Direction::forward ? 1.0F : -1.0F);

@@ -14,6 +14,14 @@ class RotaryTable {
   RotaryTable(const Rotary& rotary, float* memory) : dims_(rotary.dims), memory_(memory) {}
   /// Computes them for sequences of this length, on the calling thread and the compute threads.
   void fill(const Rotary& rotary, std::int64_t positions) const;
+  /// Computes the rows of `count` positions from `first` on, of a sequence of `tokens` tokens, on
+  /// the calling thread.
+  struct Positions {
+    std::int64_t tokens;
+    std::int64_t first;
+    std::int64_t count;
+  };
+  void fill(const Rotary& rotary, const Positions& positions) const;
 
   enum class Direction : std::int8_t { forward, backward };  ///< backward is for gradients
   /// Rotates rows of a tile, `columns` apart, at positions from `first` on.

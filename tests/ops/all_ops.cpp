@@ -4,6 +4,7 @@
 #include "runtime/ops/activation.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/attention.h"
+#include "runtime/ops/cached_attention.h"
 #include "runtime/ops/classifier.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/copy_finite.h"
@@ -81,6 +82,39 @@ void run_attention(Tensors& t,
        .workspace = t.workspace(bytes),
        .dropout = site},
       stream);
+}
+
+/// A token more of each sequence, in a ring.
+void run_cached_attention(Tensors& t, std::int64_t head_size, StreamView stream) {
+  constexpr std::int64_t kv_heads = 3;
+  constexpr std::int64_t ring = 64;
+  const std::int64_t narrow = kv_heads * head_size;
+  const ops::AttentionSizes sizes{sequences, 2, 100, 2 * kv_heads, kv_heads, head_size};
+  const ops::AttentionRule rule{.window = 50, .divisor = 4, .rotary = {10, 1, {1.0F, 0.5F, 0.1F}}};
+  const ops::KeyValueCache cache{t.random({sequences + 1, ring, narrow}),
+                                 t.random({sequences + 1, ring, narrow})};
+  const auto each = [&](const auto& value) {
+    return t.ramp({sequences}, value);
+  };
+  const ops::CachePlaces places{each([](std::int64_t i) { return i + 1; }),
+                                each([](std::int64_t i) { return 40 * i; }),
+                                each([](std::int64_t i) { return 40 * i + 2; })};
+  ops::append_cache({.head_size = head_size,
+                     .rotary = rule.rotary,
+                     .key = t.matrix(2 * sequences, narrow),
+                     .value = t.matrix(2 * sequences, narrow),
+                     .cache = cache,
+                     .places = places},
+                    stream);
+  ops::cached_attention({.sizes = sizes,
+                         .rule = rule,
+                         .query = t.matrix(2 * sequences, 2 * narrow),
+                         .cache = cache,
+                         .places = places,
+                         .output = t.matrix(2 * sequences, 2 * narrow),
+                         .workspace = t.workspace(
+                             ops::cached_attention_workspace(sizes, rule, stream.device().kind))},
+                        stream);
 }
 
 /// What a norm's passes have in common.
@@ -362,6 +396,7 @@ std::vector<TensorBytes> run_all_ops(const OpsRun& run) {
   Tensors tensors(run.dtype, run.memory, stream);
   run_attention(tensors, run.head_size, {8, 40, false}, stream);
   run_attention(tensors, run.head_size, {}, stream);
+  run_cached_attention(tensors, run.head_size, stream);
   run_layer_norm(tensors, stream);
   run_wide_norms(tensors, stream);
   run_residual_norm(tensors, stream);

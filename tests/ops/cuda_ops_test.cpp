@@ -15,6 +15,7 @@
 #include "runtime/ops/activation.h"
 #include "runtime/ops/add.h"
 #include "runtime/ops/attention.h"
+#include "runtime/ops/cached_attention.h"
 #include "runtime/ops/classifier.h"
 #include "runtime/ops/copy_finite.h"
 #include "runtime/ops/copy_rows.h"
@@ -290,6 +291,12 @@ TEST_CASE("CUDA ops: embeddings have the CPU's bits", "[cuda]") {
         const TensorView tokens = t.numbers({3, 211}, 20);
         const TensorView first = t.ramp({3, 211}, [](std::int64_t i) { return i % 211 / 41 * 41; });
         ops::embedding_forward({.tokens = tokens,
+                                .token_table = t.matrix(20, columns),
+                                .position_table = t.matrix(230, columns),
+                                .output = t.random({3, 211, columns})},
+                               stream);
+        ops::embedding_forward({.tokens = tokens,
+                                .past = t.ramp({3}, [](std::int64_t i) { return 9 * i; }),
                                 .token_table = t.matrix(20, columns),
                                 .position_table = t.matrix(230, columns),
                                 .output = t.random({3, 211, columns})},
@@ -583,6 +590,77 @@ TEST_CASE("CUDA ops: attention of any rules together is close to the CPU's", "[c
     CAPTURE(name_of(dtype), seed);
     CHECK(compare(*gpu, dtype, Promise::rounded,
                   [&](DeviceTensors& t, StreamView stream) { run_attention(c, t, stream); }) == "");
+  }
+}
+
+namespace {
+
+/// Tokens more of sequences of different lengths, with any rules.
+void run_cached(std::uint64_t seed, DeviceTensors& t, StreamView stream) {
+  std::uint64_t drawn = 0;
+  const auto below = [&](std::int64_t bound) {
+    const auto most = static_cast<std::uint64_t>(bound);
+    return static_cast<std::int64_t>(uniform_below({.seed = seed, .index = drawn++}, most));
+  };
+  constexpr std::array<std::int64_t, 6> head_sizes{3, 24, 64, 65, 128, 256};
+  const std::int64_t head_size = head_sizes.at(static_cast<std::size_t>(below(6)));
+  const std::int64_t kv_heads = 1 + below(2);
+  const std::int64_t narrow = kv_heads * head_size;
+  const std::int64_t wide = narrow * (1 + below(3));
+  const std::int64_t sequences = 1 + below(3);
+  const std::int64_t tokens = 1 + below(12);
+  ops::AttentionRule rule{.causal = below(3) > 0, .divisor = 3};
+  std::int64_t rows = 160;
+  if (rule.causal && below(2) > 0) {
+    rule.window = 1 + below(50);
+    rows = 64;
+  }
+  if (below(2) > 0) {
+    rule.rotary = {2 * (1 + below(head_size / 2)), 1.5F, {0.9F, 0.5F, 0.1F}, 100, {0.3F, 0.2F}};
+  }
+  if (rule.causal && below(2) > 0) rule.buckets = {8, 40, false};
+  const ops::AttentionSizes sizes{sequences, tokens, 160, wide / head_size, kv_heads, head_size};
+  const auto each = [&](const auto& value) {
+    return t.ramp({sequences}, value);
+  };
+  const auto past = [](std::int64_t i) {
+    return 60 * i + 7;
+  };
+  const ops::KeyValueCache cache{t.random({4, rows, narrow}), t.random({4, rows, narrow})};
+  const ops::CachePlaces places{each([](std::int64_t i) { return 3 - i; }), each(past),
+                                each([&](std::int64_t i) { return past(i) + tokens; })};
+  const TensorView packed = t.matrix(sequences * tokens, wide + 2 * narrow);
+  ops::append_cache({.head_size = head_size,
+                     .rotary = rule.rotary,
+                     .key = packed.columns(wide, narrow),
+                     .value = packed.columns(wide + narrow, narrow),
+                     .cache = cache,
+                     .places = places},
+                    stream);
+  const Bytes bytes = ops::cached_attention_workspace(sizes, rule, stream.device().kind);
+  ops::cached_attention(
+      {.sizes = sizes,
+       .rule = rule,
+       .query = packed.columns(0, wide),
+       .cache = cache,
+       .places = places,
+       .key_count =
+           rule.causal ? TensorView() : each([&](std::int64_t i) { return rows - 50 * i; }),
+       .bias = rule.buckets.active() ? t.matrix(rule.buckets.count, sizes.heads) : TensorView(),
+       .output = t.matrix(sequences * tokens, wide),
+       .workspace = t.workspace(bytes)},
+      stream);
+}
+
+}  // namespace
+
+TEST_CASE("CUDA ops: attention to a cache is close to the CPU's", "[cuda]") {
+  const auto gpu = test::open_test_gpu();
+  const DType dtype = any_dtype();
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    CAPTURE(name_of(dtype), seed);
+    CHECK(compare(*gpu, dtype, Promise::rounded,
+                  [&](DeviceTensors& t, StreamView stream) { run_cached(seed, t, stream); }) == "");
   }
 }
 

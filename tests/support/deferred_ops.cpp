@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "runtime/ops/attention.h"
+#include "runtime/ops/cached_attention.h"
 #include "runtime/ops/classifier.h"
 #include "runtime/ops/copy_finite.h"
 #include "runtime/ops/decide_step.h"
@@ -83,6 +84,9 @@ void provide(AttentionArgs& a, LibraryMemory& memory) {
 }
 void provide(AttentionBackwardArgs& a, LibraryMemory& memory) {
   memory.provide(a.workspace, attention_backward_workspace(a.sizes, a.rule, DeviceKind::cpu));
+}
+void provide(CachedAttentionArgs& a, LibraryMemory& memory) {
+  memory.provide(a.workspace, cached_attention_workspace(a.sizes, a.rule, DeviceKind::cpu));
 }
 /// The two of a classifier.
 template <class Args>

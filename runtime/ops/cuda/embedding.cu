@@ -18,12 +18,14 @@ template <class T>
 struct Forward {
   static constexpr int numel = pack_numel<T>;
   const std::int32_t* tokens;
-  const std::int32_t* first_position;  ///< may be null
+  const std::int32_t* first_position;  ///< may be null, like the next
+  const std::int32_t* past;
   const T* token_table;
   const T* position_table;  ///< may be null
   T* output;
   std::int64_t vocabulary;
-  std::int64_t length;  ///< tokens per sequence
+  std::int64_t positions;  ///< of the table; without one it does not matter
+  std::int64_t length;     ///< tokens per sequence
   std::int64_t columns;
   [[nodiscard]] bool aligned() const {
     return columns % numel == 0 && are_aligned(token_table, position_table, output);
@@ -35,9 +37,11 @@ struct Forward {
     const std::int64_t column = i % columns;
     const std::int64_t token = tokens[row];
     const std::int64_t first = first_position == nullptr ? 0 : first_position[row];
-    const std::int64_t position = row % length - first;
+    const std::int64_t before = past == nullptr ? 0 : past[row / length];
+    const std::int64_t position = before + row % length - first;
+    const bool outside = position < 0 || (position_table != nullptr && position >= positions);
     Pack<T, n> values;
-    if (token < 0 || token >= vocabulary || first < 0 || position < 0) {
+    if (token < 0 || token >= vocabulary || first < 0 || outside) {
 #pragma unroll
       for (T& value : values.at) value = from_float<T>(std::numeric_limits<float>::quiet_NaN());
       return store(values, output, i);
@@ -287,10 +291,12 @@ void embedding_forward(const EmbeddingArgs& args, StreamView stream) {
     using T = decltype(element);
     const Forward<T> forward{elements<std::int32_t>(args.tokens),
                              elements<std::int32_t>(args.first_position),
+                             elements<std::int32_t>(args.past),
                              elements<T>(args.token_table),
                              elements<T>(args.position_table),
                              elements<T>(args.output),
                              args.token_table.shape()[0],
+                             args.position_table.empty() ? 0 : args.position_table.shape()[0],
                              shape[1],
                              shape[2]};
     for_packs("embedding_forward", args.output.numel(), forward.aligned(), forward, stream);
