@@ -16,50 +16,6 @@ std::int64_t rounding_key(std::uint64_t seed, std::int64_t update) {
   return static_cast<std::int64_t>((std::uint64_t{words[1]} << 32U) | words[0]);
 }
 
-/// Per unit, the part without its tiles.
-std::vector<model::PartId> own_parts(const model::Model& model) {
-  std::vector<model::PartId> own;
-  const auto parts = model.parts();
-  for (const model::PartId part : parts.ids()) {
-    if (!parts[part].is_tile()) own.push_back(part);
-  }
-  return own;
-}
-
-/// The tiles of a unit, which are the parts after `own`.
-class StoredTiles final : public model::TileLender {
- public:
-  StoredTiles(const Engine::Inputs& inputs, model::PartId own, StreamView stream)
-      : store_(inputs.store), timeline_(inputs.timeline), own_(own), stream_(stream) {}
-  TensorView acquire(std::size_t tile) override {
-    const profile::Recording waiting = wait();
-    return store_.acquire(part_of(tile), stream_).front();
-  }
-  void release(std::size_t tile) override { store_.release(part_of(tile), stream_); }
-  model::GradientTarget gradients(std::size_t tile) override {
-    const profile::Recording waiting = wait();
-    return store_.gradients(part_of(tile), stream_).front();
-  }
-  void reduce(std::size_t tile) override {
-    const profile::Recording waiting = wait();
-    store_.reduce(part_of(tile), stream_);
-  }
-
- private:
-  /// Records work of the store for a tile as waiting, not as work of the unit.
-  [[nodiscard]] profile::Recording wait() const {
-    return {timeline_, stream_, profile::Lane::compute, profile::Activity::wait};
-  }
-  [[nodiscard]] model::PartId part_of(std::size_t tile) const {
-    return next_id(own_, 1 + static_cast<int>(tile));
-  }
-
-  ParameterStore& store_;
-  profile::Timeline* timeline_;
-  model::PartId own_;
-  StreamView stream_;
-};
-
 StepBlock::Options block_options(const model::Model& model, const Engine::Options& options) {
   const model::BatchShape inference = options.inference_shape.value_or(options.shape);
   const std::int64_t micro_steps = options.mode == FrameMode::inference ? 0 : options.micro_steps;
@@ -91,14 +47,6 @@ FrameBytes frame_bytes(const model::Model& model, const Engine::Options& options
 
 }  // namespace
 
-/// Values that the calls of one micro-batch share.
-struct Engine::Context {
-  model::BatchShape shape;
-  std::size_t micro_batch = 0;
-  bool training = false;
-  TensorView logits{};
-};
-
 FrameBytes Engine::activation_bytes(const model::Model& model, const Options& options) {
   const FrameBytes frames = frame_bytes(model, options);
   const FrameBytes block = StepBlock::bytes(block_options(model, options), model.device);
@@ -117,84 +65,29 @@ Engine::Engine(Inputs inputs, Options options, Streams streams)
       host_memory_(
           frame_bytes(inputs.model, options).host, inputs.host_activations, streams.compute),
       inference_(inputs.model, {inference_shape_, FrameMode::inference}, {memory_.block()}),
-      own_part_(own_parts(inputs.model)),
-      inference_parts_(parts_of(inference_)) {
+      runner_(inputs, streams.compute),
+      inference_parts_(runner_.parts_of(inference_)) {
   if (options.mode == FrameMode::inference) return;
   training_.emplace(inputs.model, Frame::Options{options.shape, options.mode},
                     Frame::Blocks{memory_.block(), host_memory_.block()});
-  training_parts_ = parts_of(*training_);
+  training_parts_ = runner_.parts_of(*training_);
   if (options.mode == FrameMode::host_checkpointing) {
     copies_.emplace(streams, inputs.timeline);
   }
 }
 
-std::vector<model::PartId> Engine::parts_of(const Frame& frame) const {
-  std::vector<model::PartId> parts;
-  for (const FrameCall& call : frame.calls()) {
-    const auto unit = static_cast<std::size_t>(call.unit);
-    const model::PartId own = own_part_[unit];
-    const auto tiles = static_cast<int>(inputs_.model.units[unit]->spec().tiles.size());
-    parts.push_back(own);
-    if (call.pass == Pass::forward || call.recompute) {
-      for (int tile = 1; tile <= tiles; ++tile) parts.push_back(next_id(own, tile));
-    }
-    if (call.pass == Pass::backward) {
-      for (int tile = tiles; tile > 0; --tile) parts.push_back(next_id(own, tile));
-    }
-  }
-  return parts;
+model::UnitCall Engine::call_of(std::size_t micro_batch, model::BatchShape shape) const {
+  model::UnitCall call;
+  call.shape = shape;
+  call.dropout.seed = options_.seed;
+  block_.show(micro_batch, call);
+  return call;
 }
 
-model::UnitCall Engine::unit_call(const FrameCall& call, const Context& context) const {
-  model::UnitCall unit;
-  unit.shape = context.shape;
-  unit.dropout = {.seed = options_.seed,
-                  .unit = static_cast<std::uint32_t>(call.unit),
-                  .training = context.training};
-  block_.show(context.micro_batch, unit);
-  unit.inputs = call.inputs;
-  unit.outputs = call.outputs;
-  unit.saved = call.saved;
-  unit.workspace = call.workspace;
-  unit.output_gradients = call.output_gradients;
-  unit.input_gradients = call.input_gradients;
-  unit.logits = context.logits;
-  return unit;
-}
-
-void Engine::run_call(const FrameCall& call, const Context& context) {
-  const model::Unit& unit = *inputs_.model.units[static_cast<std::size_t>(call.unit)];
-  const model::PartId part = own_part_[static_cast<std::size_t>(call.unit)];
-  const StreamView stream = streams_.compute;
-  StoredTiles tiles(inputs_, part, stream);
-  model::UnitCall arguments = unit_call(call, context);
-  arguments.parameters = inputs_.store.acquire(part, stream);
-  arguments.tiles = &tiles;
-  if (call.pass == Pass::forward || call.recompute) {
-    const profile::Recording recording(
-        inputs_.timeline, stream, profile::Lane::compute,
-        call.recompute ? profile::Activity::recompute : profile::Activity::forward, call.unit);
-    begin_work(inputs_.progress, call.recompute ? Work::recompute : Work::forward, call.unit);
-    unit.forward(arguments, stream);
-  }
-  if (call.pass == Pass::backward) {
-    arguments.parameter_gradients = inputs_.store.gradients(part, stream);
-    const profile::Recording recording(inputs_.timeline, stream, profile::Lane::compute,
-                                       profile::Activity::backward, call.unit);
-    begin_work(inputs_.progress, Work::backward, call.unit);
-    unit.backward(arguments, stream);
-  }
-  inputs_.store.release(part, stream);
-  if (call.pass == Pass::backward) inputs_.store.reduce(part, stream);
-}
-
-void Engine::run(const Frame& frame, const Context& context) {
-  FrameCopies* const copies = context.training && copies_ ? &*copies_ : nullptr;
-  for (const FrameCall& call : frame.calls()) {
-    if (copies != nullptr) copies->begin(call);
-    run_call(call, context);
-    if (copies != nullptr) copies->end(call);
-  }
+void Engine::train(std::size_t micro_batch) {
+  model::UnitCall call = call_of(micro_batch, options_.shape);
+  call.dropout.training = true;
+  runner_.run(training_.value(), call, {.copies = copies_ ? &*copies_ : nullptr});
 }
 
 void Engine::begin_step(const StepInput& input, std::int64_t micro_batches) {
@@ -229,7 +122,7 @@ void Engine::accumulate(const StepInput& input) {
   for (; micro_step.index < micro_step.count; ++micro_step.index) {
     inputs_.store.begin(micro_step);
     const auto index = static_cast<std::size_t>(micro_step.index);
-    run(training_.value(), {.shape = options_.shape, .micro_batch = index, .training = true});
+    train(index);
   }
   decide();
 }
@@ -239,7 +132,7 @@ double Engine::run_micro_batch(const MicroBatch& batch, std::int64_t index) {
   block_.fill({&batch, 1}, numbers_, streams_.compute);
   const double before = numbers_.adds ? block_.loss(streams_.compute) : 0;
   inputs_.store.begin({index, micro_batches_});
-  run(training_.value(), {.shape = options_.shape, .training = true});
+  train(0);
   return block_.loss(streams_.compute) - before;
 }
 
@@ -273,14 +166,16 @@ std::optional<std::string> Engine::last_not_finite() {
 double Engine::evaluate(const MicroBatch& batch) {
   inputs_.store.expect(inference_parts_, 1);
   block_.fill({&batch, 1}, {}, streams_.compute);
-  run(inference_, {.shape = inference_shape_});
+  runner_.run(inference_, call_of(0, inference_shape_), {});
   return block_.loss(streams_.compute);
 }
 
 void Engine::logits(const MicroBatch& batch, TensorView logits) {
   inputs_.store.expect(inference_parts_, 1);
   block_.fill({&batch, 1}, {}, streams_.compute);
-  run(inference_, {.shape = inference_shape_, .logits = logits});
+  model::UnitCall call = call_of(0, inference_shape_);
+  call.logits = logits;
+  runner_.run(inference_, call, {});
   streams_.compute.synchronize();
 }
 

@@ -4,13 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/engine/frame.h"
-#include "runtime/engine/frame_copies.h"
-#include "runtime/engine/parameter_store.h"
+#include "runtime/engine/frame_runner.h"
 #include "runtime/engine/step_block.h"
-#include "runtime/model/model.h"
-#include "runtime/profile/timeline.h"
-#include "runtime/rank/progress_page.h"
 #include "runtime/tensor/buffer.h"
 
 namespace dstrain::engine {
@@ -29,14 +24,7 @@ struct StepInput {
 /// stream before returning.
 class Engine {
  public:
-  struct Inputs {
-    const model::Model& model;
-    ParameterStore& store;
-    MemoryResource& activations;
-    MemoryResource& host_activations;       ///< also for other transfers between host and device
-    profile::Timeline* timeline = nullptr;  ///< null: nothing is recorded
-    ProgressPage* progress = nullptr;       ///< null: nothing is published
-  };
+  using Inputs = EngineInputs;
   struct Options {
     model::BatchShape shape;
     /// Shape of evaluation and generation; none: `shape`.
@@ -95,12 +83,9 @@ class Engine {
   void logits(const MicroBatch& batch, TensorView logits);
 
  private:
-  struct Context;
   void decide();
-  void run(const Frame& frame, const Context& context);
-  void run_call(const FrameCall& call, const Context& context);
-  [[nodiscard]] model::UnitCall unit_call(const FrameCall& call, const Context& context) const;
-  [[nodiscard]] std::vector<model::PartId> parts_of(const Frame& frame) const;
+  void train(std::size_t micro_batch);
+  [[nodiscard]] model::UnitCall call_of(std::size_t micro_batch, model::BatchShape shape) const;
 
   Inputs inputs_;
   Options options_;
@@ -113,7 +98,7 @@ class Engine {
   HostBuffer host_memory_;
   Frame inference_;
   std::optional<Frame> training_;
-  std::vector<model::PartId> own_part_;         ///< per unit: the part without its tiles
+  FrameRunner runner_;
   std::vector<model::PartId> inference_parts_;  ///< in the order in which they are acquired
   std::vector<model::PartId> training_parts_;
   std::optional<FrameCopies> copies_;  ///< uses the memory of the frame: destroyed first

@@ -1,5 +1,7 @@
 #include "runtime/engine/frame.h"
 
+#include <algorithm>
+
 #include "runtime/engine/frame_plan.h"
 
 namespace dstrain::engine {
@@ -15,9 +17,14 @@ class Binder {
       : model_(model), plan_(plan), shape_(shape), blocks_(blocks) {}
 
   FrameCall bind(const FramePlan::Call& planned) const {
-    const model::UnitSpec& spec = model_.units[static_cast<std::size_t>(planned.unit)]->spec();
-    FrameCall call{.unit = planned.unit, .pass = planned.pass};
+    const auto unit = static_cast<std::size_t>(planned.unit);
+    const model::UnitSpec& spec = model_.units[unit]->spec();
+    FrameCall call{.unit = planned.unit, .planned = plan_.units[unit].get(), .pass = planned.pass};
     for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
+      if (planned.inputs[i] < 0) {
+        call.inputs.emplace_back();
+        continue;
+      }
       const model::ActivationSpec& activation = plan_.activations.at(spec.reads[i]);
       call.inputs.push_back(view(planned.inputs[i], activation));
       if (planned.pass == Pass::forward) continue;
@@ -71,16 +78,46 @@ void check_room(Bytes bytes, const TensorView& block) {
 
 }  // namespace
 
+Schedule training_schedule(const model::Model& model) {
+  const int units = static_cast<int>(model.units.size());
+  Schedule schedule;
+  for (int unit = 0; unit + 1 < units; ++unit) schedule.push_back({unit, Pass::forward});
+  for (int unit = units - 1; unit >= 0; --unit) schedule.push_back({unit, Pass::backward});
+  return schedule;
+}
+
+Schedule inference_schedule(const model::Model& model, model::BatchShape shape) {
+  Schedule schedule;
+  for (std::size_t unit = 0; unit < model.units.size(); ++unit) {
+    const auto& writes = model.units[unit]->spec().writes;
+    const auto has_rows = [shape](const model::ActivationSpec& activation) {
+      return shape.on(activation.axis).rows() > 0;
+    };
+    if (!writes.empty() && std::ranges::none_of(writes, has_rows)) continue;
+    schedule.push_back({static_cast<int>(unit), Pass::forward});
+  }
+  return schedule;
+}
+
 FrameBytes Frame::bytes(const model::Model& model, Options options) {
   return plan_frame(model, options).bytes;
 }
 
-Frame::Frame(const model::Model& model, Options options, Blocks blocks) {
-  const FramePlan plan = plan_frame(model, options);
-  check_room(plan.bytes.device, blocks.device);
-  check_room(plan.bytes.host, blocks.host);
-  const Binder binder(model, plan, options.shape, blocks);
-  for (const FramePlan::Call& call : plan.calls) calls_.push_back(binder.bind(call));
+Frame::Frame(const model::Model& model, Options options, Blocks blocks)
+    : Frame(model,
+            std::make_shared<const FramePlan>(plan_frame(model, options)),
+            options.shape,
+            blocks) {}
+
+Frame::Frame(const model::Model& model,
+             std::shared_ptr<const FramePlan> plan,
+             model::BatchShape shape,
+             Blocks blocks)
+    : plan_(std::move(plan)) {
+  check_room(plan_->bytes.device, blocks.device);
+  check_room(plan_->bytes.host, blocks.host);
+  const Binder binder(model, *plan_, shape, blocks);
+  for (const FramePlan::Call& call : plan_->calls) calls_.push_back(binder.bind(call));
 }
 
 }  // namespace dstrain::engine

@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,21 @@ enum class FrameMode {
 
 enum class Pass { forward, backward };
 
+/// One call of a unit.
+struct ScheduledCall {
+  int unit = 0;
+  Pass pass = Pass::forward;
+};
+/// The calls of one micro-batch, in order.
+using Schedule = std::vector<ScheduledCall>;
+
+/// The forward of units 0 ... U-2, then the backward of U-1 ... 0: the last unit computes the loss
+/// and its gradients together.
+Schedule training_schedule(const model::Model& model);
+/// The forward of all units but those whose activations have no rows: an encoder runs once, for the
+/// first token of its target, and later ones find what they need of it in the cache.
+Schedule inference_schedule(const model::Model& model, model::BatchShape shape);
+
 /// Bytes of a frame in each tier.
 struct FrameBytes {
   Bytes device = 0;
@@ -33,6 +49,7 @@ struct FrameCopy {
 /// life of the frame.
 struct FrameCall {
   int unit = 0;
+  const model::PlannedUnit* planned = nullptr;  ///< that unit, for the frame's shape
   Pass pass = Pass::forward;
   bool recompute = false;  ///< backward: run forward first
   std::vector<TensorView> inputs{};
@@ -45,12 +62,11 @@ struct FrameCall {
   std::vector<FrameCopy> stores{};   ///< to the host after this call, before the next but one
 };
 
-/// The memory of one micro-batch: activations, their gradients, values that units save, and
-/// workspace. Each is allocated only while the schedule needs it, in one block of the device, and
-/// one of the host for FrameMode::host_checkpointing. Both are laid out before step 0.
-///
-/// The training schedule is the forward of units 0 ... U-2, then the backward of U-1 ... 0: the
-/// last unit computes the loss and its gradients together.
+struct FramePlan;
+
+/// A schedule and the memory of one micro-batch: activations, their gradients, values that units
+/// save, and workspace. Each is allocated only while the schedule needs it, in one block of the
+/// device, and one of the host for FrameMode::host_checkpointing. Both are laid out before step 0.
 class Frame {
  public:
   struct Options {
@@ -61,14 +77,20 @@ class Frame {
     TensorView device;  ///< u8
     HostView host{};    ///< u8
   };
-  /// Uses `blocks`, which hold bytes() and outlive the frame.
+  /// Uses `blocks`, which hold bytes() and, like the model, outlive the frame.
   Frame(const model::Model& model, Options options, Blocks blocks);
+  /// The same with a plan for a shape that is as large in each extent.
+  Frame(const model::Model& model,
+        std::shared_ptr<const FramePlan> plan,
+        model::BatchShape shape,
+        Blocks blocks);
 
   static FrameBytes bytes(const model::Model& model, Options options);
 
   [[nodiscard]] std::span<const FrameCall> calls() const { return calls_; }
 
  private:
+  std::shared_ptr<const FramePlan> plan_;
   std::vector<FrameCall> calls_;
 };
 

@@ -19,12 +19,11 @@ class Planner {
   Planner(const model::Model& model, Frame::Options options) : model_(model), options_(options) {}
 
   FramePlan run() {
-    const int units = static_cast<int>(model_.units.size());
-    if (options_.mode == FrameMode::inference) {
-      for (int unit = 0; unit < units; ++unit) add_forward(unit);
-    } else {
-      for (int unit = 0; unit + 1 < units; ++unit) add_forward(unit);
-      for (int unit = units - 1; unit >= 0; --unit) add_backward(unit);
+    plan_.units.resize(model_.units.size());
+    for (const ScheduledCall& call : options_.mode == FrameMode::inference
+                                         ? inference_schedule(model_, options_.shape)
+                                         : training_schedule(model_)) {
+      call.pass == Pass::forward ? add_forward(call.unit) : add_backward(call.unit);
     }
     plan_.bytes = {place_intervals(plan_.intervals), place_intervals(plan_.host_intervals)};
     return std::move(plan_);
@@ -45,6 +44,18 @@ class Planner {
   int touch(int interval) {
     plan_.intervals[static_cast<std::size_t>(interval)].last = now();
     return interval;
+  }
+  const model::UnitMemory& memory_of(int unit) {
+    auto& planned = plan_.units[static_cast<std::size_t>(unit)];
+    if (planned == nullptr) {
+      planned = model_.units[static_cast<std::size_t>(unit)]->plan(options_.shape);
+    }
+    return planned->memory();
+  }
+  /// Whether an activation is one of a source that is in the cache.
+  [[nodiscard]] bool is_cached(const std::string& name) const {
+    return options_.mode == FrameMode::inference && flows_.find(name) == flows_.end() &&
+           options_.shape.context > 0;
   }
   Flow& flow_of(const std::string& name) {
     const auto found = flows_.find(name);
@@ -80,10 +91,10 @@ class Planner {
 
   void add_forward(int unit) {
     const model::Unit& module = *model_.units[static_cast<std::size_t>(unit)];
-    const model::UnitMemory memory = module.memory(options_.shape);
+    const model::UnitMemory& memory = memory_of(unit);
     FramePlan::Call call{.unit = unit, .pass = Pass::forward};
     for (const std::string& name : module.spec().reads) {
-      call.inputs.push_back(use(flow_of(name)));
+      call.inputs.push_back(is_cached(name) ? -1 : use(flow_of(name)));
     }
     for (const model::ActivationSpec& activation : module.spec().writes) {
       const int value = add_activation(activation);
@@ -100,7 +111,7 @@ class Planner {
 
   void add_backward(int unit) {
     const model::Unit& module = *model_.units[static_cast<std::size_t>(unit)];
-    const model::UnitMemory memory = module.memory(options_.shape);
+    const model::UnitMemory& memory = memory_of(unit);
     const bool last_unit = unit + 1 == static_cast<int>(model_.units.size());
     const bool recompute = options_.mode != FrameMode::training && !last_unit;
     FramePlan::Call call{.unit = unit, .pass = Pass::backward};

@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct FramePlan {
   std::vector<Interval> intervals;
   std::vector<Interval> host_intervals;
   std::vector<Call> calls;
+  std::vector<std::unique_ptr<const model::PlannedUnit>> units;  ///< null for those never called
   std::map<std::string, model::ActivationSpec> activations;
   FrameBytes bytes;
 };

@@ -41,7 +41,9 @@ struct LayerCall {
   std::vector<TensorView> inputs{};
   TensorView output{};
   std::vector<TensorView> kept{};  ///< f32, with the shapes of Layer::kept()
-  TensorView workspace{};          ///< u8
+  /// Of the unit's cache, in the unit's dtype, with the shapes of Layer::cached(); empty: no cache.
+  std::vector<TensorView> cached{};
+  TensorView workspace{};  ///< u8
   TensorView output_gradient{};
   std::vector<InputGradient> input_gradients{};
 
@@ -72,6 +74,8 @@ class Layer {
   /// The shapes of tensors, other than values, that are kept from forward to backward. Their number
   /// is constant.
   [[nodiscard]] virtual std::vector<Shape> kept(BatchShape) const { return {}; }
+  /// The shapes of tensors that are kept from one forward to later ones; see CacheCall.
+  [[nodiscard]] virtual std::vector<Shape> cached(const CacheShape&) const { return {}; }
   [[nodiscard]] virtual Bytes forward_workspace(BatchShape) const { return 0; }
   [[nodiscard]] virtual Bytes backward_workspace(BatchShape) const { return 0; }
 

@@ -12,6 +12,10 @@ std::string hidden(std::int64_t layer) {
   return fmt::format("hidden{}", layer);
 }
 
+ops::Rotary block_rotary(const LlamaConfig& c) {
+  return make_rotary({c.rotary_dims(), c.max_position_embeddings}, c.rope_theta, c.rope_scaling);
+}
+
 /// A block that is being recorded.
 class Block {
  public:
@@ -49,13 +53,12 @@ class Block {
   }
 
   [[nodiscard]] UnitBuilder::Attention attention() const {
-    const RotarySizes sizes{c_.rotary_dims(), c_.max_position_embeddings};
     return {.heads = c_.num_attention_heads,
             .kv_heads = c_.num_key_value_heads,
             .head_size = c_.head_dim,
             .rule = {.window = c_.window(layer_),
                      .divisor = std::sqrt(static_cast<float>(c_.head_dim)),
-                     .rotary = make_rotary(sizes, c_.rope_theta, c_.rope_scaling)},
+                     .rotary = block_rotary(c_)},
             .dropout = c_.attention_dropout};
   }
 
@@ -126,6 +129,7 @@ Model make_llama(const LlamaConfig& config, const UnitOptions& options) {
   }
   model.units.push_back(head(config, options));
   model.positions = config.max_position_embeddings;
+  model.short_context = block_rotary(config).short_positions;
   model.layers = config.num_hidden_layers;
   model.outputs_first = true;
   const std::int64_t width = config.num_attention_heads * config.head_dim;

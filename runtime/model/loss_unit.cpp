@@ -35,16 +35,17 @@ LossUnit::LossUnit(UnitRecord record)
 /// The call of a unit for some of its rows.
 class LossUnit::Chunk {
  public:
-  Chunk(const LossUnit& unit, const UnitCall& whole, std::int64_t rows)
-      : unit_(unit), call_(whole), placement_(place_buffers(unit.record_, unit.plan_, {1, rows})) {
+  Chunk(const LossUnit& unit, const UnitCall& whole, const Placement& placement, std::int64_t rows)
+      : unit_(unit), call_(whole), placement_(placement) {
     call_.shape = {1, rows};
+    call_.cache = nullptr;
   }
 
   void take_rows(const UnitCall& whole, std::int64_t begin) {
     const std::int64_t rows = call_.shape.tokens;
     inputs_.clear();
     for (const TensorView& input : whole.inputs) inputs_.push_back(rows_from(input, begin, rows));
-    call_.labels = whole.labels.part(begin, {1, rows});
+    if (!whole.labels.empty()) call_.labels = whole.labels.part(begin, {1, rows});
     call_.features = rows_from(whole.features, begin, rows);
     call_.targets = rows_from(whole.targets, begin, rows);
     call_.inputs = inputs_;
@@ -100,64 +101,99 @@ class LossUnit::Chunk {
 
   const LossUnit& unit_;
   UnitCall call_;
-  Placement placement_;
+  const Placement& placement_;
   std::vector<TensorView> inputs_;
   std::vector<GradientTarget> input_gradients_;
   std::vector<GradientTarget> parameter_gradients_;
 };
 
-Bytes LossUnit::copied_bytes(std::int64_t rows) const {
-  Arena copies;
-  for (const RecordedValue& value : record_.values) {
-    if (value.input != RecordedValue::none) copies.take({rows, value.features}, value.dtype);
+/// A batch is cut into chunks: of all its rows or, for the logits of the last positions, of one row
+/// per sequence.
+class LossUnit::Planned final : public PlannedUnit {
+ public:
+  Planned(const LossUnit& unit, BatchShape shape)
+      : unit_(unit),
+        most_(loss_chunk_rows(shape.rows())),
+        all_(place(shape.rows(), Copies::none)),
+        last_(place(shape.sequences, Copies::last_rows)) {
+    Bytes bytes = 0;
+    for (const Chunks::Size* const size : {&all_.whole, &all_.rest, &last_.whole, &last_.rest}) {
+      bytes = std::max(bytes, size->copies + size->placement.memory.backward_workspace);
+    }
+    memory_ = {.forward_workspace = bytes, .backward_workspace = bytes};
   }
-  return copies.used();
-}
+  [[nodiscard]] const UnitMemory& memory() const override { return memory_; }
 
-UnitMemory LossUnit::memory(BatchShape shape) const {
-  const std::int64_t most = loss_chunk_rows(shape.rows());
-  Bytes bytes = 0;
-  for (const std::int64_t rows : {shape.rows(), shape.sequences}) {
-    for (const std::int64_t chunk : {std::min(most, rows), (rows - 1) % most + 1}) {
-      const Bytes copies = rows == shape.sequences ? copied_bytes(chunk) : 0;
-      const UnitMemory memory = place_buffers(record_, plan_, {1, chunk}).memory;
-      bytes = std::max(bytes, copies + memory.backward_workspace);
+  void forward(const UnitCall& call, StreamView stream) const override {
+    const std::int64_t rows = call.shape.rows();
+    const bool all = call.logits.empty() || call.logits.shape()[0] == rows;
+    if (!all) return last_logits(call, stream);
+    for (std::int64_t begin = 0; begin < rows; begin += most_) {
+      Chunk chunk = chunk_of(call, all_, begin, rows);
+      chunk.take_rows(call, begin);
+      chunk.forward(stream);
     }
   }
-  return {.forward_workspace = bytes, .backward_workspace = bytes};
-}
 
-void LossUnit::last_logits(const UnitCall& call, StreamView stream) const {
-  const std::int64_t most = loss_chunk_rows(call.shape.rows());
-  for (std::int64_t begin = 0; begin < call.shape.sequences; begin += most) {
-    Arena arena(call.workspace);
-    Chunk chunk(*this, call, std::min(most, call.shape.sequences - begin));
-    chunk.take_last_rows(call, begin, arena, stream);
-    chunk.forward(stream);
+  void backward(const UnitCall& call, StreamView stream) const override {
+    const std::int64_t rows = call.shape.rows();
+    for (std::int64_t begin = 0; begin < rows; begin += most_) {
+      Chunk chunk = chunk_of(call, all_, begin, rows);
+      chunk.take_rows(call, begin);
+      chunk.take_gradients(call, begin);
+      chunk.forward_and_backward(stream);
+    }
   }
-}
 
-void LossUnit::forward(const UnitCall& call, StreamView stream) const {
-  const std::int64_t rows = call.shape.rows();
-  const bool all = call.logits.empty() || call.logits.shape()[0] == rows;
-  if (!all) return last_logits(call, stream);
-  const std::int64_t most = loss_chunk_rows(rows);
-  for (std::int64_t begin = 0; begin < rows; begin += most) {
-    Chunk chunk(*this, call, std::min(most, rows - begin));
-    chunk.take_rows(call, begin);
-    chunk.forward(stream);
+ private:
+  /// The chunks of some rows: all but the last are whole.
+  struct Chunks {
+    struct Size {
+      Placement placement;
+      Bytes copies = 0;  ///< of the last rows of that many sequences, dense
+    };
+    Size whole;
+    Size rest;
+  };
+  enum class Copies { none, last_rows };
+  [[nodiscard]] Chunks place(std::int64_t rows, Copies copies) const {
+    return {size_of_chunk(std::min(most_, rows), copies),
+            size_of_chunk((rows - 1) % most_ + 1, copies)};
   }
-}
+  [[nodiscard]] Chunks::Size size_of_chunk(std::int64_t rows, Copies copies) const {
+    Arena copied;
+    for (const RecordedValue& value : unit_.record_.values) {
+      if (copies == Copies::none || value.input == RecordedValue::none) continue;
+      copied.take({rows, value.features}, value.dtype);
+    }
+    return {place_buffers(unit_.record_, unit_.plan_, {1, rows}), copied.used()};
+  }
+  [[nodiscard]] Chunk chunk_of(const UnitCall& call,
+                               const Chunks& chunks,
+                               std::int64_t begin,
+                               std::int64_t rows) const {
+    const std::int64_t count = std::min(most_, rows - begin);
+    return {unit_, call, (count == most_ ? chunks.whole : chunks.rest).placement, count};
+  }
 
-void LossUnit::backward(const UnitCall& call, StreamView stream) const {
-  const std::int64_t rows = call.shape.rows();
-  const std::int64_t most = loss_chunk_rows(rows);
-  for (std::int64_t begin = 0; begin < rows; begin += most) {
-    Chunk chunk(*this, call, std::min(most, rows - begin));
-    chunk.take_rows(call, begin);
-    chunk.take_gradients(call, begin);
-    chunk.forward_and_backward(stream);
+  void last_logits(const UnitCall& call, StreamView stream) const {
+    for (std::int64_t begin = 0; begin < call.shape.sequences; begin += most_) {
+      Arena arena(call.workspace);
+      Chunk chunk = chunk_of(call, last_, begin, call.shape.sequences);
+      chunk.take_last_rows(call, begin, arena, stream);
+      chunk.forward(stream);
+    }
   }
+
+  const LossUnit& unit_;
+  std::int64_t most_;
+  Chunks all_;
+  Chunks last_;
+  UnitMemory memory_;
+};
+
+std::unique_ptr<const PlannedUnit> LossUnit::plan(BatchShape shape) const {
+  return std::make_unique<Planned>(*this, shape);
 }
 
 }  // namespace dstrain::model

@@ -14,18 +14,14 @@ class LossUnit final : public Unit {
  public:
   explicit LossUnit(UnitRecord record);
   [[nodiscard]] const UnitSpec& spec() const override { return record_.spec; }
-  [[nodiscard]] UnitMemory memory(BatchShape shape) const override;
-  /// Computes the loss or, with call.logits, the logits of all positions, or of the last of each
-  /// sequence.
-  void forward(const UnitCall& call, StreamView stream) const override;
-  /// Computes loss and gradients together.
-  void backward(const UnitCall& call, StreamView stream) const override;
+  /// The forward of the result computes the loss or, with call.logits, the logits of all positions,
+  /// or of the last of each sequence. Its backward computes loss and gradients together.
+  [[nodiscard]] std::unique_ptr<const PlannedUnit> plan(BatchShape shape) const override;
+  [[nodiscard]] Bytes cache_bytes(const CacheShape& /*shape*/) const override { return 0; }
 
  private:
   class Chunk;
-  /// Bytes of the last rows of that many sequences, dense.
-  [[nodiscard]] Bytes copied_bytes(std::int64_t rows) const;
-  void last_logits(const UnitCall& call, StreamView stream) const;
+  class Planned;
 
   UnitRecord record_;
   UnitPlan plan_;

@@ -42,8 +42,11 @@ struct Model {
   std::vector<std::unique_ptr<Unit>> units;  ///< the last one computes the loss
   std::int64_t vocabulary = 0;               ///< V: tokens are in [0, V)
   std::int64_t positions = 1 << 24;          ///< longest sequence
-  std::int64_t hidden = 0;                   ///< C; for "auto" sizes in a configuration
-  std::int64_t layers = 0;                   ///< L
+  /// All keys of a longer sequence are rotated by other angles (Rotary::short_positions); 0: they
+  /// are not.
+  std::int64_t short_context = 0;
+  std::int64_t hidden = 0;  ///< C; for "auto" sizes in a configuration
+  std::int64_t layers = 0;  ///< L
   std::vector<AttentionWidth> attention;
   std::optional<PairTokens> pairs;  ///< set for an encoder-decoder, whose samples have sources
   bool outputs_first = false;       ///< weights of linear layers are (outputs, inputs), as in

@@ -9,14 +9,13 @@ class RecordedUnit final : public Unit {
   explicit RecordedUnit(UnitRecord record)
       : record_(std::move(record)), plan_(plan_unit(record_)) {}
   [[nodiscard]] const UnitSpec& spec() const override { return record_.spec; }
-  [[nodiscard]] UnitMemory memory(BatchShape shape) const override {
-    return place_buffers(record_, plan_, shape).memory;
+  [[nodiscard]] std::unique_ptr<const PlannedUnit> plan(BatchShape shape) const override;
+  [[nodiscard]] Bytes cache_bytes(const CacheShape& shape) const override {
+    return record_.cache_bytes(shape);
   }
-  void forward(const UnitCall& call, StreamView stream) const override;
-  void backward(const UnitCall& call, StreamView stream) const override;
 
   [[nodiscard]] const UnitRecord& record() const { return record_; }
-  [[nodiscard]] const UnitPlan& plan() const { return plan_; }
+  [[nodiscard]] const UnitPlan& steps() const { return plan_; }
 
  private:
   UnitRecord record_;

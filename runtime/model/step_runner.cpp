@@ -51,6 +51,7 @@ LayerCall StepRunner::call_of(const LayerUse& use) const {
   for (const int input : use.inputs) call.inputs.push_back(view(input));
   call.output = view(use.output);
   for (const int kept : use.kept) call.kept.push_back(view(kept));
+  if (call_.cache != nullptr) call.cached = unit_.record.cached_of(use.layer, *call_.cache);
   call.workspace = view(use.workspace);
   call.output_gradient = view(use.output_gradient);
   for (const LayerUse::Gradient& gradient : use.input_gradients) {
@@ -62,6 +63,7 @@ LayerCall StepRunner::call_of(const LayerUse& use) const {
 void StepRunner::run_layers(const Step& step) const {
   const Layer& first = *unit_.record.at(step.layers.front().layer).layer;
   const LayerCall call = call_of(step.layers.front());
+  if (call.shape.rows() == 0) return;  // what it computes of a source is in the cache
   if (step.pair != nullptr) {
     const Layer& second = *unit_.record.at(step.layers.back().layer).layer;
     const LayerCall second_call = call_of(step.layers.back());

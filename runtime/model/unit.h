@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include "runtime/base/units.h"
 #include "runtime/device/stream.h"
 #include "runtime/model/parameter.h"
+#include "runtime/ops/cached_attention.h"
 #include "runtime/tensor/tensor_view.h"
 
 namespace dstrain::model {
@@ -27,14 +29,25 @@ enum class Axis : std::int8_t { target, source };
 struct BatchShape {
   std::int64_t sequences = 0;  ///< B
   std::int64_t tokens = 0;     ///< T, per sequence
-  std::int64_t source = 0;     ///< S; 0: no sources
+  std::int64_t source = 0;     ///< S; 0: no sources, or they are in the cache
+  /// Most positions of a sequence, with those in the cache; 0: no sequence has any there.
+  std::int64_t context = 0;
   [[nodiscard]] std::int64_t rows() const { return sequences * tokens; }
   /// The positions of both axes.
   [[nodiscard]] std::int64_t positions() const { return sequences * (tokens + source); }
   /// Returns the shape of tensors with positions on `axis`: on that of the source, T is S.
   [[nodiscard]] BatchShape on(Axis axis) const {
-    return {sequences, axis == Axis::source ? source : tokens, source};
+    return {sequences, axis == Axis::source ? source : tokens, source, context};
   }
+  auto operator<=>(const BatchShape&) const = default;
+};
+
+/// What a model that decodes keeps of its sequences: one slot each.
+struct CacheShape {
+  std::int64_t slots = 0;
+  std::int64_t positions = 0;  ///< most of a sequence
+  std::int64_t chunk = 0;      ///< most tokens of a sequence per call
+  std::int64_t source = 0;     ///< most tokens of a source
 };
 
 /// A named tensor that flows between units: (B, T, features), or (B, S, features) on the axis of
@@ -111,6 +124,14 @@ struct DropoutSource {
   bool training = false;   ///< false: dropout is the identity
 };
 
+/// The cache of a call: its layers store what they compute of the call's tokens, and read what they
+/// have stored of earlier ones.
+struct CacheCall {
+  CacheShape shape;
+  TensorView memory;  ///< u8: Unit::cache_bytes(), 64-byte aligned
+  ops::CachePlaces places;
+};
+
 /// The arguments of a unit for one forward or backward over one micro-batch. Views are on the
 /// stream's device.
 struct UnitCall {
@@ -133,6 +154,7 @@ struct UnitCall {
   TensorView saved;                        ///< u8: UnitMemory::saved bytes, 64-byte aligned
   TensorView workspace;                    ///< u8, likewise
   DropoutSource dropout;
+  const CacheCall* cache = nullptr;  ///< null: there is none; forward only
 
   // Backward only.
   /// In the order of `parameters`; empty for frozen ones.
@@ -147,21 +169,32 @@ struct UnitCall {
   TensorView logits;
 };
 
-/// The unit of recomputation, of pipeline stages and, except for its tiles, of gathers and
-/// releases: the embedding, one transformer block, the head. Independent of ranks, stages and
-/// tiers, and keeps nothing between calls, so one unit may serve several micro-batches at once. All
-/// work goes to `stream`.
-class Unit {
+/// A unit for batches of one shape, or of smaller ones: where its memory lies is decided.
+/// Immutable, so one may serve several micro-batches at once. All work goes to `stream`.
+class PlannedUnit {
  public:
-  virtual ~Unit() = default;
-  [[nodiscard]] virtual const UnitSpec& spec() const = 0;
-  [[nodiscard]] virtual UnitMemory memory(BatchShape shape) const = 0;
+  virtual ~PlannedUnit() = default;
+  [[nodiscard]] virtual const UnitMemory& memory() const = 0;
   /// Writes `outputs` and `saved`. One that computes the loss adds to `loss` and saves nothing.
   virtual void forward(const UnitCall& call, StreamView stream) const = 0;
   /// Computes the gradients of the inputs and parameters from `output_gradients`, `inputs` and
   /// `saved`. One that computes the loss is called without a forward: it adds to `loss` and
   /// computes the gradients together with it, so that logits need not be kept.
   virtual void backward(const UnitCall& call, StreamView stream) const = 0;
+};
+
+/// The unit of recomputation, of pipeline stages and, except for its tiles, of gathers and
+/// releases: the embedding, one transformer block, the head. Independent of ranks, stages and
+/// tiers, and keeps nothing between calls.
+class Unit {
+ public:
+  virtual ~Unit() = default;
+  [[nodiscard]] virtual const UnitSpec& spec() const = 0;
+  /// The unit must outlive the result.
+  [[nodiscard]] virtual std::unique_ptr<const PlannedUnit> plan(BatchShape shape) const = 0;
+  /// The bytes of its cache; see CacheCall.
+  [[nodiscard]] virtual Bytes cache_bytes(const CacheShape& shape) const = 0;
+  [[nodiscard]] UnitMemory memory(BatchShape shape) const { return plan(shape)->memory(); }
 };
 
 }  // namespace dstrain::model

@@ -21,6 +21,7 @@ constexpr ParameterInit ones{ParameterInit::Kind::ones};
 UnitBuilder::UnitBuilder(std::string name, std::string_view prefix, const UnitOptions& options)
     : prefix_(prefix), options_(options) {
   record_.spec.name = std::move(name);
+  record_.dtype = options.dtype;
 }
 
 std::int64_t UnitBuilder::features(Value value) const {
@@ -117,6 +118,7 @@ Value UnitBuilder::add_attention(const std::vector<Value>& inputs, const Attenti
                                         .rule = attention.rule,
                                         .dropout = place(attention.dropout),
                                         .form = form,
+                                        .queries = record_.value(inputs[0].index).axis,
                                         .keys = keys,
                                         .bias = attention.bias};
   return add_layer(std::make_unique<AttentionLayer>(options, options_.device), inputs,

@@ -370,12 +370,16 @@ class Planner {
 };
 
 Bytes bytes_of(const UnitRecord& record, const UnitBuffer& buffer, BatchShape shape) {
+  const auto layer_shape = [&] {
+    return record.shape_at(buffer.owner, shape);
+  };
   switch (buffer.content) {
     case UnitBuffer::Content::forward_workspace:
-      return record.at(buffer.owner).layer->forward_workspace(record.shape_at(buffer.owner, shape));
+      if (layer_shape().rows() == 0) return 0;  // it does not run
+      return record.at(buffer.owner).layer->forward_workspace(layer_shape());
     case UnitBuffer::Content::backward_workspace:
-      return record.at(buffer.owner)
-          .layer->backward_workspace(record.shape_at(buffer.owner, shape));
+      if (layer_shape().rows() == 0) return 0;
+      return record.at(buffer.owner).layer->backward_workspace(layer_shape());
     case UnitBuffer::Content::kept:
       return shape_of(record, buffer, shape).numel() * size_of(DType::f32);
     case UnitBuffer::Content::value:

@@ -27,6 +27,7 @@ struct RecordedLayer {
 /// Those of losses are the last ones, and have no output.
 struct UnitRecord {
   UnitSpec spec;
+  DType dtype = DType::f32;
   std::vector<RecordedLayer> layers;
   std::vector<RecordedValue> values;
 
@@ -36,6 +37,11 @@ struct UnitRecord {
   [[nodiscard]] const RecordedValue& value(int value) const {
     return values[static_cast<std::size_t>(value)];
   }
+  /// Returns the tensors of a layer in the unit's cache, which has the bytes that cache_bytes()
+  /// gives.
+  [[nodiscard]] std::vector<TensorView> cached_of(int layer, const CacheCall& cache) const;
+  [[nodiscard]] Bytes cache_bytes(const CacheShape& shape) const;
+
   /// Returns the batch shape for a layer.
   [[nodiscard]] BatchShape shape_at(int layer, BatchShape shape) const {
     const RecordedLayer& recorded = at(layer);

@@ -46,7 +46,7 @@ class Call {
 
   explicit Call(test::RandomUnit& random)
       : unit_(random.unit()),
-        placement_(model::place_buffers(unit_.record(), unit_.plan(), random.shape())),
+        placement_(model::place_buffers(unit_.record(), unit_.steps(), random.shape())),
         saved_(placement_.memory.saved),
         workspace_(
             std::max(placement_.memory.forward_workspace, placement_.memory.backward_workspace)) {
@@ -85,7 +85,7 @@ class Call {
   }
 
   void run(Spoil spoil) {
-    const model::UnitPlan& plan = unit_.plan();
+    const model::UnitPlan& plan = unit_.steps();
     const auto forward = static_cast<std::size_t>(plan.forward_steps);
     call_.workspace = workspace_.view(placement_.memory.forward_workspace);
     run_steps(0, forward, spoil);
@@ -138,9 +138,9 @@ class Call {
   }
 
   void run_steps(std::size_t begin, std::size_t end, Spoil spoil) {
-    const model::StepRunner runner({unit_.record(), unit_.plan(), placement_}, call_, stream_);
+    const model::StepRunner runner({unit_.record(), unit_.steps(), placement_}, call_, stream_);
     for (std::size_t i = begin; i < end; ++i) {
-      runner.run(unit_.plan().steps[i]);
+      runner.run(unit_.steps().steps[i]);
       if (spoil == Spoil::dead) spoil_dead(static_cast<int>(i));
     }
   }
@@ -148,7 +148,7 @@ class Call {
   /// Poisons what no step behind `step` may read: buffers that are not needed any more and do not
   /// overlap one that is alive.
   void spoil_dead(int step) {
-    const model::UnitPlan& plan = unit_.plan();
+    const model::UnitPlan& plan = unit_.steps();
     const bool forward = step < plan.forward_steps;
     std::vector<bool> alive(static_cast<std::size_t>(call_.workspace.bytes()));
     for (std::size_t i = 0; i < plan.buffers.size(); ++i) {

@@ -191,14 +191,14 @@ model::UnitCall UnitChain::call_of(std::size_t unit, Views& views) {
 void UnitChain::forward() {
   for (std::size_t unit = 0; unit + 1 < model_.units.size(); ++unit) {
     Views views;
-    model_.units[unit]->forward(call_of(unit, views), stream_);
+    model_.units[unit]->plan(shape_)->forward(call_of(unit, views), stream_);
   }
 }
 
 double UnitChain::loss() {
   Views views;
   loss_ = 0;
-  model_.units.back()->forward(call_of(model_.units.size() - 1, views), stream_);
+  model_.units.back()->plan(shape_)->forward(call_of(model_.units.size() - 1, views), stream_);
   return loss_;
 }
 
@@ -210,7 +210,7 @@ double UnitChain::backward(float label_weight) {
     Views views;
     const model::UnitCall call = call_of(unit, views);
     views.tiles->begin_backward();
-    model_.units[unit]->backward(call, stream_);
+    model_.units[unit]->plan(shape_)->backward(call, stream_);
     DSTRAIN_CHECK(views.tiles->all_taken(), "unit {} has left tiles", unit);
     const model::UnitSpec& spec = model_.units[unit]->spec();
     for (const auto& parameter : spec.parameters) written_[parameter.name] = true;
@@ -227,7 +227,7 @@ void UnitChain::backward_unit(std::size_t unit, bool accumulate) {
   for (auto& target : views.input_gradients) target.accumulate = accumulate;
   views.tiles->accumulate = accumulate;
   views.tiles->begin_backward();
-  model_.units[unit]->backward(call, stream_);
+  model_.units[unit]->plan(shape_)->backward(call, stream_);
 }
 
 std::vector<float> UnitChain::last_logits() {
@@ -236,7 +236,7 @@ std::vector<float> UnitChain::last_logits() {
   Views views;
   model::UnitCall call = call_of(model_.units.size() - 1, views);
   call.logits = HostView(logits, shape);
-  model_.units.back()->forward(call, stream_);
+  model_.units.back()->plan(shape_)->forward(call, stream_);
   return logits;
 }
 

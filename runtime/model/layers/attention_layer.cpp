@@ -1,5 +1,8 @@
 #include "runtime/model/layers/attention_layer.h"
 
+#include <algorithm>
+
+#include "runtime/ops/cached_attention.h"
 #include "runtime/ops/checks.h"
 
 namespace dstrain::model {
@@ -14,7 +17,9 @@ struct AttentionLayer::Projections {
 ops::AttentionSizes AttentionLayer::sizes(BatchShape shape) const {
   return {.sequences = shape.sequences,
           .tokens = shape.tokens,
-          .keys = options_.keys == Axis::source ? shape.source : shape.tokens,
+          .keys = options_.keys == Axis::source    ? shape.source
+                  : shape.context > 0 && decodes() ? shape.context
+                                                   : shape.tokens,
           .heads = options_.heads,
           .kv_heads = options_.kv_heads,
           .head_size = options_.head_size};
@@ -44,8 +49,55 @@ AttentionLayer::Sight AttentionLayer::sight(const LayerCall& call) const {
           .bias = options_.bias ? call.value(*options_.bias) : TensorView{}};
 }
 
+std::vector<Shape> AttentionLayer::cached(const CacheShape& shape) const {
+  if (!decodes()) return {};
+  const std::int64_t columns = options_.kv_heads * options_.head_size;
+  std::int64_t rows = shape.source;
+  if (options_.keys == Axis::target) {
+    // A ring of whole tiles, as kernels read them.
+    const std::int64_t window = options_.rule.window;
+    const std::int64_t ring = round_up(window - 1 + shape.chunk, 64);
+    rows = window > 0 ? std::min(shape.positions, ring) : shape.positions;
+  }
+  return {{shape.slots, rows, columns}, {shape.slots, rows, columns}};
+}
+
+Bytes AttentionLayer::forward_workspace(BatchShape shape) const {
+  if (shape.context > 0 && decodes()) {
+    return ops::cached_attention_workspace(sizes(shape), options_.rule, device_);
+  }
+  return ops::attention_forward_workspace(sizes(shape), options_.rule, device_);
+}
+
+void AttentionLayer::append(const LayerCall& call, const Projections& in) const {
+  if (in.key.empty()) return;
+  ops::append_cache({.head_size = options_.head_size,
+                     .rotary = key_rotary(),
+                     .key = in.key,
+                     .value = in.value,
+                     .cache = {call.cached[0], call.cached[1]},
+                     .places = call.unit.cache->places},
+                    call.stream);
+}
+
+void AttentionLayer::attend_to_cache(const LayerCall& call, const TensorView& query) const {
+  const Sight seen = sight(call);
+  ops::cached_attention({.sizes = sizes(call.shape),
+                         .rule = options_.rule,
+                         .query = query,
+                         .cache = {call.cached[0], call.cached[1]},
+                         .places = call.unit.cache->places,
+                         .key_count = seen.key_count,
+                         .bias = seen.bias,
+                         .output = ops::as_matrix(call.output),
+                         .workspace = call.workspace},
+                        call.stream);
+}
+
 void AttentionLayer::forward(const LayerCall& call) const {
   const Projections in = projections(call.inputs);
+  if (!call.cached.empty()) append(call, in);
+  if (call.shape.context > 0 && !call.cached.empty()) return attend_to_cache(call, in.query);
   const Sight seen = sight(call);
   ops::attention_forward({.sizes = sizes(call.shape),
                           .rule = options_.rule,

@@ -10,7 +10,9 @@ namespace dstrain::model {
 /// Attention of queries (B, T, H D) to keys and values (B, S, K D) of their own axis, or of that of
 /// the source, whose padding does not count. Three inputs, or one in which they are packed in that
 /// order. Causal attention is limited to the document of the query. Keeps the log-sum-exp of each
-/// query; backward reads its output.
+/// query; backward reads its output. With a cache, the keys and values of a call are stored there.
+/// The queries of sequences that have earlier positions attend to the cache, others to the call's
+/// own keys.
 class AttentionLayer final : public Layer {
  public:
   enum class Form : std::int8_t { apart, packed };
@@ -21,6 +23,7 @@ class AttentionLayer final : public Layer {
     ops::AttentionRule rule{};
     DropoutPlace dropout{};
     Form form = Form::apart;
+    Axis queries = Axis::target;
     Axis keys = Axis::target;
     std::optional<ParameterRef> bias{};  ///< (rows of rule.buckets, H)
   };
@@ -33,9 +36,9 @@ class AttentionLayer final : public Layer {
   [[nodiscard]] std::vector<Shape> kept(BatchShape shape) const override {
     return {{shape.sequences, options_.heads, shape.tokens}};
   }
-  [[nodiscard]] Bytes forward_workspace(BatchShape shape) const override {
-    return ops::attention_forward_workspace(sizes(shape), options_.rule, device_);
-  }
+  /// Keys and values: of a sliding window as many as the queries of a call see.
+  [[nodiscard]] std::vector<Shape> cached(const CacheShape& shape) const override;
+  [[nodiscard]] Bytes forward_workspace(BatchShape shape) const override;
   [[nodiscard]] Bytes backward_workspace(BatchShape shape) const override {
     return ops::attention_backward_workspace(sizes(shape), options_.rule, device_);
   }
@@ -49,6 +52,13 @@ class AttentionLayer final : public Layer {
   /// Returns the projections, from one tensor or three.
   [[nodiscard]] Projections projections(std::span<const TensorView> tensors) const;
   [[nodiscard]] Sight sight(const LayerCall& call) const;
+  /// Whether the queries are those of tokens that are generated one by one.
+  [[nodiscard]] bool decodes() const { return options_.queries == Axis::target; }
+  [[nodiscard]] ops::Rotary key_rotary() const {
+    return options_.keys == Axis::target ? options_.rule.rotary : ops::Rotary{};
+  }
+  void append(const LayerCall& call, const Projections& in) const;
+  void attend_to_cache(const LayerCall& call, const TensorView& query) const;
 
   Options options_;
   DeviceKind device_;

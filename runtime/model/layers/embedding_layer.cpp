@@ -8,6 +8,9 @@ void EmbeddingLayer::forward(const LayerCall& call) const {
   const auto& positions = tables_.positions;
   ops::embedding_forward({.tokens = tokens(call),
                           .first_position = call.unit.document_start,
+                          .past = call.unit.cache != nullptr && tables_.axis == Axis::target
+                                      ? call.unit.cache->places.past
+                                      : TensorView{},
                           .token_table = call.value(tables_.tokens),
                           .position_table = positions ? call.value(*positions) : TensorView{},
                           .output = call.output},
