@@ -102,6 +102,16 @@ Character last_character(std::string_view text) {
   return first_character(text.substr(begin));
 }
 
+std::size_t incomplete_size(std::string_view text) {
+  for (std::size_t size = 1; size < 4 && size <= text.size(); ++size) {
+    const std::string_view tail = text.substr(text.size() - size);
+    if ((byte_at(tail, 0) & 0xC0U) == 0x80) continue;
+    const Prefix prefix = prefix_of(tail);
+    return prefix.size == size && size < size_of(byte_at(tail, 0)) ? size : 0;
+  }
+  return 0;
+}
+
 void append_utf8(std::string& text, char32_t code) {
   const auto push = [&](char32_t byte) {
     text.push_back(static_cast<char>(byte));

@@ -28,6 +28,10 @@ Character last_character(std::string_view text);
 /// Appends the UTF-8 of a Unicode scalar value.
 void append_utf8(std::string& text, char32_t code);
 
+/// Returns how many bytes at the end of `text` begin a valid character that more bytes may
+/// complete.
+std::size_t incomplete_size(std::string_view text);
+
 /// Returns `text` with ASCII letters in lower case.
 std::string lower_case(std::string_view text);
 

@@ -34,6 +34,10 @@ class HuggingFaceEncoder : public TextEncoder {
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids) const override {
     return tokenizer_.decode(ids, tokenizer::SpecialText::skipped);
   }
+  [[nodiscard]] tokenizer::DecodedPrefix decode_prefix(
+      std::span<const std::int32_t> ids) const override {
+    return tokenizer_.decode_prefix(ids, tokenizer::SpecialText::skipped);
+  }
   [[nodiscard]] std::vector<std::int32_t> beginning() const override { return around().before; }
   [[nodiscard]] std::vector<std::int32_t> ending() const override { return around().behind; }
   [[nodiscard]] std::optional<std::int32_t> begin_of_text() const override {

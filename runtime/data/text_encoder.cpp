@@ -1,7 +1,9 @@
 #include "runtime/data/text_encoder.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "runtime/base/utf8.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/tokenizer.h"
 
@@ -32,6 +34,12 @@ class ByteEncoder : public TextEncoder {
   }
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids) const override {
     return decode_bytes(ids);
+  }
+  [[nodiscard]] tokenizer::DecodedPrefix decode_prefix(
+      std::span<const std::int32_t> ids) const override {
+    std::string text = decode_bytes(ids);
+    const std::size_t settled = text.size() - incomplete_size(text);
+    return {.text = std::move(text), .settled = settled};
   }
   [[nodiscard]] std::string no_chat_template() const override { return no_chat_template_; }
 

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/tokenizer/codec.h"
+
 namespace dstrain::data {
 
 class ChatTemplate;
@@ -52,6 +54,12 @@ class TextEncoder {
   [[nodiscard]] virtual std::vector<std::int32_t> encode_following(std::string_view text) const = 0;
   /// Returns the text of tokens, without the special ones.
   [[nodiscard]] virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
+  /// The same of tokens that others may follow, and how much of it these cannot change; see
+  /// Tokenizer::decode_prefix. Unless overridden, all of it may change.
+  [[nodiscard]] virtual tokenizer::DecodedPrefix decode_prefix(
+      std::span<const std::int32_t> ids) const {
+    return {.text = decode(ids), .settled = 0};
+  }
   /// The tokens that the tokenizer itself puts before a text, such as Llama's `<s>`; usually none.
   [[nodiscard]] virtual std::vector<std::int32_t> beginning() const { return {}; }
   /// The tokens that it puts after a text, such as T5's `</s>`.

@@ -13,6 +13,13 @@ enum class SpecialTokens { none, added };
 /// Whether special tokens appear in decoded text.
 enum class SpecialText { kept, skipped };
 
+/// The decoded text of tokens that others may follow: these change nothing of its first `settled`
+/// bytes.
+struct DecodedPrefix {
+  std::string text;
+  std::size_t settled = 0;
+};
+
 /// The implementation of Tokenizer for one kind of files. Immutable, so threads may share one.
 class Codec {
  public:
@@ -32,6 +39,10 @@ class Codec {
   [[nodiscard]] virtual bool allows_cut(char32_t left, char32_t right) const = 0;
   [[nodiscard]] virtual std::string decode(std::span<const std::int32_t> ids,
                                            SpecialText special) const = 0;
+  /// Decodes tokens that others may follow. If all of a text that is not empty is settled, what
+  /// follows is decoded the same whatever comes before these tokens.
+  [[nodiscard]] virtual DecodedPrefix decode_prefix(std::span<const std::int32_t> ids,
+                                                    SpecialText special) const = 0;
   [[nodiscard]] virtual std::int64_t vocabulary_size() const = 0;
   [[nodiscard]] virtual std::optional<std::string> token(std::int32_t id) const = 0;
   [[nodiscard]] virtual std::optional<std::int32_t> id(std::string_view token) const = 0;

@@ -13,7 +13,7 @@
 namespace dstrain::tokenizer {
 namespace {
 
-std::string joined(const std::vector<std::string>& texts) {
+std::string all_of(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& text : texts) all += text;
   return all;
@@ -22,8 +22,25 @@ std::string joined(const std::vector<std::string>& texts) {
 class ByteLevelDecoder final : public Decoder {
  public:
   void apply(std::vector<std::string>& texts, const GrowthLimit& /*limit*/) const override {
+    join(texts, bytes_of(texts));
+  }
+  /// An incomplete character is the end.
+  bool apply_settled(std::vector<std::string>& texts, const GrowthLimit& /*limit*/) const override {
+    const std::string bytes = bytes_of(texts);
+    const std::size_t open = incomplete_size(bytes);
+    join(texts, std::string_view(bytes).substr(0, bytes.size() - open));
+    return open > 0;
+  }
+  [[nodiscard]] bool is_incremental(bool joined) const override { return !joined; }
+  [[nodiscard]] bool joins() const override { return true; }
+
+ private:
+  static std::string bytes_of(const std::vector<std::string>& texts) {
     std::string bytes;
     for (const std::string& text : texts) bytes += bytes_of_byte_level(text).value_or(text);
+    return bytes;
+  }
+  static void join(std::vector<std::string>& texts, std::string_view bytes) {
     std::string storage;
     texts.assign(1, std::string(valid_utf8(bytes, storage)));
   }
@@ -56,13 +73,24 @@ class ByteFallbackDecoder final : public Decoder {
     flush();
     texts = std::move(result);
   }
+  [[nodiscard]] bool is_incremental(bool joined) const override { return !joined; }
+  /// The end is a run of bytes: one more that fits nowhere would change all of it.
+  bool apply_settled(std::vector<std::string>& texts, const GrowthLimit& limit) const override {
+    const std::size_t size = texts.size();
+    while (!texts.empty() && byte_of_token(texts.back())) texts.pop_back();
+    const bool is_open = texts.size() < size;
+    apply(texts, limit);
+    return is_open;
+  }
 };
 
 class Fuse final : public Decoder {
  public:
   void apply(std::vector<std::string>& texts, const GrowthLimit& /*limit*/) const override {
-    texts.assign(1, joined(texts));
+    texts.assign(1, all_of(texts));
   }
+  [[nodiscard]] bool is_incremental(bool /*joined*/) const override { return true; }
+  [[nodiscard]] bool joins() const override { return true; }
 };
 
 /// Removes up to `start` and `stop` copies of a character from the ends of each text.
@@ -85,6 +113,9 @@ class StripDecoder final : public Decoder {
       if (rest.size() < text.size()) text = std::string(rest);
     }
   }
+  /// What it removes from the end of the one text is missing there, and comes back when more
+  /// follows: the text only grows.
+  [[nodiscard]] bool is_incremental(bool /*joined*/) const override { return true; }
 
  private:
   std::string content_;
@@ -112,6 +143,8 @@ class ReplaceDecoder final : public Decoder {
       done += text.size();
     }
   }
+  /// A match may reach across tokens that have been joined.
+  [[nodiscard]] bool is_incremental(bool joined) const override { return !joined; }
 
  private:
   std::unique_ptr<Pattern> pattern_;
@@ -137,6 +170,8 @@ class MetaspaceDecoder final : public Decoder {
       texts[i] = result.append(texts[i], end);
     }
   }
+  /// Of joined texts it would remove the spaces of the first one, which is all.
+  [[nodiscard]] bool is_incremental(bool joined) const override { return !joined; }
 
  private:
   std::string sign_;
@@ -181,6 +216,15 @@ Decoders read_decoders(const JsonField& field) {
   Decoders decoders;
   read_into(field, decoders);
   return decoders;
+}
+
+bool are_incremental(const Decoders& decoders) {
+  bool joined = false;
+  for (const auto& decoder : decoders) {
+    if (!decoder->is_incremental(joined)) return false;
+    joined = joined || decoder->joins();
+  }
+  return true;
 }
 
 std::unique_ptr<Decoder> make_byte_level_decoder() {

@@ -47,6 +47,7 @@ class Pipeline::Lease {
 Pipeline::Pipeline(PipelineParts parts, std::string place)
     : parts_(std::move(parts)), place_(std::move(place)) {
   size_ = parts_.vocabulary->size();
+  decodes_incrementally_ = are_incremental(parts_.decoders);
   for (const AddedToken& added : parts_.added_tokens) add_token(added);
   for (const auto* const ids : {&parts_.post_processor.before, &parts_.post_processor.after}) {
     for (const std::int32_t each : *ids) {
@@ -187,6 +188,29 @@ std::optional<std::int32_t> Pipeline::id(std::string_view token) const {
 }
 
 std::string Pipeline::decode(std::span<const std::int32_t> ids, SpecialText special) const {
+  std::vector<std::string> texts = texts_of(ids, special);
+  const GrowthLimit limit = limit_of(texts);
+  for (const auto& decoder : parts_.decoders) decoder->apply(texts, limit);
+  return joined(texts);
+}
+
+DecodedPrefix Pipeline::decode_prefix(std::span<const std::int32_t> ids,
+                                      SpecialText special) const {
+  if (!decodes_incrementally_) return {.text = decode(ids, special), .settled = 0};
+  std::vector<std::string> settled = texts_of(ids, special);
+  const GrowthLimit limit = limit_of(settled);
+  bool is_open = false;
+  for (const auto& decoder : parts_.decoders) {
+    is_open = decoder->apply_settled(settled, limit) || is_open;
+  }
+  DecodedPrefix decoded{.text = joined(settled)};
+  decoded.settled = decoded.text.size();
+  if (is_open) decoded.text = decode(ids, special);
+  return decoded;
+}
+
+std::vector<std::string> Pipeline::texts_of(std::span<const std::int32_t> ids,
+                                            SpecialText special) const {
   std::vector<std::string> texts;
   texts.reserve(ids.size());
   for (const std::int32_t each : ids) {
@@ -194,11 +218,17 @@ std::string Pipeline::decode(std::span<const std::int32_t> ids, SpecialText spec
     if (!text || (special == SpecialText::skipped && special_.contains(*text))) continue;
     texts.push_back(std::move(*text));
   }
+  return texts;
+}
+
+GrowthLimit Pipeline::limit_of(const std::vector<std::string>& texts) const {
   std::size_t bytes = 0;
   for (const std::string& text : texts) bytes += text.size();
-  const GrowthLimit limit = GrowthLimit::of(bytes, place_);
+  return GrowthLimit::of(bytes, place_);
+}
+
+std::string Pipeline::joined(const std::vector<std::string>& texts) const {
   const std::string_view separator = parts_.decoders.empty() ? " " : "";
-  for (const auto& decoder : parts_.decoders) decoder->apply(texts, limit);
   std::string all;
   for (std::size_t i = 0; i < texts.size(); ++i)
     all.append(i > 0 ? separator : "").append(texts[i]);

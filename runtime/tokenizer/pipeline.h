@@ -9,6 +9,7 @@
 #include "runtime/tokenizer/added_tokens.h"
 #include "runtime/tokenizer/codec.h"
 #include "runtime/tokenizer/decoder.h"
+#include "runtime/tokenizer/growth_limit.h"
 #include "runtime/tokenizer/model.h"
 #include "runtime/tokenizer/normalizer.h"
 #include "runtime/tokenizer/post_processor.h"
@@ -46,6 +47,8 @@ class Pipeline final : public Codec {
   [[nodiscard]] bool allows_cut(char32_t left, char32_t right) const override;
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids,
                                    SpecialText special) const override;
+  [[nodiscard]] DecodedPrefix decode_prefix(std::span<const std::int32_t> ids,
+                                            SpecialText special) const override;
   [[nodiscard]] std::int64_t vocabulary_size() const override { return size_; }
   [[nodiscard]] std::optional<std::string> token(std::int32_t id) const override;
   [[nodiscard]] std::optional<std::int32_t> id(std::string_view token) const override;
@@ -80,6 +83,12 @@ class Pipeline final : public Codec {
                          Memory& memory,
                          std::vector<std::int32_t>& ids) const;
 
+  /// The texts of tokens as the decoder receives them.
+  [[nodiscard]] std::vector<std::string> texts_of(std::span<const std::int32_t> ids,
+                                                  SpecialText special) const;
+  [[nodiscard]] GrowthLimit limit_of(const std::vector<std::string>& texts) const;
+  [[nodiscard]] std::string joined(const std::vector<std::string>& texts) const;
+
   PipelineParts parts_;
   std::string place_;
   AddedTokenFinder raw_tokens_;         ///< searched before normalization
@@ -88,6 +97,7 @@ class Pipeline final : public Codec {
   std::unordered_map<std::int32_t, std::string> added_text_of_;  ///< as the decoder receives it
   TextMap<bool> special_;                                        ///< the contents of special tokens
   std::int64_t size_ = 0;
+  bool decodes_incrementally_ = false;
   /// Not used by any thread.
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Memory>> idle_;

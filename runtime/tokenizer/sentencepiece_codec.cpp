@@ -6,12 +6,15 @@
 #include <sentencepiece_processor.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/utf8.h"
 #include "runtime/os/file.h"
+#include "runtime/tokenizer/byte_tokens.h"
 
 namespace dstrain::tokenizer {
 namespace {
 
 constexpr Bytes sentencepiece_bytes_max = 256 * mebibyte;
+constexpr std::size_t replacement_size = 3;  // U+FFFD in UTF-8
 
 using sentencepiece::SentencePieceProcessor;
 
@@ -52,6 +55,21 @@ class SentencePieceCodec final : public Codec {
     const auto status = processor_->Decode(known, &text);
     if (!status.ok()) fail(ErrorCode::input, "SentencePiece: {}", status.ToString());
     return text;
+  }
+
+  /// Bytes at the end that are no whole character yet are one U+FFFD each.
+  [[nodiscard]] DecodedPrefix decode_prefix(std::span<const std::int32_t> ids,
+                                            SpecialText special) const override {
+    std::string bytes;
+    for (auto each = ids.rbegin(); each != ids.rend() && bytes.size() < 4; ++each) {
+      if (*each < 0 || *each >= processor_->GetPieceSize()) continue;
+      if (!processor_->IsByte(*each)) break;
+      const auto byte = byte_of_token(processor_->IdToPiece(*each));
+      bytes.insert(bytes.begin(), static_cast<char>(byte.value_or(0)));
+    }
+    DecodedPrefix decoded{.text = decode(ids, special)};
+    decoded.settled = decoded.text.size() - incomplete_size(bytes) * replacement_size;
+    return decoded;
   }
 
   [[nodiscard]] std::int64_t vocabulary_size() const override { return processor_->GetPieceSize(); }

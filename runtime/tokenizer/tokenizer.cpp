@@ -82,4 +82,9 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, SpecialText spe
   return codec_->decode(ids, special);
 }
 
+DecodedPrefix Tokenizer::decode_prefix(std::span<const std::int32_t> ids,
+                                       SpecialText special) const {
+  return codec_->decode_prefix(ids, special);
+}
+
 }  // namespace dstrain::tokenizer

@@ -41,6 +41,11 @@ class Tokenizer {
   /// Returns the text of tokens as UTF-8. Skips ids without a token.
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids,
                                    SpecialText special = SpecialText::kept) const;
+  /// The same of tokens that others may follow, and how much of it these cannot change. If all of a
+  /// text that is not empty is settled, the text of the following tokens does not depend on what is
+  /// before `ids`.
+  [[nodiscard]] DecodedPrefix decode_prefix(std::span<const std::int32_t> ids,
+                                            SpecialText special = SpecialText::kept) const;
 
   /// Returns the largest id plus one.
   [[nodiscard]] std::int64_t vocabulary_size() const { return codec_->vocabulary_size(); }

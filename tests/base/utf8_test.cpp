@@ -6,6 +6,31 @@
 
 using namespace dstrain;
 
+TEST_CASE("Utf8: an incomplete character at the end is counted", "[base][utf8]") {
+  struct Row {
+    std::string text;
+    std::size_t size;
+  };
+  const Row row = GENERATE(values<Row>({{"", 0},
+                                        {"a", 0},
+                                        {"\xE2\x82\xAC", 0},
+                                        {"a\xE2\x82", 2},
+                                        {"a\xE2", 1},
+                                        {"\xF0\x9F\x91", 3},
+                                        {"\xF0\x9F\x91\x8D", 0},
+                                        {"\xC3", 1},
+                                        {"\x82", 0},
+                                        {"\xE2\xE2", 1},
+                                        // No more bytes make them valid.
+                                        {"\xFF", 0},
+                                        {"\xC0", 0},
+                                        {"\xED\xA0", 0},
+                                        {"\xF4\x90\x80", 0},
+                                        {"\x82\x82\x82\x82", 0}}));
+  CAPTURE(row.text);
+  CHECK(incomplete_size(row.text) == row.size);
+}
+
 TEST_CASE("Utf8: valid text is accepted", "[base][utf8][utf8]") {
   for (const char* const text :
        {"", "plain", "\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
