@@ -25,27 +25,30 @@ struct Unsupported {
 constexpr std::array unsupported_settings{
     Unsupported{"bad_words_ids", "null"},
     Unsupported{"begin_suppress_tokens", "null"},
+    Unsupported{"constraints", "null"},
+    Unsupported{"diversity_penalty", "0"},
+    Unsupported{"dola_layers", "null"},
     Unsupported{"encoder_no_repeat_ngram_size", "0"},
     Unsupported{"encoder_repetition_penalty", "1"},
     Unsupported{"epsilon_cutoff", "0"},
     Unsupported{"eta_cutoff", "0"},
     Unsupported{"exponential_decay_length_penalty", "null"},
+    Unsupported{"force_words_ids", "null"},
     Unsupported{"forced_bos_token_id", "null"},
     Unsupported{"forced_eos_token_id", "null"},
     Unsupported{"guidance_scale", "1"},
     Unsupported{"max_time", "null"},
-    Unsupported{"min_length", "0"},
-    Unsupported{"min_new_tokens", "0"},
-    Unsupported{"min_p", "0"},
     Unsupported{"no_repeat_ngram_size", "0"},
+    Unsupported{"num_beam_groups", "1"},
     Unsupported{"num_beams", "1"},
-    Unsupported{"num_return_sequences", "1"},
     Unsupported{"penalty_alpha", "0"},
-    Unsupported{"repetition_penalty", "1"},
     Unsupported{"sequence_bias", "null"},
     Unsupported{"stop_strings", "null"},
     Unsupported{"suppress_tokens", "null"},
+    Unsupported{"token_healing", "false"},
+    Unsupported{"top_h", "null"},
     Unsupported{"typical_p", "1"},
+    Unsupported{"watermarking_config", "null"},
 };
 
 [[noreturn]] void refuse(const std::string& file,
@@ -92,16 +95,31 @@ std::vector<std::string> find_unsupported(const Json& document) {
   return found;
 }
 
-GenerationConfig read(const Json& document, std::string file, bool is_own) {
+/// Adds the eos_token_id of a file that are not in `ends` yet.
+void add_end_tokens(const Json& document,
+                    const std::string& file,
+                    std::vector<std::int32_t>& ends) {
+  const Json value = document.value("eos_token_id", Json());
+  if (value.is_null()) return;
+  for (const std::int32_t token : tokens_of(file, "eos_token_id", value)) {
+    if (std::ranges::find(ends, token) == ends.end()) ends.push_back(token);
+  }
+}
+
+GenerationConfig read_settings(const Json& document, std::string file, bool is_own) {
   GenerationConfig config{.file = std::move(file), .has_own_file = is_own};
   take(document, config.file, "do_sample", config.do_sample);
   take(document, config.file, "temperature", config.temperature);
   take(document, config.file, "top_k", config.top_k);
   take(document, config.file, "top_p", config.top_p);
+  take(document, config.file, "min_p", config.min_p);
+  take(document, config.file, "repetition_penalty", config.repetition_penalty);
+  take(document, config.file, "min_new_tokens", config.min_new_tokens);
+  take(document, config.file, "min_length", config.min_length);
   take(document, config.file, "max_new_tokens", config.max_new_tokens);
   take(document, config.file, "max_length", config.max_length);
-  const Json end = document.value("eos_token_id", Json());
-  if (!end.is_null()) config.end_tokens = tokens_of(config.file, "eos_token_id", end);
+  take(document, config.file, "num_beams", config.num_beams);
+  take(document, config.file, "num_return_sequences", config.num_return_sequences);
   config.unsupported = find_unsupported(document);
   return config;
 }
@@ -112,17 +130,24 @@ GenerationConfig read_generation_config(const std::string& directory,
                                         std::string_view config_json,
                                         std::optional<std::int32_t> class_end_token,
                                         std::span<const CompanionFile> companions) {
+  const std::string model_file = directory + "/config.json";
+  const Json model = parse_json_object(config_json, model_file);
   const auto own = std::ranges::find(companions, generation_config_file, &CompanionFile::name);
-  if (own != companions.end()) {
+  GenerationConfig config;
+  if (own == companions.end()) {
+    config = read_settings(model, model_file, false);
+  } else {
     const std::string file = fmt::format("{}/{}", directory, own->name);
-    return read(parse_json_object(own->bytes, file), file, true);
+    const Json document = parse_json_object(own->bytes, file);
+    config = read_settings(document, file, true);
+    add_end_tokens(document, file, config.own_end_tokens);
   }
-  const std::string file = directory + "/config.json";
-  Json document = parse_json_object(config_json, file);
-  if (class_end_token && !document.contains("eos_token_id")) {
-    document["eos_token_id"] = *class_end_token;
+  config.end_tokens = config.own_end_tokens;
+  add_end_tokens(model, model_file, config.end_tokens);
+  if (config.end_tokens.empty() && class_end_token && !model.contains("eos_token_id")) {
+    config.end_tokens = {*class_end_token};
   }
-  return read(document, file, false);
+  return config;
 }
 
 }  // namespace dstrain::model
