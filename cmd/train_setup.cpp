@@ -70,19 +70,21 @@ void settle_bytes(TrainSetup& setup, model::ModelConfig& model) {
     return source && source->is_text();
   };
   const bool trains_on_text = is_text(setup.data.training_data);
-  const bool text = trains_on_text || is_text(setup.data.validation_data);
+  const bool asks = setup.data.questions != nullptr;
+  const bool text = trains_on_text || is_text(setup.data.validation_data) || asks;
   config::TrainSettings& settings = setup.settings;
   if (!text || settings.data.tokenizer != "byte") return;
   if (model.vocabulary() == data::byte_vocabulary) return;
   const std::string& file =
-      (trains_on_text ? setup.data.training_data : setup.data.validation_data)->path();
+      asks ? setup.data.questions->path()
+           : (trains_on_text ? setup.data.training_data : setup.data.validation_data)->path();
   if (!settings.data.tokenizer_given && !model.byte_tokens && !settings.model.directory.empty()) {
     fail(ErrorCode::usage,
          "{}: is text, and the model in {} has a vocabulary of {}, not of 256 bytes, and no "
          "tokenizer beside it: add --tokenizer DIR with its tokenizer's files, give a file of its "
-         "own tokens (llm.c's .bin), or add --tokenizer byte to train it on the bytes of the text "
-         "as ids 0 to 255",
-         file, settings.model.directory, model.vocabulary());
+         "own tokens (llm.c's .bin), or add --tokenizer byte to {} as ids 0 to 255",
+         file, settings.model.directory, model.vocabulary(),
+         settings.trains ? "train it on the bytes of the text" : "read the bytes of the text");
   }
   if (settings.model.directory.empty()) {
     setup.notes.push_back(
@@ -142,7 +144,7 @@ std::vector<std::string> describe_alike(const TrainSetup& setup,
   if (data.record_options) lines.push_back("records " + *data.record_options);
   lines.push_back("the mixture " + data.mixture);
   lines.push_back("the tokenizer " + setup.data.text_encoder);
-  if (!setup.data.validation_data) {
+  if (!setup.data.validation_data && !setup.data.questions) {
     lines.emplace_back("no held-out data");
     return lines;
   }
@@ -167,6 +169,18 @@ void check_data(const TrainSetup& setup, const std::string& needs_held_out) {
          setup.data.training_data->path(), setup.data.training_samples, data.block_size,
          setup.settings.train_batch_size);
   }
+}
+
+/// Each choice is a sequence of its own; frames are as long as the longest.
+void settle_questions(config::DataSettings& settings, const data::ChoiceQuestions& questions) {
+  std::int64_t tokens = 0;
+  std::int64_t source = 0;
+  for (const data::ChoiceSequence& sequence : questions.sequences()) {
+    tokens = std::max(tokens, std::ssize(sequence.tokens));
+    source = std::max(source, std::ssize(sequence.source));
+  }
+  settings.block_size = session::padded_length(tokens, settings.block_size);
+  settings.source_length = session::padded_length(source, settings.source_length);
 }
 
 /// What was asked for that the device does not do.
@@ -209,9 +223,11 @@ TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace
   const std::string& directory = setup.settings.model.directory;
   if (!directory.empty()) setup.model.companions = session::stored_companions(directory);
   setup.settings.data.tokenizer = choose_tokenizer(setup.settings, *model);
+  setup.of_bytes = model->byte_tokens || model->vocabulary() == data::byte_vocabulary;
   session::settle_lengths(setup.settings.data, setup.model);
   setup.data =
       session::open_data(setup.settings, setup.model, no_chat_template(setup.settings, *model));
+  if (setup.data.questions) settle_questions(setup.settings.data, *setup.data.questions);
   session::refuse_unlearned(setup.data, options);
   std::ranges::move(setup.data.notes, std::back_inserter(setup.notes));
   take_tokenizer(setup, setup.settings.data.tokenizer);

@@ -16,6 +16,7 @@ namespace dstrain::cmd {
 struct TrainSetup : session::RunSetup {
   config::TrainOptions options;    ///< as they were typed
   config::Context context;         ///< in which they came to
+  bool of_bytes = false;           ///< the model's tokens are bytes of text
   std::vector<std::string> notes;  ///< what was decided without being asked for, a line each
 };
 

@@ -4,16 +4,17 @@
 #include <array>
 
 #include "cmd/dstrain/launch_bench.h"
-#include "runtime/base/error.h"
 
 namespace dstrain::cmd {
 namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 18> commands{{
+constexpr std::array<CommandInfo, 19> commands{{
     {"train", Kind::daemon, "train a model (options: dstrain train --help)", nullptr},
     {"generate", Kind::daemon, "generate text with a trained model", nullptr},
+    {"evaluate", Kind::daemon, "evaluate a model on held-out data or multiple-choice questions",
+     nullptr},
     {"bench", Kind::daemon, "benchmark this machine: gemm, comm, adam, checkpoint, io, launch",
      nullptr},
     {"checkpoint", Kind::tool, "list, verify, prune or export the checkpoints of a run",
@@ -38,9 +39,6 @@ constexpr std::array<CommandInfo, 18> commands{{
     {"meet", Kind::tool, "", meet_command},
 }};
 
-/// Refused with the reason rather than looked up as programs: those are started as ./NAME.
-constexpr std::array<std::string_view, 1> unbuilt{"evaluate"};
-
 }  // namespace
 
 std::span<const CommandInfo> all_commands() {
@@ -48,11 +46,6 @@ std::span<const CommandInfo> all_commands() {
 }
 
 const CommandInfo* find_command(std::string_view name) {
-  if (std::find(unbuilt.begin(), unbuilt.end(), name) != unbuilt.end()) {
-    fail(ErrorCode::usage,
-         "the command {} is not implemented; to run a program of this name, write ./{}", name,
-         name);
-  }
   const auto* const found =
       std::find_if(commands.begin(), commands.end(),
                    [name](const CommandInfo& command) { return command.name == name; });

@@ -74,7 +74,7 @@ struct CommandInfo {
 
 std::span<const CommandInfo> all_commands();
 
-/// The command with this name, or null. Throws Error{usage} for one that is not implemented.
+/// The command with this name, or null.
 const CommandInfo* find_command(std::string_view name);
 
 }  // namespace dstrain::cmd

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "cmd/bench/options.h"
+#include "cmd/evaluate_setup.h"
 #include "cmd/generate_setup.h"
 #include "launcher/plan/foreign_options.h"
 #include "launcher/plan/options.h"
@@ -27,9 +28,10 @@ bool print_help(std::span<const std::string> command) {
   const bool all = has("--help-all") || has("--help_all");
   if (!all && !has("--help") && !has("-h")) return false;
   const auto scope = all ? config::HelpScope::all : config::HelpScope::everyday;
-  fmt::print("{}", command.front() == "train"   ? config::help_text(scope)
-                   : command.front() == "bench" ? bench::help()
-                                                : generate_help());
+  fmt::print("{}", command.front() == "train"      ? config::help_text(scope)
+                   : command.front() == "bench"    ? bench::help()
+                   : command.front() == "evaluate" ? evaluate_help()
+                                                   : generate_help());
   return true;
 }
 
@@ -59,6 +61,14 @@ session::DeviceRoom check_device(const TrainPlace& place) {
   return session::find_room(*open_backend({place.device, place.first_slot}), place.ranks_here);
 }
 
+void check_evaluation(std::span<const std::string> arguments, const TrainPlace& place) {
+  const EvaluateSetup setup = set_up_evaluation(arguments, place);
+  check_output_file(setup);
+  if (setup.run.data.validation_data) check_samples(*setup.run.data.validation_data);
+  if (place.starts) return;
+  for (const std::string& warning : setup.run.settings.warnings) log_warning(warning);
+}
+
 }  // namespace
 
 std::string read_input(std::span<const std::string> command) {
@@ -71,8 +81,10 @@ void check_command(std::span<const std::string> command,
   if (command.front() == "bench" && place.device != DeviceKind::cpu) {
     fail(ErrorCode::usage, "--device {}: bench measures CPUs; use cpu", name_of(place.device));
   }
-  check_device(place);
+  TrainPlace here = place;
+  here.room = check_device(place);
   const std::span<const std::string> arguments = command.subspan(1);
+  if (command.front() == "evaluate") check_evaluation(arguments, here);
   if (command.front() == "generate") {
     set_up_generation(arguments, input, place.world_size, place.device);
   }
@@ -104,9 +116,12 @@ std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
 }
 
 void refuse_launch_options(std::span<const std::string> command) {
+  const auto is_own = [&](const std::string& word) {
+    return (command.front() == "train" || command.front() == "evaluate") && is_train_option(word);
+  };
   for (std::size_t at = 1; at < command.size(); ++at) {
     const std::size_t words = launcher::launch_option_words(command.subspan(at));
-    if (words == 0 || (command.front() == "train" && is_train_option(command[at]))) continue;
+    if (words == 0 || is_own(command[at])) continue;
     const bool epochs = command[at] == "-e" && words == 2 && parse_number<double>(command[at + 1]);
     if (epochs) continue;
     fail(ErrorCode::usage,
@@ -115,7 +130,7 @@ void refuse_launch_options(std::span<const std::string> command) {
   }
   for (std::size_t at = 1; at < command.size(); ++at) {
     const std::string& word = command[at];
-    if (!word.starts_with("--") || (command.front() == "train" && is_train_option(word))) continue;
+    if (!word.starts_with("--") || is_own(word)) continue;
     const std::size_t equals = std::min(word.find('='), word.size());
     std::string name = word.substr(0, equals);
     std::replace(name.begin() + 2, name.end(), '-', '_');

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/shell_word.h"
@@ -79,6 +80,18 @@ void refuse_other_programs(const JsonValue& root, const std::string& file) {
   }
 }
 
+/// Whether a key says in which type and where the weights of a model are.
+bool is_for_inference(std::string_view path) {
+  const auto is_within = [&](std::string_view section) {
+    return path.starts_with(section) &&
+           (path.size() == section.size() || path[section.size()] == '.');
+  };
+  const bool updates = is_within("zero_optimization.offload_optimizer") ||
+                       is_within("zero_optimization.cpu_offload");
+  return (is_within("zero_optimization") && !updates) || is_within("aio") || path == "bf16" ||
+         path == "bf16.enabled" || path == "fp16" || path == "fp16.enabled";
+}
+
 }  // namespace
 
 DsConfig DsConfig::parse(std::string text, const std::string& file) {
@@ -113,7 +126,30 @@ DsConfig DsConfig::load(const std::filesystem::path& path) {
   return parse(read_text_file(path, json_bytes_max), path.string());
 }
 
+void DsConfig::keep_inference() {
+  std::set<std::string> dropped;
+  std::erase_if(values_, [&](const auto& value) {
+    const std::string& path = value.first;
+    if (is_for_inference(path)) return false;
+    std::size_t end = path.find('.');
+    if (end != path.npos && is_for_inference(path.substr(0, end))) end = path.find('.', end + 1);
+    dropped.insert(path.substr(0, end));
+    return true;
+  });
+  std::erase_if(faulty_, [](const std::string& path) { return !is_for_inference(path); });
+  if (dropped.empty()) return;
+  problems_.warn(
+      start_, "",
+      fmt::format("nothing is trained, so these have no effect: {}", fmt::join(dropped, ", ")));
+}
+
 DsConfig DsConfig::of(const TrainOptions& options) {
+  DsConfig config = given_to(options);
+  if (options.inference) config.keep_inference();
+  return config;
+}
+
+DsConfig DsConfig::given_to(const TrainOptions& options) {
   const std::string given = ds_config_file(options);
   const Flag<std::string>& flag =
       options.deepspeed_config.typed() ? options.deepspeed_config : options.deepspeed;

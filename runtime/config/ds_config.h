@@ -29,7 +29,8 @@ class DsConfig {
                                 std::span<const Position> positions);
   /// Also throws Error{input} if the file cannot be read.
   static DsConfig load(const std::filesystem::path& path);
-  /// Loads the configuration of --deepspeed, a file or JSON; empty without that option.
+  /// Loads the configuration of --deepspeed, a file or JSON; empty without that option. Where the
+  /// options ask for inference, keys for training are dropped with one warning.
   static DsConfig of(const TrainOptions& options);
 
   [[nodiscard]] bool has(std::string_view path) const { return find(path) != nullptr; }
@@ -58,6 +59,10 @@ class DsConfig {
   [[nodiscard]] std::vector<std::string> warnings() const { return problems_.warnings(); }
 
  private:
+  static DsConfig given_to(const TrainOptions& options);
+  /// Drops the values that only training reads, and warns of them.
+  void keep_inference();
+
   std::string file_;
   std::string text_;
   Position start_;

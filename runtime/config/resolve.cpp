@@ -131,6 +131,7 @@ void resolve_data(SettingsBuilder& builder) {
   builder.settings().data = {
       .train_files = builder.options().train_file.value,
       .validation_files = builder.options().validation_file.value,
+      .questions = builder.options().questions,
       .split = split_weights(builder.options().split.value),
       .max_train_samples = builder.options().max_train_samples.value,
       .max_eval_samples = builder.options().max_eval_samples.value,

@@ -155,6 +155,7 @@ std::string batch_advice(const GivenBatch& given, std::int64_t ranks) {
 }  // namespace
 
 void resolve_batch(SettingsBuilder& builder) {
+  if (builder.options().inference) return decide(builder, {builder.context().world_size, 1, 1});
   check_agreement(builder);
   for (const std::string_view key : {train_batch_key, micro_batch_key, accumulation_key}) {
     if (builder.config().is_faulty(key)) return;

@@ -104,8 +104,9 @@ void resolve_autocast(SettingsBuilder& builder, bool bf16_too, bool fp16_too) {
 
 void resolve_dtype(SettingsBuilder& builder) {
   constexpr std::string_view parameters = "data_types.param_dtype";
-  const bool bf16 = builder.pick("bf16.enabled", builder.options().bf16, false);
-  const bool fp16 = builder.pick("fp16.enabled", builder.options().fp16, false);
+  const TrainOptions& options = builder.options();
+  const bool bf16 = builder.pick("bf16.enabled", options.bf16, options.bf16.value);
+  const bool fp16 = builder.pick("fp16.enabled", options.fp16, options.fp16.value);
   if (builder.pick(autocast_key, false)) return resolve_autocast(builder, bf16, fp16);
   if (bf16 && fp16) {
     builder.add_problem(origin(builder, "fp16.enabled", builder.options().fp16),

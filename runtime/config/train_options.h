@@ -101,6 +101,10 @@ struct TrainOptions {
   Flag<std::string> deepspeed;  ///< a file, or "" if only the bare --deepspeed was typed
   Flag<std::string> deepspeed_config;
 
+  // Of `evaluate`, which has no such options on the command line of `train`.
+  bool inference = false;  ///< only what says how weights are kept counts of a configuration
+  std::string questions;   ///< a file of multiple-choice questions; empty: none
+
   OptionPlaces places;                ///< of the options that a file of options has
   std::vector<std::string> warnings;  ///< one line for each typed option without effect
 };

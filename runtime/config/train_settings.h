@@ -73,6 +73,7 @@ struct ModelSettings {
 struct DataSettings {
   std::vector<DataFile> train_files;       ///< empty: the run does not train
   std::vector<DataFile> validation_files;  ///< empty: nothing is evaluated, or parts of train_files
+  std::string questions{};                 ///< file of multiple-choice questions; empty: none
   std::vector<double> split;  ///< weights of three parts of each train file; empty: not split
   std::int64_t max_train_samples = 0;  ///< 0: all
   std::int64_t max_eval_samples = 0;

@@ -71,7 +71,7 @@ std::string eval_strategy(const TrainOptions& options) {
 }
 
 bool has_held_out_data(const TrainOptions& options) {
-  return options.validation_file.typed() || options.split.typed();
+  return options.validation_file.typed() || options.split.typed() || !options.questions.empty();
 }
 
 bool evaluates(const TrainOptions& options) {

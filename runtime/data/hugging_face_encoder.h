@@ -38,6 +38,9 @@ class HuggingFaceEncoder : public TextEncoder {
       std::span<const std::int32_t> ids) const override {
     return tokenizer_.decode_prefix(ids, tokenizer::SpecialText::skipped);
   }
+  [[nodiscard]] std::int64_t text_bytes(std::int32_t id) const override {
+    return tokenizer_.text_bytes(id);
+  }
   [[nodiscard]] std::vector<std::int32_t> beginning() const override { return around().before; }
   [[nodiscard]] std::vector<std::int32_t> ending() const override { return around().behind; }
   [[nodiscard]] std::optional<std::int32_t> begin_of_text() const override {

@@ -124,6 +124,18 @@ std::vector<std::int32_t> take_ids(const Json& object,
   return ids;
 }
 
+const Json& take_field(const Json& object, const char* key, const std::string& place) {
+  const auto field = object.find(key);
+  if (field == object.end()) fail(ErrorCode::input, "{}: {} is missing", place, key);
+  return *field;
+}
+
+std::string take_text(const Json& object, const char* key, const std::string& place) {
+  const Json& field = take_field(object, key, place);
+  if (field.is_string()) return field.get<std::string>();
+  fail(ErrorCode::input, "{}: {} is {}, not a text", place, key, field.type_name());
+}
+
 /// Returns the object that a text begins with, or that is the first element of its array.
 std::optional<Json> first_object(std::string_view text) {
   try {
@@ -189,6 +201,38 @@ TokenPair parse_pair(const RawRecord& record, const std::string& path) {
   }
   if (pair.source.empty()) fail(ErrorCode::input, "{}: input_ids is empty", place);
   return pair;
+}
+
+ChoiceRecord parse_choices(const RawRecord& record, const std::string& path) {
+  const Json object = parse_object(record, path);
+  const std::string place = place_of(record, path);
+  ChoiceRecord question;
+  question.query = take_text(object, "query", place);
+  const Json& choices = take_field(object, "choices", place);
+  if (!choices.is_array() || choices.size() < 2) {
+    fail(ErrorCode::input, "{}: choices must be a list of at least two texts", place);
+  }
+  for (const Json& choice : choices) {
+    const bool is_text = choice.is_string() && !choice.get_ref<const std::string&>().empty();
+    if (!is_text) {
+      fail(ErrorCode::input, "{}: choices[{}] is {}, not a text", place, question.choices.size(),
+           choice.is_string() ? "empty" : choice.dump());
+    }
+    question.choices.push_back(choice.get<std::string>());
+  }
+  const Json& gold = take_field(object, "gold", place);
+  const std::size_t count = choices.size();
+  if (!gold.is_number_unsigned() || gold.get<std::uint64_t>() >= count) {
+    fail(ErrorCode::input, "{}: gold is {}; it must be the index of a choice, from 0 to {}", place,
+         gold.dump(), count - 1);
+  }
+  question.gold = gold.get<std::size_t>();
+  return question;
+}
+
+bool holds_choices(std::string_view text) {
+  const std::optional<Json> first = first_object(text);
+  return first && first->contains("query") && first->contains("choices");
 }
 
 std::string parse_text(const RawRecord& record, const std::string& key, const std::string& path) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,6 +34,20 @@ struct TokenPair {
 /// Parses {"input_ids": [...], "labels": [...]}. There may be an "attention_mask" of ones for the
 /// first of the input_ids; the source then ends with them. Throws as parse_record.
 TokenPair parse_pair(const RawRecord& record, const std::string& path);
+
+/// A multiple-choice question.
+struct ChoiceRecord {
+  std::string query;
+  std::vector<std::string> choices;  ///< at least two, none of them empty
+  std::size_t gold = 0;              ///< index of the right one
+};
+
+/// Parses {"query": "...", "choices": ["...", ...], "gold": 0}. Ignores other keys. Throws as
+/// parse_record.
+ChoiceRecord parse_choices(const RawRecord& record, const std::string& path);
+
+/// Whether a text begins with such a record, or one that looks like it.
+bool holds_choices(std::string_view text);
 
 /// Returns the text of a record under `key`. Ignores other keys. Throws as parse_record.
 std::string parse_text(const RawRecord& record, const std::string& key, const std::string& path);

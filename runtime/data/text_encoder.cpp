@@ -41,6 +41,9 @@ class ByteEncoder : public TextEncoder {
     const std::size_t settled = text.size() - incomplete_size(text);
     return {.text = std::move(text), .settled = settled};
   }
+  [[nodiscard]] std::int64_t text_bytes(std::int32_t id) const override {
+    return id >= 0 && id < byte_vocabulary ? 1 : 0;
+  }
   [[nodiscard]] std::string no_chat_template() const override { return no_chat_template_; }
 
  private:

@@ -60,6 +60,9 @@ class TextEncoder {
       std::span<const std::int32_t> ids) const {
     return {.text = decode(ids), .settled = 0};
   }
+  /// Returns how many bytes of UTF-8 text a token stands for inside a text. A part of a character
+  /// counts its own bytes; special and absent tokens count none.
+  [[nodiscard]] virtual std::int64_t text_bytes(std::int32_t id) const = 0;
   /// The tokens that the tokenizer itself puts before a text, such as Llama's `<s>`; usually none.
   [[nodiscard]] virtual std::vector<std::int32_t> beginning() const { return {}; }
   /// The tokens that it puts after a text, such as T5's `</s>`.

@@ -26,6 +26,14 @@ std::string to_text(const ProgressLine& line) {
                      format_duration(line.seconds_left));
 }
 
+std::string to_text(const EvaluationProgress& progress) {
+  const double rate = static_cast<double>(progress.samples) / progress.seconds;
+  const double left = static_cast<double>(progress.of - progress.samples) / rate;
+  return fmt::format("evaluated {}/{} samples | {:.1f} samples/s | ETA {}",
+                     with_commas(progress.samples), with_commas(progress.of), rate,
+                     format_duration(left));
+}
+
 std::string describe_held_out(double loss) {
   return fmt::format("held-out loss {:.4f} | perplexity {:.3f}", loss, std::exp(loss));
 }

@@ -18,6 +18,16 @@ struct ProgressLine {
 /// "step 120/400 | loss 2.3180 | lr 6.00e-04 | norm 0.810 | 31,204 tokens/s | ETA 1m12s".
 std::string to_text(const ProgressLine& line);
 
+/// What the progress line of an evaluation shows.
+struct EvaluationProgress {
+  std::int64_t samples = 0;  ///< that are done
+  std::int64_t of = 0;
+  double seconds = 0;  ///< since it began
+};
+
+/// "evaluated 280/1,180 samples | 12.5 samples/s | ETA 1m12s".
+std::string to_text(const EvaluationProgress& progress);
+
 /// "held-out loss 2.3180 | perplexity 10.155".
 std::string describe_held_out(double loss);
 

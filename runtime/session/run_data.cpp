@@ -1,6 +1,7 @@
 #include "runtime/session/run_data.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/printable.h"
+#include "runtime/data/content_digest.h"
 #include "runtime/data/hugging_face_encoder.h"
 #include "runtime/data/mixture_samples.h"
 #include "runtime/data/open_samples.h"
@@ -45,6 +47,14 @@ class DataOpener {
       opened.push_back({data::open_samples(path, encoder(tokenizer), options()), weight});
     }
     return opened;
+  }
+  [[nodiscard]] std::shared_ptr<const data::ChoiceQuestions> open_questions() {
+    return std::make_shared<data::ChoiceQuestions>(
+        data_.questions, encoder(data_.tokenizer),
+        data::ChoiceOptions{.vocabulary = vocabulary_,
+                            .tokens_max = data_.block_size,
+                            .sources_max = data_.source_length,
+                            .pair_tokens = pairs_});
   }
   /// The tokenizer of text.
   const data::TextEncoder& encoder() { return encoder(data_.tokenizer); }
@@ -150,6 +160,13 @@ void add_notes(RunData& run, const data::SampleSource& source) {
   run.notes.insert(run.notes.end(), source.notes().begin(), source.notes().end());
 }
 
+void add_notes(RunData& run, const data::ChoiceQuestions& questions) {
+  if (questions.shortened() == 0) return;
+  run.notes.push_back(fmt::format(
+      "{}: {} of {} choices are too long with their queries, which lose their beginnings",
+      questions.path(), questions.shortened(), questions.sequences().size()));
+}
+
 /// Where a file is cut, which Megatron does in one way alone.
 std::string_view cut_of(const OpenedFile& file) {
   return file.source->splits_documents() ? "; the parts are whole documents"
@@ -224,7 +241,10 @@ RunData open_data(const config::TrainSettings& settings,
       run.training_samples = run.training_data->samples();
       add_notes(run, *run.training_data);
     }
-    if (settings.evaluation.enabled) {
+    if (!data.questions.empty()) {
+      run.questions = opener.open_questions();
+      add_notes(run, *run.questions);
+    } else if (settings.evaluation.enabled) {
       run.validation_data = mixed(opener.open(data.validation_files));
       run.validation_samples.count = run.validation_data->samples();
       add_notes(run, *run.validation_data);
@@ -233,7 +253,7 @@ RunData open_data(const config::TrainSettings& settings,
   const auto is_text = [](const auto& source) {
     return source && source->is_text();
   };
-  if (is_text(run.training_data) || is_text(run.validation_data)) {
+  if (is_text(run.training_data) || is_text(run.validation_data) || run.questions) {
     const data::TextEncoder& encoder = opener.encoder();
     run.text_encoder = encoder.identity();
     run.encloses_texts = !encoder.beginning().empty() || !encoder.ending().empty();
@@ -271,6 +291,7 @@ void refuse_unlearned(const RunData& run, const config::TrainOptions& options) {
 }
 
 std::string describe_held_out(const RunData& run) {
+  if (run.questions) return std::filesystem::path(run.questions->path()).filename().string();
   if (!run.validation_data) return {};
   const auto& [first, count] = run.validation_samples;
   // Where training reads text, too, its tokenizer is compared by itself.
@@ -282,11 +303,17 @@ std::string describe_held_out(const RunData& run) {
 }
 
 std::string describe_held_out_content(const RunData& run) {
+  if (run.questions) return data::digest_text(run.questions->digest());
   if (!run.validation_data) return {};
   const std::optional<bool> packing = run.validation_data->packing();
   if (!packing) return run.validation_data->digest();
   return fmt::format("{}; packing {}{}", run.validation_data->digest(), *packing,
                      run.record_options.empty() ? "" : "; records " + run.record_options);
+}
+
+std::int64_t padded_length(std::int64_t tokens, std::int64_t most) {
+  constexpr std::int64_t step = 64;
+  return std::min((tokens + step - 1) / step * step, most);
 }
 
 void settle_lengths(config::DataSettings& data, const model::Model& model) {
@@ -302,7 +329,10 @@ void settle_lengths(config::DataSettings& data, const model::Model& model) {
     if (data.documents) {
       fail(ErrorCode::usage, "--reset_attention_mask: a sample of {} is one pair", model.name);
     }
-    data.block_size = data.target_length > 0 ? data.target_length : default_target_length;
+    const bool asks = !data.questions.empty();
+    data.block_size = data.target_length > 0 ? data.target_length
+                      : asks                 ? model.positions
+                                             : default_target_length;
     if (data.source_length == 0) data.source_length = default_length;
     return;
   }
@@ -311,7 +341,10 @@ void settle_lengths(config::DataSettings& data, const model::Model& model) {
          "{}: {} is no encoder-decoder and has no sources; give --block_size instead",
          data.source_length > 0 ? "--max_source_length" : "--max_target_length", model.name);
   }
-  if (data.block_size == 0) data.block_size = std::min(default_length, model.positions);
+  if (data.block_size == 0) {
+    data.block_size =
+        data.questions.empty() ? std::min(default_length, model.positions) : model.positions;
+  }
   if (data.block_size > model.positions) {
     fail(ErrorCode::usage, "--block_size {} is longer than the model's {} positions",
          data.block_size, model.positions);

@@ -7,6 +7,7 @@
 
 #include "runtime/config/train_options.h"
 #include "runtime/config/train_settings.h"
+#include "runtime/data/choice_questions.h"
 #include "runtime/data/sample_order.h"
 #include "runtime/data/sample_source.h"
 #include "runtime/model/model.h"
@@ -17,6 +18,7 @@ namespace dstrain::session {
 struct RunData {
   std::shared_ptr<const data::SampleSource> training_data;    ///< null: no training
   std::shared_ptr<const data::SampleSource> validation_data;  ///< null: no evaluation
+  std::shared_ptr<const data::ChoiceQuestions> questions;     ///< null: none are asked
   std::int64_t training_samples = 0;                          ///< of an epoch: the first ones
   data::SampleRange validation_samples;
   /// What the tokens of text are known by (`data::TextEncoder::identity`); empty: no text is read.
@@ -46,9 +48,14 @@ std::string describe_held_out(const RunData& run);
 /// The digest of its content and, of records, whether they are packed.
 std::string describe_held_out_content(const RunData& run);
 
+/// The length in a frame of a sequence of `tokens`, of at most `most`: frames of few lengths serve
+/// for sequences of all.
+std::int64_t padded_length(std::int64_t tokens, std::int64_t most);
+
 /// Settles the tokens of a sequence: --block_size, else min(1024, the model's positions), as
-/// run_clm; of an encoder-decoder --max_target_length and --max_source_length, else 128 and 1024,
-/// as run_translation. Throws Error{usage} for more than the positions, or what the model has not.
+/// run_clm, or for questions all of these; of an encoder-decoder --max_target_length and
+/// --max_source_length, else 128 and 1024, as run_translation. Throws Error{usage} for more than
+/// the positions, or what the model has not.
 void settle_lengths(config::DataSettings& data, const model::Model& model);
 
 }  // namespace dstrain::session

@@ -43,6 +43,8 @@ class Codec {
   /// follows is decoded the same whatever comes before these tokens.
   [[nodiscard]] virtual DecodedPrefix decode_prefix(std::span<const std::int32_t> ids,
                                                     SpecialText special) const = 0;
+  /// Returns how many bytes of UTF-8 text a token stands for inside a text; see Tokenizer.
+  [[nodiscard]] virtual std::int64_t text_bytes(std::int32_t id) const = 0;
   [[nodiscard]] virtual std::int64_t vocabulary_size() const = 0;
   [[nodiscard]] virtual std::optional<std::string> token(std::int32_t id) const = 0;
   [[nodiscard]] virtual std::optional<std::int32_t> id(std::string_view token) const = 0;

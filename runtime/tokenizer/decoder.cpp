@@ -44,6 +44,10 @@ class ByteLevelDecoder final : public Decoder {
     std::string storage;
     texts.assign(1, std::string(valid_utf8(bytes, storage)));
   }
+  [[nodiscard]] std::optional<std::size_t> bytes_of(std::string_view token) const override {
+    const std::optional<std::string> bytes = bytes_of_byte_level(token);
+    return bytes ? bytes->size() : token.size();
+  }
 };
 
 /// Decodes tokens <0xE2> to bytes, or a run of them to one U+FFFD each if it is not valid UTF-8.
@@ -81,6 +85,9 @@ class ByteFallbackDecoder final : public Decoder {
     const bool is_open = texts.size() < size;
     apply(texts, limit);
     return is_open;
+  }
+  [[nodiscard]] std::optional<std::size_t> bytes_of(std::string_view token) const override {
+    return byte_of_token(token) ? std::optional<std::size_t>(1) : std::nullopt;
   }
 };
 

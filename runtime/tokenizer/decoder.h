@@ -1,6 +1,9 @@
 #pragma once
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/tokenizer/growth_limit.h"
@@ -30,6 +33,11 @@ class Decoder {
   [[nodiscard]] virtual bool is_incremental(bool joined) const = 0;
   /// Whether this step joins the texts.
   [[nodiscard]] virtual bool joins() const { return false; }
+  /// Returns the number of bytes for which a token stands that may be a part of a character only,
+  /// so that apply() cannot decode it alone; nothing: it is a text.
+  [[nodiscard]] virtual std::optional<std::size_t> bytes_of(std::string_view /*token*/) const {
+    return std::nullopt;
+  }
 };
 
 using Decoders = std::vector<std::unique_ptr<Decoder>>;

@@ -188,7 +188,10 @@ std::optional<std::int32_t> Pipeline::id(std::string_view token) const {
 }
 
 std::string Pipeline::decode(std::span<const std::int32_t> ids, SpecialText special) const {
-  std::vector<std::string> texts = texts_of(ids, special);
+  return decoded(texts_of(ids, special));
+}
+
+std::string Pipeline::decoded(std::vector<std::string> texts) const {
   const GrowthLimit limit = limit_of(texts);
   for (const auto& decoder : parts_.decoders) decoder->apply(texts, limit);
   return joined(texts);
@@ -233,6 +236,19 @@ std::string Pipeline::joined(const std::vector<std::string>& texts) const {
   for (std::size_t i = 0; i < texts.size(); ++i)
     all.append(i > 0 ? separator : "").append(texts[i]);
   return all;
+}
+
+std::int64_t Pipeline::text_bytes(std::int32_t id) const {
+  const std::optional<std::string> text = token(id);
+  if (!text || special_.contains(*text)) return 0;
+  for (const auto& decoder : parts_.decoders) {
+    const std::optional<std::size_t> bytes = decoder->bytes_of(*text);
+    if (bytes) return static_cast<std::int64_t>(*bytes);
+  }
+  if (parts_.decoders.empty()) return std::ssize(*text);
+  // Behind another token: the first one of a text may lose its space.
+  const std::string before = "a";
+  return std::ssize(decoded({before, *text})) - std::ssize(decoded({before}));
 }
 
 }  // namespace dstrain::tokenizer

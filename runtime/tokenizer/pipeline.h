@@ -49,6 +49,7 @@ class Pipeline final : public Codec {
                                    SpecialText special) const override;
   [[nodiscard]] DecodedPrefix decode_prefix(std::span<const std::int32_t> ids,
                                             SpecialText special) const override;
+  [[nodiscard]] std::int64_t text_bytes(std::int32_t id) const override;
   [[nodiscard]] std::int64_t vocabulary_size() const override { return size_; }
   [[nodiscard]] std::optional<std::string> token(std::int32_t id) const override;
   [[nodiscard]] std::optional<std::int32_t> id(std::string_view token) const override;
@@ -69,6 +70,8 @@ class Pipeline final : public Codec {
   class Lease;
 
   void add_token(const AddedToken& token);
+  /// Decodes the texts of tokens.
+  [[nodiscard]] std::string decoded(std::vector<std::string> texts) const;
   [[nodiscard]] std::string normalized(const std::string& text) const;
   enum class Piece { first, following };
   void encode_piece(std::string_view text, Piece piece, std::vector<std::int32_t>& ids) const;

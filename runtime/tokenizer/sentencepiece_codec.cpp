@@ -72,6 +72,18 @@ class SentencePieceCodec final : public Codec {
     return decoded;
   }
 
+  [[nodiscard]] std::int64_t text_bytes(std::int32_t id) const override {
+    if (id < 0 || id >= processor_->GetPieceSize()) return 0;
+    if (processor_->IsControl(id) || processor_->IsUnknown(id)) return 0;
+    if (processor_->IsByte(id)) return 1;
+    constexpr std::string_view space = "\xE2\x96\x81";  // U+2581
+    const std::string_view piece = processor_->IdToPiece(id);
+    std::size_t bytes = piece.size();
+    for (std::size_t at = 0; (at = piece.find(space, at)) != piece.npos; at += space.size()) {
+      bytes -= space.size() - 1;
+    }
+    return static_cast<std::int64_t>(bytes);
+  }
   [[nodiscard]] std::int64_t vocabulary_size() const override { return processor_->GetPieceSize(); }
   [[nodiscard]] std::optional<std::string> token(std::int32_t id) const override {
     if (id < 0 || id >= processor_->GetPieceSize()) return std::nullopt;

@@ -47,6 +47,10 @@ class Tokenizer {
   [[nodiscard]] DecodedPrefix decode_prefix(std::span<const std::int32_t> ids,
                                             SpecialText special = SpecialText::kept) const;
 
+  /// Returns how many bytes of UTF-8 text a token stands for inside a text. A part of a character
+  /// counts its own bytes; special and absent tokens count none.
+  [[nodiscard]] std::int64_t text_bytes(std::int32_t id) const { return codec_->text_bytes(id); }
+
   /// Returns the largest id plus one.
   [[nodiscard]] std::int64_t vocabulary_size() const { return codec_->vocabulary_size(); }
   [[nodiscard]] std::optional<std::string> token(std::int32_t id) const {

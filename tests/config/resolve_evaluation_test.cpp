@@ -184,6 +184,34 @@ TEST_CASE("Resolve: shuffling has the seed of the run or its own", "[config][res
   CHECK(evaluated_settings({"--data_seed", "9"}).seed == 42);
 }
 
+TEST_CASE("Resolve: inference drops keys for training with one warning", "[config][resolve]") {
+  TrainOptions options = read_train_flags({});
+  options.inference = true;
+  options.do_eval.value = true;
+  options.deepspeed = {
+      R"({"train_batch_size": 3, "bf16": {"enabled": true, "immediate_grad_update": true},
+    "optimizer": {"type": "Lion", "params": {"lr": 1}},
+    "zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"},
+                          "offload_optimizer": {"device": "cpu"}}})",
+      "--deepspeed"};
+  const TrainSettings settings = resolve(options, {.world_size = 2, .hidden = 64}).settings;
+  CHECK(settings.zero.stage == 3);
+  CHECK(settings.zero.offload_param.device == OffloadSettings::Device::cpu);
+  CHECK(settings.zero.offload_optimizer.device == OffloadSettings::Device::none);
+  CHECK(settings.dtype == dstrain::DType::bf16);
+  int warnings = 0;
+  for (const std::string& warning : settings.warnings) {
+    warnings += contains(warning,
+                         "nothing is trained, so these have no effect: bf16.immediate_grad_update, "
+                         "optimizer, train_batch_size, zero_optimization.offload_optimizer")
+                    ? 1
+                    : 0;
+  }
+  CHECK(warnings == 1);
+  options.inference = false;
+  CHECK(!message_of([&] { resolve(options, {.world_size = 2, .hidden = 64}); }).empty());
+}
+
 TEST_CASE("Resolve: Megatron's names", "[config][resolve]") {
   const TrainSettings settings = evaluated_settings(
       {"--train-data", "t", "--valid-data", "v", "--clip-grad", "0.5", "--save", "o",

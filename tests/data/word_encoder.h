@@ -47,6 +47,9 @@ class WordEncoder : public data::TextEncoder {
   [[nodiscard]] std::string decode(std::span<const std::int32_t> /*ids*/) const override {
     throw std::logic_error("a word's number does not tell the word");
   }
+  [[nodiscard]] std::int64_t text_bytes(std::int32_t /*id*/) const override {
+    throw std::logic_error("a word's number does not tell the word");
+  }
   [[nodiscard]] std::vector<std::int32_t> beginning() const override {
     return encode(options_.begins_with);
   }

@@ -336,12 +336,6 @@ TEST_CASE("train: a token that the model does not know is found before a rank st
   CHECK(launch.err().find("rank") == std::string::npos);
 }
 
-TEST_CASE("dstrain: a command that is not built says so", "[e2e]") {
-  test::Launch launch({"evaluate"});
-  CHECK(launch.wait() == 2);
-  CHECK(launch.err().find("the command evaluate is not implemented") != std::string::npos);
-}
-
 TEST_CASE("train: tracked model states follow the ZeRO formula", "[e2e][train][memory]") {
   const test::TempDir folder;
   const std::string text = write_text(folder.path()).string();

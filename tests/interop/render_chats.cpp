@@ -39,6 +39,7 @@ class AngleEncoder : public data::TextEncoder {
     return {};
   }
   [[nodiscard]] std::string decode(std::span<const std::int32_t>) const override { return {}; }
+  [[nodiscard]] std::int64_t text_bytes(std::int32_t) const override { return 0; }
   [[nodiscard]] std::optional<data::ByteRange> first_special(std::string_view text) const override {
     static const std::regex special(
         "<\\|[^<>|]*\\|>|<\xEF\xBD\x9C[^<>]*\xEF\xBD\x9C>|</?s>|<(end|start)_of_turn>|<turn\\|>|"

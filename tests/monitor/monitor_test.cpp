@@ -273,3 +273,9 @@ TEST_CASE("ProgressLine: shows step and loss and rate and time left", "[monitor]
                                                .seconds_left = 72}) ==
         "step 120/400 | loss 2.3185 | lr 6.00e-04 | norm 0.812 | 1,031,204 tokens/s | ETA 1m12s");
 }
+
+TEST_CASE("ProgressLine: an evaluation shows samples and time left", "[monitor]") {
+  CHECK(
+      monitor::to_text(monitor::EvaluationProgress{.samples = 280, .of = 1'180, .seconds = 22.4}) ==
+      "evaluated 280/1,180 samples | 12.5 samples/s | ETA 1m12s");
+}

@@ -39,6 +39,37 @@ TEST_CASE("Tokenizer: byte-level tokenizers give back every text", "[tokenizer]"
   }
 }
 
+TEST_CASE("Tokenizer: the bytes of tokens sum to those of their text", "[tokenizer]") {
+  const auto bytes_of = [](const Tokenizer& tokenizer, const std::vector<std::int32_t>& ids) {
+    std::int64_t bytes = 0;
+    for (const std::int32_t id : ids) bytes += tokenizer.text_bytes(id);
+    return bytes;
+  };
+  SECTION("of parts of characters") {
+    const auto name = GENERATE(as<std::string>(), "gpt2", "llama3", "tekken");
+    const Tokenizer tokenizer = golden_tokenizer(name);
+    const test::RandomTexts texts(tokenizers_folder, {});
+    for (std::uint64_t number = 0; number < 2000; ++number) {
+      const auto ids = tokenizer.encode(repaired(texts.text(number)));
+      CAPTURE(name, number);
+      REQUIRE(bytes_of(tokenizer, ids) ==
+              std::ssize(tokenizer.decode(ids, tokenizer::SpecialText::skipped)));
+    }
+  }
+  SECTION("with the space that begins a text") {
+    const auto name = GENERATE(as<std::string>(), "llama2", "mistral", "t5", "sentencepiece_bpe",
+                               "sentencepiece_unigram");
+    const Tokenizer tokenizer = golden_tokenizer(name);
+    const std::string text = "The launcher checks  each option";
+    const auto ids = tokenizer.encode(text);
+    CAPTURE(name, ids);
+    CHECK(bytes_of(tokenizer, ids) == 1 + std::ssize(tokenizer.decode(ids)));
+  }
+  const Tokenizer llama = golden_tokenizer("llama2");
+  CHECK(llama.text_bytes(llama.id("<0xE2>").value()) == 1);
+  for (const std::int32_t none : {1, 2, -1, 1 << 30}) CHECK(llama.text_bytes(none) == 0);
+}
+
 TEST_CASE("Tokenizer: a long run without a space is no worse than words", "[tokenizer]") {
   const auto name = GENERATE(as<std::string>(), "gpt2", "llama2", "mistral", "t5", "unknowns");
   const Tokenizer tokenizer = golden_tokenizer(name);
