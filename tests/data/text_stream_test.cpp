@@ -129,9 +129,10 @@ TEST_CASE("TextStream: pieces follow any steps of a decoder", "[data]") {
 }
 
 TEST_CASE("TextStream: a character comes with the token that completes it", "[data]") {
-  const std::string name = GENERATE(from_range(all_tokenizers));
+  const std::string name = GENERATE(
+      filter([](const std::string& each) { return each != "splits"; },  // knows no such characters
+             from_range(all_tokenizers)));
   const auto encoder = encoder_of(name);
-  if (name == "splits") return;  // knows no such characters
   const std::vector<std::int32_t> tokens = encoder->encode("a 👍 b 語 c");
   const auto pieces = pieces_of(*encoder, tokens);
   CAPTURE(name, tokens, pieces);
