@@ -246,7 +246,8 @@ TEST_CASE("evaluate: bits per byte divide by the bytes of the counted tokens", "
     const json given = evaluate("choices/gpt2", joined(data, {"--tokenizer", "tokenizers/gpt2"}));
     CHECK(given.at("bits_per_byte") > 1);
     for (const char* const part : {"choices/gpt2", "tokenizers/gpt2"}) {
-      fs::copy(test::golden_folder / part, folder.path(), fs::copy_options::skip_existing);
+      fs::copy(test::golden_folder / part, folder.path(),
+               fs::copy_options::recursive | fs::copy_options::skip_existing);
     }
     CHECK(evaluate(folder.path(), data).at("bits_per_byte") == given.at("bits_per_byte"));
   }
