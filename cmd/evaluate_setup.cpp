@@ -136,24 +136,13 @@ std::string_view hint_at_evaluation(std::string_view name) {
   return row == nullptr ? std::string_view() : "it is an option of train; leave it out";
 }
 
-void refuse_unbuilt(const EvaluateOptions& options) {
-  if (!options.adapter.empty()) {
-    fail(ErrorCode::usage, "evaluate: --adapter_name_or_path: adapters are not implemented");
-  }
-  if (!options.quantization.empty() && options.quantization != "none") {
-    fail(ErrorCode::usage,
-         "evaluate: --quantization {}: not implemented; leave it out, or give none",
-         options.quantization);
-  }
-}
-
 EvaluateOptions parse_evaluation(std::span<const std::string> arguments) {
   EvaluateOptions options;
   CLI::App app;
   app.set_help_flag();
   declare_evaluation(app, options);
   launcher::parse_option_words(app, arguments, "evaluate", hint_at_evaluation);
-  refuse_unbuilt(options);
+  refuse_unbuilt_weights("evaluate", options.adapter, options.quantization);
   return options;
 }
 
@@ -213,21 +202,6 @@ void ask_questions(config::TrainOptions& options) {
   options.per_device_eval_batch_size.value = 1;
 }
 
-/// Weights that are all stored in 16 bits are computed with in 16 bits, unless options or
-/// configuration say something else.
-void choose_dtype(config::TrainOptions& options) {
-  const config::DsConfig config = config::DsConfig::of(options);
-  const auto is_said = [&](const config::Flag<bool>& flag, const char* key) {
-    return flag.typed() || config.boolean(key).has_value();
-  };
-  if (is_said(options.bf16, "bf16.enabled") || is_said(options.fp16, "fp16.enabled")) return;
-  const config::ModelSettings settings{.directory = options.model_name_or_path.value};
-  const DType stored =
-      session::open_weights(settings, session::model_config(settings)->make()).dtype;
-  options.bf16.value = stored == DType::bf16;
-  options.fp16.value = stored == DType::f16;
-}
-
 }  // namespace
 
 std::string evaluate_help() {
@@ -245,7 +219,7 @@ EvaluateSetup set_up_evaluation(std::span<const std::string> arguments, const Tr
   config::check_train_paths(options);
   refuse_usage(config::strategy_problems(options));
   if (data::holds_questions(typed.file)) ask_questions(options);
-  choose_dtype(options);
+  choose_stored_dtype(options);
   return {set_up_training(options, place), typed.output_file};
 }
 

@@ -3,258 +3,142 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
-#include <cstdlib>
-#include <iterator>
+#include <filesystem>
 #include <limits>
 #include <system_error>
-#include <utility>
 
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
+#include "cmd/output_lines.h"
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
 #include "runtime/base/units.h"
-#include "runtime/config/missing_directory.h"
-#include "runtime/data/hugging_face_encoder.h"
-#include "runtime/data/tokenizer.h"
-#include "runtime/model/generation_config.h"
-#include "runtime/model/model_family.h"
-#include "runtime/model/other_formats.h"
-#include "runtime/session/model_loading.h"
 
 namespace dstrain::cmd {
 namespace {
 
-constexpr std::int64_t default_new_tokens = 20;
-constexpr std::int64_t default_top_k = 50;  // Hugging Face's
 constexpr Bytes input_bytes_max = 16 * mebibyte;
+constexpr std::int64_t default_texts_at_once = 16;
 
-/// As typed; what is empty comes from the model's generation_config.json.
-struct Options {
-  std::string directory;
-  std::string tokenizer;  ///< empty: the model's own, or bytes
-  std::string prompt;
-  std::optional<std::int64_t> max_new_tokens;
-  std::optional<bool> do_sample;
-  std::optional<double> temperature;
-  std::optional<std::int64_t> top_k;
-  std::optional<double> top_p;
-  std::uint64_t seed = 42;
+struct GenerateOptions : TextOptions {
+  std::vector<std::string> prompts;
+  std::string prompt_file;
+  std::string output_file;
+  std::optional<std::int64_t> returns;
+  std::int64_t batch = default_texts_at_once;
+  bool streams = false;
+  bool resumes = false;
 
-  [[nodiscard]] bool reads_stdin() const { return prompt == "-"; }
+  [[nodiscard]] bool reads_stdin() const {
+    return std::ranges::find(prompts, "-") != prompts.end();
+  }
 };
 
-std::string check_temperature(double value) {
-  return value > 0 && std::isfinite(value) ? "" : fmt::format("must be above 0, got {}", value);
+void declare(CLI::App& app, GenerateOptions& options) {
+  constexpr auto most = std::numeric_limits<std::int32_t>::max();
+  declare_text_options(app, options);
+  app.add_option("--prompt", options.prompts,
+                 "text to continue, or an encoder-decoder's source; may be repeated; - reads it "
+                 "from stdin, without its last line break")
+      ->allow_extra_args(false);
+  app.add_option("--prompt_file", options.prompt_file,
+                 "JSON lines with prompt (text), messages or prompt_ids");
+  app.add_option("--output_file", options.output_file,
+                 "write a JSON object per text there, in the order of the prompts [stdout]");
+  app.add_flag("--resume", options.resumes, "continue an output file that was interrupted");
+  app.add_option("--num_return_sequences", options.returns,
+                 "texts per prompt, when sampling [generation_config.json, else 1]")
+      ->check(CLI::Range(1, most));
+  app.add_option("--batch_size", options.batch, "texts per rank that grow at the same time [16]")
+      ->check(CLI::Range(1, most));
+  app.add_flag("--stream", options.streams, "print a text as it grows, of one prompt");
 }
 
-std::string check_top_p(double value) {
-  return value >= 0 && value <= 1 ? "" : fmt::format("must be from 0 to 1, got {}", value);
+void check_options(const GenerateOptions& options) {
+  const auto refuse = [](const char* why) {
+    fail(ErrorCode::usage, "generate: {}", why);
+  };
+  if (options.prompts.empty() == options.prompt_file.empty()) {
+    refuse(options.prompts.empty() ? "pass --prompt TEXT or --prompt_file FILE"
+                                   : "--prompt and --prompt_file: pass one of them");
+  }
+  if (std::ranges::count(options.prompts, "-") > 1) refuse("--prompt -: stdin is read once");
+  const bool several = options.prompts.size() > 1 || options.returns.value_or(1) > 1;
+  if (options.streams && (several || options.prompts.empty())) {
+    refuse("--stream: is for one text; pass one --prompt");
+  }
+  if (options.resumes && options.output_file.empty()) refuse("--resume: needs --output_file");
+  if (options.resumes && options.prompt_file.empty()) refuse("--resume: needs --prompt_file");
 }
 
-std::string check_count(double value) {
-  return value >= 0 ? "" : fmt::format("must be at least 0, got {}", value);
-}
-
-CLI::Validator number_check(std::string (*check)(double)) {
-  return {[check](const std::string& text) { return check(std::strtod(text.c_str(), nullptr)); },
-          ""};
-}
-
-void declare(CLI::App& app, Options& options) {
-  constexpr auto most = std::numeric_limits<std::int64_t>::max();
-  app.add_option("--model_name_or_path", options.directory,
-                 "Hugging Face model directory, or checkpoint-N of a training run")
-      ->required();
-  app.add_option("--tokenizer", options.tokenizer,
-                 "byte, or a directory with a tokenizer's files [the model's, else byte]");
-  app.add_option("--prompt", options.prompt,
-                 "text to continue, or an encoder-decoder's source; - reads it from stdin, without "
-                 "its last line break")
-      ->required();
-  app.add_option("--max_new_tokens", options.max_new_tokens,
-                 "tokens to add [generation_config.json, else 20]")
-      ->check(CLI::Range(std::int64_t{1}, most));
-  app.add_option("--do_sample", options.do_sample,
-                 "draw tokens instead of taking the likeliest [generation_config.json, else false]")
-      ->expected(0, 1)
-      ->default_str("true")
-      ->option_text("[true|false]");
-  app.add_option("--temperature", options.temperature,
-                 "divide the logits when sampling [generation_config.json, else 1]")
-      ->check(number_check(check_temperature));
-  app.add_option("--top_k", options.top_k,
-                 "sample among the k likeliest tokens, 0: all [generation_config.json, else 50]")
-      ->check(number_check(check_count));
-  app.add_option("--top_p", options.top_p,
-                 "sample among the likeliest tokens whose probabilities sum to p "
-                 "[generation_config.json, else 1]")
-      ->check(number_check(check_top_p));
-  app.add_option("--seed", options.seed, "seed of the sampling [42]")
-      ->check(number_check(check_count));
-}
-
-/// Options of transformers' generate() and of its commands.
-std::string_view hint_at_option(std::string_view name) {
-  using Hint = std::pair<std::string_view, std::string_view>;
-  constexpr std::string_view length = "use --max_new_tokens, which does not count the prompt";
-  constexpr std::string_view unbuilt = "not implemented: generate is greedy, or samples";
-  constexpr std::string_view penalty = "not implemented: logits are changed by --temperature alone";
-  constexpr std::string_view end =
-      "the model's generation_config.json says which tokens end a text";
-  constexpr std::string_view dtype = "leave it out: the model computes in the type of its weights";
-  static constexpr std::array hints{
-      Hint{"--max_length", length},
-      Hint{"--max_tokens", length},
-      Hint{"--length", length},
-      Hint{"--min_length", unbuilt},
-      Hint{"--min_new_tokens", unbuilt},
-      Hint{"--num_beams", unbuilt},
-      Hint{"--num_return_sequences", unbuilt},
-      Hint{"--min_p", unbuilt},
-      Hint{"--typical_p", unbuilt},
-      Hint{"--repetition_penalty", penalty},
-      Hint{"--length_penalty", penalty},
-      Hint{"--no_repeat_ngram_size", penalty},
-      Hint{"--eos_token_id", end},
-      Hint{"--pad_token_id", "leave it out: one prompt needs no padding"},
-      Hint{"--stop", end},
-      Hint{"--bf16", dtype},
-      Hint{"--fp16", dtype},
-      Hint{"--torch_dtype", dtype},
-      Hint{"--dtype", dtype},
-      Hint{"--use_cache", "not implemented: the whole text is computed again for each token"},
-      Hint{"--model", "did you mean --model_name_or_path?"},
-      Hint{"--trust_remote_code", "leave it out: no code of a model is run"}};
-  const auto* const found = std::ranges::find(hints, name, &Hint::first);
-  return found == hints.end() ? std::string_view() : found->second;
-}
-
-Options parse(std::span<const std::string> arguments) {
-  Options options;
+GenerateOptions parse(std::span<const std::string> arguments) {
+  GenerateOptions options;
   CLI::App app;
   app.set_help_flag();
   declare(app, options);
-  launcher::parse_option_words(app, arguments, "generate", hint_at_option);
-  if (options.prompt.empty()) fail(ErrorCode::usage, "generate: --prompt is empty");
+  launcher::parse_option_words(app, arguments, "generate", hint_at_text_option);
+  check_options(options);
   return options;
 }
 
-/// The prompt's text. A line break at the end of stdin is the terminal's or echo's.
-std::string prompt_text(const Options& options, const std::string& input) {
-  if (!options.reads_stdin()) return options.prompt;
-  std::string text = input;
+/// A line break at the end of stdin is the terminal's or echo's.
+std::string without_line_break(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
-  if (text.empty()) fail(ErrorCode::usage, "generate: --prompt -: stdin holds no text");
   return text;
 }
 
-/// Sampling options that were typed although nothing is drawn.
-void refuse_sampling_options(const Options& typed) {
-  std::vector<std::string_view> names;
-  if (typed.temperature) names.emplace_back("--temperature");
-  if (typed.top_k) names.emplace_back("--top_k");
-  if (typed.top_p) names.emplace_back("--top_p");
-  if (names.empty()) return;
-  fail(ErrorCode::usage,
-       "generate: {}: no effect without sampling; add --do_sample, or leave {} out",
-       fmt::join(names, ", "), names.size() == 1 ? "it" : "them");
-}
-
-/// The typed value, else the model's, else `otherwise`. What was typed has been checked.
-template <class T>
-T chosen(const std::optional<T>& typed,
-         const std::optional<T>& models,
-         T otherwise,
-         const std::string& place,
-         std::string (*check)(double)) {
-  if (typed) return *typed;
-  if (!models) return otherwise;
-  const std::string problem = check(static_cast<double>(*models));
-  if (!problem.empty()) fail(ErrorCode::input, "{} {}", place, problem);
-  return *models;
-}
-
-/// max_length counts the prompt too, or of an encoder-decoder the token that begins its target.
-std::int64_t choose_new_tokens(const Options& typed,
-                               const model::GenerationConfig& defaults,
-                               std::int64_t given) {
-  if (typed.max_new_tokens) return *typed.max_new_tokens;
-  const std::int64_t most = defaults.max_new_tokens
-                                ? *defaults.max_new_tokens
-                                : defaults.max_length.value_or(default_new_tokens + given) - given;
-  if (most > 0) return most;
-  fail(ErrorCode::input, "{}: {} leaves no room for new tokens behind {}; pass --max_new_tokens",
-       defaults.file,
-       defaults.max_new_tokens ? fmt::format("max_new_tokens {}", *defaults.max_new_tokens)
-                               : fmt::format("max_length {}", *defaults.max_length),
-       given);
-}
-
-/// `given`: how many tokens the text that is generated begins with.
-engine::SamplingOptions choose_sampling(const Options& typed,
-                                        const model::GenerationConfig& defaults,
-                                        std::int64_t given) {
-  engine::SamplingOptions sampling;
-  sampling.max_new_tokens = choose_new_tokens(typed, defaults, given);
-  sampling.end_tokens = defaults.end_tokens;
-  sampling.seed = typed.seed;
-  sampling.do_sample = typed.do_sample.value_or(defaults.do_sample.value_or(false));
-  if (!sampling.do_sample) {
-    refuse_sampling_options(typed);
-    return sampling;
+std::vector<Prompt> read_prompts(const GenerateOptions& options,
+                                 const std::string& input,
+                                 const PromptReader& reader) {
+  if (!options.prompt_file.empty()) return reader.of_file(options.prompt_file);
+  std::vector<Prompt> prompts;
+  for (const std::string& prompt : options.prompts) {
+    prompts.push_back(prompt == "-" ? reader.of_text(without_line_break(input), "--prompt -")
+                                    : reader.of_text(prompt, "--prompt"));
   }
-  const auto place = [&](const char* key) {
-    return fmt::format("{}: {}", defaults.file, key);
+  return prompts;
+}
+
+/// The decoder for these requests.
+engine::Decoder::Options decoder_for(const GenerateSetup& setup,
+                                     std::int64_t batch,
+                                     int world_size) {
+  const model::Model& model = setup.texts.run.model;
+  engine::Decoder::Options options;
+  for (std::size_t i = setup.done; i < setup.requests.size(); ++i) {
+    const engine::TextRequest& request = setup.requests[i];
+    const auto given = model.pairs ? 1 : std::ssize(request.prompt);
+    options.positions =
+        std::max(options.positions, std::min(given + request.max_new_tokens - 1, model.positions));
+    if (model.pairs) options.source = std::max(options.source, std::ssize(request.prompt));
+  }
+  const auto texts = std::ssize(setup.requests) - static_cast<std::int64_t>(setup.done);
+  options.slots = std::clamp<std::int64_t>((texts + world_size - 1) / world_size, 1, batch);
+  options.positions = std::max<std::int64_t>(options.positions, 1);
+  if (model.pairs) options.source = std::max<std::int64_t>(options.source, 1);
+  return options;
+}
+
+void warn_of_positions(GenerateSetup& setup) {
+  const model::Model& model = setup.texts.run.model;
+  const auto is_long = [&](const engine::TextRequest& request) {
+    const auto given = model.pairs ? 1 : std::ssize(request.prompt);
+    return given + request.max_new_tokens - 1 > model.positions;
   };
-  sampling.temperature =
-      chosen(typed.temperature, defaults.temperature, 1.0, place("temperature"), check_temperature);
-  sampling.top_k = chosen(typed.top_k, defaults.top_k, default_top_k, place("top_k"), check_count);
-  sampling.top_p = chosen(typed.top_p, defaults.top_p, 1.0, place("top_p"), check_top_p);
-  return sampling;
-}
-
-std::string describe_mode(const engine::SamplingOptions& sampling) {
-  const std::string length = fmt::format("at most {} new tokens", sampling.max_new_tokens);
-  if (!sampling.do_sample) return "greedy decoding, " + length;
-  return fmt::format("sampling with temperature {}, top_k {}, top_p {}, seed {}, {}",
-                     sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed, length);
-}
-
-/// A text that goes on has no end; a source is whole.
-std::vector<std::int32_t> encode_prompt(const data::TextEncoder& encoder,
-                                        const std::string& prompt,
-                                        const model::Model& model) {
-  std::vector<std::int32_t> ids = encoder.beginning();
-  std::ranges::copy(encoder.encode(prompt), std::back_inserter(ids));
-  if (model.pairs) std::ranges::copy(encoder.ending(), std::back_inserter(ids));
-  for (const std::int32_t id : ids) {
-    if (id < model.vocabulary) continue;
-    fail(ErrorCode::input, "the tokenizer makes token {} of the prompt, and the model has {}", id,
-         model.vocabulary);
-  }
-  return ids;
-}
-
-void warn_of_end_tokens(const model::GenerationConfig& defaults, GenerateSetup& setup) {
-  for (const std::int32_t token : defaults.end_tokens) {
-    if (token < setup.run.model.vocabulary) continue;
-    setup.warnings.push_back(
-        fmt::format("{}: eos_token_id {} ends no text: the model has {} tokens", defaults.file,
-                    token, setup.run.model.vocabulary));
-  }
+  if (std::ranges::none_of(setup.requests, is_long)) return;
+  setup.texts.warnings.push_back(
+      fmt::format("the model has {} positions: a text ends there", model.positions));
 }
 
 }  // namespace
 
 std::string generate_help() {
-  Options options;
-  CLI::App app{"Continue a prompt with a trained model.", "dstrain generate"};
+  GenerateOptions options;
+  CLI::App app{"Generate text with a trained model.", "dstrain generate"};
   declare(app, options);
   launcher::show_plain_types(app);
   return app.help();
@@ -281,50 +165,40 @@ std::string read_generate_input(std::span<const std::string> arguments) {
 
 GenerateSetup set_up_generation(std::span<const std::string> arguments,
                                 const std::string& input,
-                                int world_size,
-                                DeviceKind device) {
-  Options options = parse(arguments);
-  if (world_size > 1) fail(ErrorCode::usage, "generate runs on one rank; leave --num_gpus out");
+                                const TrainPlace& place) {
+  const GenerateOptions options = parse(arguments);
   GenerateSetup setup;
-  const config::ModelSettings settings{.directory = options.directory};
-  const std::unique_ptr<model::ModelConfig> model = session::model_config(settings);
-  session::StoredWeights weights = session::open_weights(settings, model->make());
-  setup.run.model = model->make({.dtype = weights.dtype, .device = device});
-  const bool of_bytes = model->byte_tokens || model->vocabulary() == data::byte_vocabulary;
-  const std::string own =
-      !of_bytes && data::has_tokenizer(options.directory) ? options.directory : "byte";
-  const std::string tokenizer = options.tokenizer.empty() ? own : options.tokenizer;
-  const std::string missing = config::missing_tokenizer("--tokenizer", tokenizer);
-  if (!missing.empty()) fail(ErrorCode::input, "{}", missing);
-  setup.knows_tokens = tokenizer != "byte" || of_bytes;
-  setup.encoder = data::make_encoder(tokenizer);
-  setup.prompt = encode_prompt(*setup.encoder, prompt_text(options, input), setup.run.model);
-  model::GenerationConfig defaults = model::read_generation_config(
-      options.directory, setup.run.model.config_json, model->family().text_tokens.end,
-      session::stored_companions(options.directory));
-  // Bytes have no end: what config.json calls so is of a vocabulary that the model was not trained
-  // with. Who writes a generation_config.json means it.
-  if (of_bytes && tokenizer == "byte") {
-    if (!defaults.has_own_file) defaults.end_tokens.clear();
-  } else if (defaults.end_tokens.empty() && setup.encoder->end_of_text()) {
-    defaults.end_tokens = {*setup.encoder->end_of_text()};
+  setup.output_file = options.output_file;
+  setup.streams = options.streams;
+  setup.texts = set_up_texts(options, "generate", place);
+  if (options.returns.value_or(1) > 1 && !setup.texts.choice.do_sample) {
+    fail(ErrorCode::usage,
+         "generate: --num_return_sequences {}: greedy decoding gives the same text each time; add "
+         "--do_sample",
+         *options.returns);
   }
-  warn_of_end_tokens(defaults, setup);
-  std::string adapter = model::explain_idle_adapter(options.directory);
-  if (!adapter.empty()) setup.warnings.push_back(std::move(adapter));
-  setup.given = setup.run.model.pairs ? 1 : std::ssize(setup.prompt);
-  setup.sampling = choose_sampling(options, defaults, setup.given);
-  setup.mode = describe_mode(setup.sampling);
-  if (setup.given + setup.sampling.max_new_tokens - 1 > setup.run.model.positions) {
-    setup.warnings.push_back(
-        fmt::format("the model has {} positions: from there on it sees the last {} tokens only",
-                    setup.run.model.positions, setup.run.model.positions));
+  const std::int64_t returns = !setup.texts.choice.do_sample || options.streams
+                                   ? 1
+                                   : options.returns.value_or(std::max<std::int64_t>(
+                                         setup.texts.defaults.num_return_sequences.value_or(1), 1));
+  const model::Model& model = setup.texts.run.model;
+  setup.prompts = read_prompts(options, input, {*setup.texts.encoder, model});
+  for (const Prompt& prompt : setup.prompts) {
+    const std::int64_t given = model.pairs ? 1 : std::ssize(prompt);
+    const std::int64_t most = setup.texts.new_tokens(options, given);
+    for (std::int64_t variant = 0; variant < returns; ++variant) {
+      setup.requests.push_back({prompt, most, static_cast<std::uint64_t>(variant)});
+    }
   }
-  if (!defaults.unsupported.empty()) {
-    setup.warnings.push_back(fmt::format("{}: generate decodes without {}", defaults.file,
-                                         fmt::join(defaults.unsupported, ", ")));
-  }
-  setup.run.initial_parameters = std::move(weights.parameters);
+  setup.done = check_output_lines(options.output_file, options.resumes, setup.requests.size());
+  warn_of_positions(setup);
+  plan_texts(setup.texts, decoder_for(setup, options.batch, place.world_size), place);
+  setup.mode = fmt::format(
+      "{}, at most {} new tokens; {} in {} on {}, a cache of {}", setup.texts.describe_choice(),
+      std::ranges::max(setup.requests, {}, &engine::TextRequest::max_new_tokens).max_new_tokens,
+      counted(std::ssize(setup.requests) - static_cast<std::int64_t>(setup.done), "text"),
+      name_of(model.dtype), counted(place.world_size, "rank"),
+      format_bytes(engine::Decoder::cache_bytes(model, *setup.texts.run.memory.decoder)));
   return setup;
 }
 

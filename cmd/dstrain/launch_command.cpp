@@ -283,8 +283,7 @@ int launch_command(launcher::CommandLine line, const CommandInfo* daemon) {
   }
   maker.command = resolve_command(line, daemon, first.plan);
   // Only rank 0 prints the results, as one table or one JSON object.
-  if (ours && (daemon->name == "bench" || daemon->name == "evaluate"))
-    maker.speaker = Speaker::rank_0;
+  if (ours && daemon->name != "train") maker.speaker = Speaker::rank_0;
   // Other programs do their own rendezvous.
   const std::optional<JobTokenFile> token = ours ? share_token(options, resources) : std::nullopt;
   if (token) maker.token = token->token();

@@ -86,7 +86,7 @@ void check_command(std::span<const std::string> command,
   const std::span<const std::string> arguments = command.subspan(1);
   if (command.front() == "evaluate") check_evaluation(arguments, here);
   if (command.front() == "generate") {
-    set_up_generation(arguments, input, place.world_size, place.device);
+    set_up_generation(arguments, input, here);
   }
   if (command.front() == "bench") bench::parse_options(arguments, place.world_size);
 }

@@ -7,7 +7,6 @@
 #include "cmd/dstraind/commands.h"
 #include "cmd/dstraind/evaluate_model.h"
 #include "cmd/evaluate_setup.h"
-#include "runtime/backend/open_backend.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/units.h"
@@ -92,15 +91,6 @@ void write(const EvaluationReport& report, const std::string& file) {
   if (!file.empty()) return write_text_file(file, text);
   fmt::print("{}", text);
   std::fflush(stdout);
-}
-
-/// One rank of a node looks at its memory for all.
-TrainPlace place_of(const WorkerEnv& worker) {
-  return {.world_size = worker.world_size,
-          .device = resolve_device(worker.device),
-          .device_memory = worker.device_memory_bytes,
-          .host_memory = worker.host_memory_bytes,
-          .node_ranks = worker.local_rank == 0 ? worker.local_world_size : 0};
 }
 
 int run_evaluation(std::span<const std::string> arguments, ProgressPage& progress) {

@@ -175,7 +175,7 @@ Evaluated<engine::Losses> measure_losses(const TrainSetup& setup,
 Evaluated<data::ChoiceScores> measure_choices(const TrainSetup& setup, session::JoinedRank& rank) {
   const session::Remedies remedies = remedies_for(setup);
   session::RankSession::Inputs inputs = session::session_inputs(setup, rank, remedies);
-  inputs.decodes = true;
+  inputs.has_engine = false;
   session::RankSession session(inputs);
   rank.progress().enter(RunPhase::loading);
   session.store().load({*setup.initial_parameters}, session.streams().compute);

@@ -76,7 +76,7 @@ AgentRank AgentRank::start(const Context& context, std::size_t index) {
   }
   process.working_directory = job.working_directory;
   UniqueFd input;
-  if (spec.rank == 0 && !job.input.empty()) input = make_text_file(job.input);
+  if (!job.input.empty()) input = make_text_file(job.input);
   process.stdin_fd = input ? input.get() : context.null_fd;
   process.stdout_fd = out.write.get();
   process.stderr_fd = err.write.get();

@@ -169,6 +169,20 @@ class ChatTemplate::Renderer {
     }
   }
 
+  /// Renders what a model continues.
+  Result<std::string> render_for_answer() {
+    if (auto dropped = dropped_variable()) return *dropped;
+    const std::size_t last = messages_.size() - 1;
+    Result<jinja::Text> text =
+        is_answer(last) ? render_first(messages_.size()) : render_prompt(messages_.size());
+    if (!text.ok()) return text.failure();
+    whole_ = std::move(text.value());
+    for (std::size_t i = 0; i < messages_.size(); ++i) extents_.push_back(extent_of(whole_, i));
+    if (auto dropped = dropped_part()) return *dropped;
+    if (!is_answer(last)) return whole_.bytes;
+    return whole_.bytes.substr(0, extents_[last]->end);
+  }
+
   Result<RenderedChat> render() {
     if (auto dropped = dropped_variable()) return *dropped;
     Result<jinja::Text> whole = render_first(messages_.size());
@@ -454,6 +468,15 @@ Result<RenderedChat> ChatTemplate::render(const Conversation& conversation,
   try {
     return Renderer(*this, conversation, encoder).render();
   } catch (const jinja::TemplateError& error) {  // of a number, or nesting, in the record
+    return Failure{error.message};
+  }
+}
+
+Result<std::string> ChatTemplate::render_prompt(const Conversation& conversation,
+                                                const TextEncoder& encoder) const {
+  try {
+    return Renderer(*this, conversation, encoder).render_for_answer();
+  } catch (const jinja::TemplateError& error) {
     return Failure{error.message};
   }
 }

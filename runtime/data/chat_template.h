@@ -53,6 +53,10 @@ class ChatTemplate {
   /// calls, the thoughts of the last answer, tools, documents.
   [[nodiscard]] Result<RenderedChat> render(const Conversation& conversation,
                                             const TextEncoder& encoder) const;
+  /// Renders a conversation with the prompt for an answer behind it: what a model continues. If its
+  /// last message is the assistant's, that is continued instead, without its end marker.
+  [[nodiscard]] Result<std::string> render_prompt(const Conversation& conversation,
+                                                  const TextEncoder& encoder) const;
 
  private:
   struct Source {

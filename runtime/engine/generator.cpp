@@ -1,111 +1,205 @@
 #include "runtime/engine/generator.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <optional>
 
 #include "runtime/base/error.h"
-#include "runtime/numeric/philox.h"
 
 namespace dstrain::engine {
 namespace {
 
-/// The ids of the `count` largest logits, largest first, lower ids first among equals.
-std::vector<std::int32_t> largest(std::span<const float> logits, std::int64_t count) {
-  std::vector<std::int32_t> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  const auto before = [&](std::int32_t a, std::int32_t b) {
-    const float left = logits[static_cast<std::size_t>(a)];
-    const float right = logits[static_cast<std::size_t>(b)];
-    return left > right || (left == right && a < b);
-  };
-  std::partial_sort(ids.begin(), ids.begin() + count, ids.end(), before);
-  ids.resize(static_cast<std::size_t>(count));
-  return ids;
-}
+/// Passes between two exchanges of ranks that do not gather parameters.
+constexpr int passes_per_exchange = 32;
 
-/// Logits that are not finite have no likeliest token.
-void check_finite(std::span<const float> logits, std::int64_t token) {
-  const auto bad = std::ranges::find_if(logits, [](float logit) { return !std::isfinite(logit); });
-  if (bad == logits.end()) return;
-  fail(ErrorCode::diverged,
-       "the logits of new token {} hold {} (of id {}): the model's weights, or what it computes of "
-       "them, are not finite; take an older checkpoint",
-       token + 1, *bad, bad - logits.begin());
-}
-
-/// Keeps the first of descending weights that sum to top_p of the total, at least one. Returns
-/// their sum.
-double keep_nucleus(std::vector<double>& weights, double total, double top_p) {
-  if (top_p >= 1) return total;
-  double kept = weights.front();
-  std::size_t count = 1;
-  while (count < weights.size() && kept < top_p * total) kept += weights[count++];
-  weights.resize(count);
-  return kept;
+std::int32_t number(std::int64_t value) {
+  return static_cast<std::int32_t>(value);
 }
 
 }  // namespace
 
-std::int32_t choose_token(std::span<const float> logits,
-                          const SamplingOptions& options,
-                          std::uint64_t position) {
-  const auto vocabulary = static_cast<std::int64_t>(logits.size());
-  if (!options.do_sample) return largest(logits, 1).front();
-  const std::int64_t kept = options.top_k > 0 ? std::min(options.top_k, vocabulary) : vocabulary;
-  const std::vector<std::int32_t> ids = largest(logits, kept);
-  const auto logit = [&](std::int32_t id) {
-    return static_cast<double>(logits[static_cast<std::size_t>(id)]);
-  };
-  std::vector<double> weights;
-  double total = 0;
-  for (const std::int32_t id : ids) {
-    weights.push_back(std::exp((logit(id) - logit(ids.front())) / options.temperature));
-    total += weights.back();
+Generator::Generator(Decoder& decoder, const Options& options, comm::ControlGroup& control)
+    : decoder_(decoder),
+      options_(options),
+      control_(control),
+      chooser_(options.choice, decoder.model().vocabulary),
+      texts_(static_cast<std::size_t>(decoder.options().slots)) {}
+
+void Generator::begin_text(Text& text, const TextRequest& request, std::size_t index) {
+  const auto& pairs = decoder_.model().pairs;
+  const std::span<const std::int32_t> given =
+      pairs ? std::span(&pairs->start, 1) : std::span(request.prompt);
+  DSTRAIN_CHECK(!request.prompt.empty(), "request {} has no tokens", index);
+  std::int64_t kept = 0;
+  if (options_.cache == Cache::reused && !pairs && decoder_.model().short_context == 0) {
+    // The last token of the prompt has to run, for its logits.
+    const auto most = std::min(text.run, std::ssize(given) - 1);
+    while (kept < most &&
+           text.context[static_cast<std::size_t>(kept)] == given[static_cast<std::size_t>(kept)]) {
+      ++kept;
+    }
   }
-  const auto words =
-      philox({.seed = options.seed, .purpose = RandomPurpose::sample, .index = position});
-  total = keep_nucleus(weights, total, options.top_p);
-  double rest = (static_cast<double>(words[0]) + 0.5) * 0x1.0p-32 * total;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    rest -= weights[i];
-    if (rest < 0) return ids[i];
-  }
-  return ids[weights.size() - 1];
+  text.index = index;
+  text.context.assign(given.begin(), given.end());
+  text.given = std::ssize(given);
+  text.run = kept;
+  text.active = true;
+  text.begun = false;
+  text.source_count = pairs ? number(std::ssize(request.prompt)) : 0;
 }
 
-std::vector<std::int32_t> generate(const Engine::Inputs& inputs,
-                                   std::span<const std::int32_t> prompt,
-                                   const SamplingOptions& options,
-                                   StreamView stream) {
-  const auto& pairs = inputs.model.pairs;
-  const std::span<const std::int32_t> source = pairs ? prompt : std::span<const std::int32_t>();
-  const std::vector<std::int32_t> source_count(pairs ? 1 : 0,
-                                               static_cast<std::int32_t>(prompt.size()));
-  std::vector<std::int32_t> tokens(prompt.begin(), prompt.end());
-  if (pairs) tokens = {pairs->start};
-  const auto given = std::ssize(tokens);
-  std::vector<float> logits(static_cast<std::size_t>(inputs.model.vocabulary));
-  std::optional<Engine> engine;  // for `planned` tokens: all that follow once the context is full
-  std::int64_t planned = 0;
-  for (std::int64_t i = 0; i < options.max_new_tokens; ++i) {
-    const auto length = std::min(static_cast<std::int64_t>(tokens.size()), inputs.model.positions);
-    if (length != planned) {
-      engine.emplace(inputs, Engine::Options{.shape = {1, length, std::ssize(source)}}, stream);
-      planned = length;
-    }
-    const MicroBatch batch{.tokens = std::span(tokens).last(static_cast<std::size_t>(length)),
-                           .labels = {},
-                           .source = source,
-                           .source_count = source_count};
-    engine->logits(batch, HostView(logits, {1, inputs.model.vocabulary}));
-    check_finite(logits, i);
-    tokens.push_back(choose_token(logits, options, static_cast<std::uint64_t>(i)));
-    if (std::ranges::find(options.end_tokens, tokens.back()) != options.end_tokens.end()) break;
+Generator::Pass Generator::next_pass() const {
+  const auto waits = [](const Text& text) {
+    return text.active && !text.begun;
+  };
+  if (std::ranges::any_of(texts_, waits)) return Pass::prompt;
+  return std::ranges::any_of(texts_, &Text::active) ? Pass::decode : Pass::none;
+}
+
+void Generator::choose(Text& text,
+                       const TextRequest& request,
+                       std::span<float> logits,
+                       TextListener& listener) {
+  const std::int64_t news = std::ssize(text.context) - text.given;
+  const std::int32_t token = chooser_.choose(logits, text.context, news, request.variant);
+  text.context.push_back(token);
+  const ChoiceOptions& choice = options_.choice;
+  const bool stops = listener.add(text.index, token) == TextListener::Answer::ends;
+  const bool full =
+      news + 1 >= request.max_new_tokens || std::ssize(text.context) > decoder_.options().positions;
+  std::optional<FinishReason> reason;
+  if (full) reason = FinishReason::length;
+  if (stops) reason = FinishReason::stop;
+  if (std::ranges::find(choice.end_tokens, token) != choice.end_tokens.end()) {
+    reason = FinishReason::eos;
   }
-  tokens.erase(tokens.begin(), tokens.begin() + given);
-  return tokens;
+  if (!reason) return;
+  text.active = false;
+  listener.end(text.index, *reason);
+}
+
+void Generator::run_prompt(Text& text,
+                           std::span<const TextRequest> requests,
+                           TextListener& listener) {
+  const TextRequest& request = requests[text.index];
+  const auto total = std::ssize(text.context);
+  const auto count = std::min(total - text.run, decoder_.options().chunk);
+  const std::int32_t slot = number(&text - texts_.data());
+  const std::int32_t past = number(text.run);
+  const std::int32_t length = number(total);
+  const bool pairs = decoder_.model().pairs.has_value();
+  const HostView logits = decoder_.run(
+      {.tokens = std::span(text.context)
+                     .subspan(static_cast<std::size_t>(text.run), static_cast<std::size_t>(count)),
+       .slot = {&slot, 1},
+       .past = {&past, 1},
+       .length = {&length, 1},
+       .source = pairs ? std::span(request.prompt) : std::span<const std::int32_t>(),
+       .source_count = {&text.source_count, pairs ? std::size_t{1} : 0}});
+  text.run += count;
+  if (text.run < total) return;
+  text.begun = true;
+  choose(text, request, logits.as<float>(), listener);
+}
+
+void Generator::run_decode(std::span<const TextRequest> requests, TextListener& listener) {
+  for (auto* const values : {&tokens_, &slots_, &past_, &lengths_, &source_counts_}) {
+    values->clear();
+  }
+  const bool pairs = decoder_.model().pairs.has_value();
+  for (std::size_t slot = 0; slot < texts_.size(); ++slot) {
+    Text& text = texts_[slot];
+    if (!text.active) continue;
+    tokens_.push_back(text.context.back());
+    slots_.push_back(static_cast<std::int32_t>(slot));
+    past_.push_back(number(text.run));
+    lengths_.push_back(number(text.run + 1));
+    if (pairs) source_counts_.push_back(text.source_count);
+  }
+  const HostView logits = decoder_.run({.tokens = tokens_,
+                                        .slot = slots_,
+                                        .past = past_,
+                                        .length = lengths_,
+                                        .source_count = source_counts_});
+  const auto vocabulary = static_cast<std::size_t>(decoder_.model().vocabulary);
+  for (std::size_t row = 0; row < slots_.size(); ++row) {
+    Text& text = texts_[static_cast<std::size_t>(slots_[row])];
+    ++text.run;
+    choose(text, requests[text.index], logits.as<float>().subspan(row * vocabulary, vocabulary),
+           listener);
+  }
+}
+
+void Generator::prepare(std::span<const TextRequest> requests) {
+  for (Text& text : texts_) {
+    if (text.active) continue;
+    if (next_ == requests.size()) break;
+    begin_text(text, requests[next_], next_);
+    ++next_;
+  }
+  // Where a longer sequence turns all its keys by other angles, they are computed anew.
+  const std::int64_t most = decoder_.model().short_context;
+  for (Text& text : texts_) {
+    if (most == 0 || !text.active || !text.begun || text.run != most) continue;
+    text.run = 0;
+    text.begun = false;
+  }
+}
+
+void Generator::run_pass(Pass pass, std::span<const TextRequest> requests, TextListener& listener) {
+  if (pass == Pass::decode) return run_decode(requests, listener);
+  const auto waits = [](const Text& text) {
+    return text.active && !text.begun;
+  };
+  run_prompt(*std::ranges::find_if(texts_, waits), requests, listener);
+}
+
+namespace {
+
+/// What a rank tells the others: the pass that it makes next, and its outbox.
+std::vector<std::string> tell(comm::ControlGroup& control, char pass, std::string outbox) {
+  if (control.size() == 1) return {pass + std::move(outbox)};
+  return control.gather_texts(pass + std::move(outbox));
+}
+
+}  // namespace
+
+void Generator::run_shared(Pass own,
+                           bool prompts,
+                           std::span<const TextRequest> requests,
+                           TextListener& listener) {
+  // A pass with an encoder gathers its parameters too, so that other ranks wait for it.
+  const bool encodes = prompts && decoder_.model().pairs.has_value();
+  if (own == Pass::none || (encodes && own != Pass::prompt)) {
+    decoder_.pass(encodes ? Decoder::Sources::some : Decoder::Sources::none);
+  } else {
+    run_pass(own, requests, listener);
+  }
+}
+
+void Generator::run(std::span<const TextRequest> requests, TextListener& listener) {
+  next_ = 0;
+  const int passes = control_.size() == 1 ? 1 : passes_per_exchange;
+  for (;;) {
+    prepare(requests);
+    const Pass own = next_pass();
+    const std::vector<std::string> told = tell(control_, static_cast<char>(own), listener.outbox());
+    bool prompts = false;
+    bool any = false;
+    for (std::size_t rank = 0; rank < told.size(); ++rank) {
+      const auto pass = static_cast<Pass>(told[rank].front());
+      prompts = prompts || pass == Pass::prompt;
+      any = any || pass != Pass::none;
+      listener.inbox(static_cast<int>(rank), std::string_view(told[rank]).substr(1));
+    }
+    if (!any) return;
+    if (options_.gathers) {
+      run_shared(own, prompts, requests, listener);
+      continue;
+    }
+    for (int pass = 0; pass < passes && next_pass() != Pass::none; ++pass) {
+      run_pass(next_pass(), requests, listener);
+      prepare(requests);
+    }
+  }
 }
 
 }  // namespace dstrain::engine

@@ -1,36 +1,107 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "runtime/engine/engine.h"
+#include "runtime/comm/control/control_group.h"
+#include "runtime/engine/decoder.h"
+#include "runtime/engine/token_choice.h"
 
 namespace dstrain::engine {
 
-/// How to choose the next token, with Hugging Face's names.
-struct SamplingOptions {
-  std::int64_t max_new_tokens = 100;
-  bool do_sample = false;    ///< false: the likeliest token, the lowest id among equals
-  double temperature = 1.0;  ///< > 0; divides the logits
-  std::int64_t top_k = 0;    ///< sample among the k likeliest; 0: among all
-  /// In 0 to 1; sample among the likeliest whose probabilities sum to it; 1: among all.
-  double top_p = 1.0;
-  std::uint64_t seed = 42;
-  std::vector<std::int32_t> end_tokens{};  ///< each ends a text: nothing follows it
+/// A text to generate.
+struct TextRequest {
+  /// At least one token; of an encoder-decoder, its source.
+  std::vector<std::int32_t> prompt;
+  std::int64_t max_new_tokens = 20;  ///< at least 1
+  std::uint64_t variant = 0;         ///< which of several texts for the prompt
 };
 
-/// Chooses the next token from its logits (V). `position` numbers the draw: equal seeds, logits and
-/// positions give equal tokens.
-std::int32_t choose_token(std::span<const float> logits,
-                          const SamplingOptions& options,
-                          std::uint64_t position);
+/// Why a text has ended.
+enum class FinishReason : std::int8_t {
+  eos,    ///< an end token, which is its last one
+  stop,   ///< the listener has ended it
+  length  ///< max_new_tokens, or the positions of the decoder
+};
 
-/// Continues `prompt` (at least one token), or makes a target of it with an encoder-decoder, by
-/// max_new_tokens tokens or until one of `end_tokens`, and returns the new tokens. Each token runs
-/// the model over the last `model.positions` tokens again. Collective.
-std::vector<std::int32_t> generate(const Engine::Inputs& inputs,
-                                   std::span<const std::int32_t> prompt,
-                                   const SamplingOptions& options,
-                                   StreamView stream);
+/// Receives texts as they grow. The calls of several texts interleave.
+class TextListener {
+ public:
+  virtual ~TextListener() = default;
+  enum class Answer { goes_on, ends };
+  /// The next token of request `index`.
+  virtual Answer add(std::size_t index, std::int32_t token) = 0;
+  virtual void end(std::size_t index, FinishReason reason) = 0;
+  /// What this rank has for the others since the last call, and what rank `rank` had, itself
+  /// included. Called together on all ranks now and then, and after the last text.
+  virtual std::string outbox() { return {}; }
+  virtual void inbox(int /*rank*/, std::string_view /*text*/) {}
+};
+
+/// Generates texts with a decoder. A free slot takes the next request at once, so that short texts
+/// do not wait for long ones. A text depends on its prompt, its variant and the options: not on the
+/// other requests, their order, or the number of slots and ranks.
+class Generator {
+ public:
+  enum class Cache : std::int8_t {
+    fresh,  ///< each prompt is run as a whole
+    /// A prompt that begins as the last text of its slot goes on from there. Its logits then differ
+    /// in the last bits from those of the whole prompt.
+    reused
+  };
+  struct Options {
+    ChoiceOptions choice;
+    /// Whether parameters are gathered for each pass, so that all ranks make the same passes.
+    bool gathers = false;
+    Cache cache = Cache::fresh;
+  };
+  /// All must outlive the generator.
+  Generator(Decoder& decoder, const Options& options, comm::ControlGroup& control);
+
+  /// Generates the texts of this rank; other ranks have others, or none. Collective.
+  void run(std::span<const TextRequest> requests, TextListener& listener);
+
+ private:
+  /// A text that is growing in a slot.
+  struct Text {
+    std::size_t index = 0;                ///< of its request
+    std::vector<std::int32_t> context{};  ///< tokens that the decoder has run or will run next
+    std::int64_t given = 0;               ///< how many of them the text began with
+    std::int64_t run = 0;                 ///< how many of them are in the cache
+    bool active = false;
+    bool begun = false;  ///< the sources and the prompt have run
+    std::int32_t source_count = 0;
+  };
+  enum class Pass : std::int8_t { none, prompt, decode };
+
+  /// Gives requests to free slots.
+  void prepare(std::span<const TextRequest> requests);
+  [[nodiscard]] Pass next_pass() const;
+  void begin_text(Text& text, const TextRequest& request, std::size_t index);
+  void run_pass(Pass pass, std::span<const TextRequest> requests, TextListener& listener);
+  /// A pass that all ranks make together. `prompts`: whether any runs a prompt.
+  void run_shared(Pass own,
+                  bool prompts,
+                  std::span<const TextRequest> requests,
+                  TextListener& listener);
+  void run_prompt(Text& text, std::span<const TextRequest> requests, TextListener& listener);
+  void run_decode(std::span<const TextRequest> requests, TextListener& listener);
+  void choose(Text& text,
+              const TextRequest& request,
+              std::span<float> logits,
+              TextListener& listener);
+
+  Decoder& decoder_;
+  Options options_;
+  comm::ControlGroup& control_;
+  TokenChooser chooser_;
+  std::vector<Text> texts_;  ///< by slot
+  std::size_t next_ = 0;     ///< request
+  // Of a decoding pass, kept so that it allocates nothing.
+  std::vector<std::int32_t> tokens_, slots_, past_, lengths_, source_counts_;
+};
 
 }  // namespace dstrain::engine

@@ -20,16 +20,18 @@ zero::MemoryPlan plan_memory(const MemorySetup& setup,
   std::span<const std::string_view> states;
   if (setup.groups) states = setup.groups->state_names();
   zero::MemoryPlan plan = zero::plan_memory(
-      *setup.layout, {.stage = setup.store.stage,
-                      .reduce_bucket_numel = setup.store.reduce_bucket_numel,
-                      .overlap = setup.store.overlap,
-                      .offload = setup.store.offload,
-                      .precision = setup.store.precision,
-                      .device = model.device,
-                      .optimizer_states = {states.begin(), states.end()},
-                      .optimizer_sums = setup.groups ? setup.groups->sums() : 0,
-                      .trains = settings.trains,
-                      .activations = engine::Engine::activation_bytes(model, setup.engine)});
+      *setup.layout,
+      {.stage = setup.store.stage,
+       .reduce_bucket_numel = setup.store.reduce_bucket_numel,
+       .overlap = setup.store.overlap,
+       .offload = setup.store.offload,
+       .precision = setup.store.precision,
+       .device = model.device,
+       .optimizer_states = {states.begin(), states.end()},
+       .optimizer_sums = setup.groups ? setup.groups->sums() : 0,
+       .trains = settings.trains,
+       .activations = setup.decoder ? engine::Decoder::bytes(model, *setup.decoder)
+                                    : engine::Engine::activation_bytes(model, setup.engine)});
   if (!shares_host_memory(model.device)) {
     plan.add(setup.store.offload.staging, MemoryCategory::buffers, Backend::staging_bytes);
   }
@@ -75,8 +77,12 @@ engine::FrameMode frame_mode(const config::TrainSettings& settings) {
 
 }  // namespace
 
-MemorySetup set_up_memory(config::TrainSettings& settings, const model::Model& model, int world) {
+MemorySetup set_up_memory(config::TrainSettings& settings,
+                          const model::Model& model,
+                          int world,
+                          const std::optional<engine::Decoder::Options>& decoder) {
   MemorySetup setup;
+  setup.decoder = decoder;
   if (settings.trains) {
     setup.groups = std::make_unique<optim::ParameterGroups>(
         optim::make_parameter_groups(settings.optimizer, biases_and_norms(model)));

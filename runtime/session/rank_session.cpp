@@ -120,10 +120,14 @@ RankSession::RankSession(const Inputs& inputs)
              inputs.memory.store,
              streams_) {
   communicator_->set_observer(&collective_records_);
-  if (!inputs.decodes) engine_.emplace(engine_inputs(), inputs.memory.engine, streams_);
+  if (inputs.memory.decoder) {
+    decoder_.emplace(engine_inputs(), *inputs.memory.decoder, streams_.compute);
+  } else if (inputs.has_engine) {
+    engine_.emplace(engine_inputs(), inputs.memory.engine, streams_);
+  }
 }
 
-engine::Engine::Inputs RankSession::engine_inputs() {
+engine::EngineInputs RankSession::engine_inputs() {
   return {model_,
           store_,
           memory_.device.activations,

@@ -19,8 +19,8 @@
 namespace dstrain::session {
 
 /// Everything with which a rank runs a model: streams, communicator, memory, disks, parameter store
-/// and engine. The only place where these are put together, so that training, evaluation and the
-/// library make the same checks. Use from one thread.
+/// and engine, or decoder. The only place where these are put together, so that training,
+/// evaluation and the library make the same checks. Use from one thread.
 class RankSession {
  public:
   /// All must outlive the session.
@@ -34,7 +34,7 @@ class RankSession {
     /// Throws if the plan does not fit into the free memory of the device. Called before the
     /// session takes any.
     std::function<void(const DeviceRoom&)> check_room;
-    bool decodes = false;  ///< engine::generate() makes the engines: the session has none
+    bool has_engine = true;  ///< false: the caller makes engines, of engine_inputs()
   };
 
   /// Allocates what the plan says; the parameters are not loaded yet. Collective. Throws
@@ -51,8 +51,11 @@ class RankSession {
   [[nodiscard]] profile::Timeline* timeline() { return timeline_.get(); }
   [[nodiscard]] zero::ShardedStore& store() { return store_; }
   /// What engines of this session run on.
-  [[nodiscard]] engine::Engine::Inputs engine_inputs();
+  [[nodiscard]] engine::EngineInputs engine_inputs();
+  /// Of a session whose memory has no decoder.
   [[nodiscard]] engine::Engine& engine() { return *engine_; }
+  /// Of one whose memory has a decoder.
+  [[nodiscard]] engine::Decoder& decoder() { return *decoder_; }
 
  private:
   /// The compute stream stands in for streams that are null.
@@ -80,6 +83,7 @@ class RankSession {
   RankDisks disks_;
   zero::ShardedStore store_;
   std::optional<engine::Engine> engine_;
+  std::optional<engine::Decoder> decoder_;
 };
 
 }  // namespace dstrain::session

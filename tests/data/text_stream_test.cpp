@@ -186,6 +186,9 @@ TEST_CASE("TextStream: few tokens are decoded again", "[data]") {
   /// Counts the tokens that it decodes.
   struct Counting : data::TextEncoder {
     explicit Counting(const TextEncoder& real_encoder) : real(real_encoder) {}
+    [[nodiscard]] std::int64_t text_bytes(std::int32_t id) const override {
+      return real.text_bytes(id);
+    }
     [[nodiscard]] std::string identity() const override { return real.identity(); }
     [[nodiscard]] std::int64_t vocabulary() const override { return real.vocabulary(); }
     [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
@@ -233,6 +236,7 @@ TEST_CASE("TextStream: text that later tokens may change comes at the end", "[da
     [[nodiscard]] std::string decode(std::span<const std::int32_t> ids) const override {
       return {ids.rbegin(), ids.rend()};
     }
+    [[nodiscard]] std::int64_t text_bytes(std::int32_t) const override { return 1; }
   };
   CHECK(pieces_of(Reversed(), {'a', 'b', 'c'}) == std::vector<std::string>{"", "", "", "cba"});
 }

@@ -1,0 +1,349 @@
+#include "cmd/text_setup.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
+
+#include "launcher/plan/option_words.h"
+#include "runtime/base/error.h"
+#include "runtime/config/missing_directory.h"
+#include "runtime/data/hugging_face_encoder.h"
+#include "runtime/data/tokenizer.h"
+#include "runtime/model/model_family.h"
+#include "runtime/model/other_formats.h"
+#include "runtime/session/model_loading.h"
+
+namespace dstrain::cmd {
+namespace {
+
+constexpr std::int64_t default_new_tokens = 20;
+constexpr std::int64_t default_top_k = 50;  // Hugging Face's
+
+std::string check_above_zero(double value) {
+  return value > 0 && std::isfinite(value) ? "" : fmt::format("must be above 0, got {}", value);
+}
+
+std::string check_share(double value) {
+  return value >= 0 && value <= 1 ? "" : fmt::format("must be from 0 to 1, got {}", value);
+}
+
+std::string check_count(double value) {
+  return value >= 0 ? "" : fmt::format("must be at least 0, got {}", value);
+}
+
+CLI::Validator number_check(std::string (*check)(double)) {
+  return {[check](const std::string& text) { return check(std::strtod(text.c_str(), nullptr)); },
+          ""};
+}
+
+void declare_switch(CLI::App& app,
+                    const std::string& name,
+                    std::optional<bool>& value,
+                    const std::string& help) {
+  app.add_option(name, value, help)
+      ->expected(0, 1)
+      ->default_str("true")
+      ->option_text("[true|false]");
+}
+
+void refuse_unbuilt(const TextOptions& typed, const std::string& tool) {
+  refuse_unbuilt_weights(tool, typed.adapter, typed.quantization);
+  if (typed.num_beams.value_or(1) > 1) {
+    fail(ErrorCode::usage, "{}: --num_beams {}: beam search is not implemented; leave it out", tool,
+         *typed.num_beams);
+  }
+  for (const std::string& text : typed.stop) {
+    if (text.empty()) fail(ErrorCode::usage, "{}: --stop is empty", tool);
+  }
+}
+
+/// Refuses sampling options that were typed although nothing is drawn.
+void refuse_sampling_options(const TextOptions& typed, const std::string& tool) {
+  std::vector<std::string_view> names;
+  if (typed.temperature) names.emplace_back("--temperature");
+  if (typed.top_k) names.emplace_back("--top_k");
+  if (typed.top_p) names.emplace_back("--top_p");
+  if (typed.min_p) names.emplace_back("--min_p");
+  if (names.empty()) return;
+  fail(ErrorCode::usage, "{}: {}: no effect without sampling; add --do_sample, or leave {} out",
+       tool, fmt::join(names, ", "), names.size() == 1 ? "it" : "them");
+}
+
+/// Chooses settings: the typed value, else the model's, else a default.
+class Chooser {
+ public:
+  explicit Chooser(const model::GenerationConfig& defaults) : defaults_(defaults) {}
+
+  template <class T>
+  T of(const std::optional<T>& typed,
+       const std::optional<T>& models,
+       T otherwise,
+       const char* key,
+       std::string (*check)(double)) const {
+    if (typed) return *typed;
+    if (!models) return otherwise;
+    const std::string problem = check(static_cast<double>(*models));
+    if (!problem.empty()) fail(ErrorCode::input, "{}: {} {}", defaults_.file, key, problem);
+    return *models;
+  }
+
+ private:
+  const model::GenerationConfig& defaults_;
+};
+
+engine::ChoiceOptions choose(const TextOptions& typed,
+                             const model::GenerationConfig& defaults,
+                             const std::string& tool) {
+  const Chooser chooser(defaults);
+  engine::ChoiceOptions choice;
+  choice.seed = typed.seed;
+  choice.min_new_tokens = chooser.of(typed.min_new_tokens, defaults.min_new_tokens, std::int64_t{0},
+                                     "min_new_tokens", check_count);
+  choice.repetition_penalty = chooser.of(typed.repetition_penalty, defaults.repetition_penalty, 1.0,
+                                         "repetition_penalty", check_above_zero);
+  choice.do_sample = typed.do_sample.value_or(defaults.do_sample.value_or(false));
+  if (!choice.do_sample) {
+    refuse_sampling_options(typed, tool);
+    return choice;
+  }
+  choice.temperature =
+      chooser.of(typed.temperature, defaults.temperature, 1.0, "temperature", check_above_zero);
+  choice.top_k = chooser.of(typed.top_k, defaults.top_k, default_top_k, "top_k", check_count);
+  choice.top_p = chooser.of(typed.top_p, defaults.top_p, 1.0, "top_p", check_share);
+  choice.min_p = chooser.of(typed.min_p, defaults.min_p, 0.0, "min_p", check_share);
+  return choice;
+}
+
+/// What these options are for `train`, which has the configuration of the weights.
+config::TrainOptions as_training(const TextOptions& typed) {
+  config::TrainOptions options;
+  const auto set_switch = [](config::Flag<bool>& flag, std::optional<bool> value,
+                             const char* name) {
+    if (value) flag = {*value, name};
+  };
+  options.inference = true;
+  options.model_name_or_path = {typed.directory, "--model_name_or_path"};
+  if (!typed.deepspeed.empty()) options.deepspeed = {typed.deepspeed, "--deepspeed"};
+  if (!typed.chat_date.empty()) options.chat_date = {typed.chat_date, "--chat_date"};
+  set_switch(options.bf16, typed.bf16, "--bf16");
+  set_switch(options.fp16, typed.fp16, "--fp16");
+  set_switch(options.tf32, typed.tf32, "--tf32");
+  return options;
+}
+
+/// The tokens that end a text. Bytes have no end: what config.json says is of a vocabulary that the
+/// model was not trained with, but a generation_config.json means it.
+std::vector<std::int32_t> end_tokens(const TextSetup& setup,
+                                     const TextOptions& typed,
+                                     bool only_bytes) {
+  if (typed.ignore_eos) return {};
+  const model::GenerationConfig& defaults = setup.defaults;
+  if (only_bytes) return defaults.own_end_tokens;
+  std::vector<std::int32_t> tokens = defaults.end_tokens;
+  if (tokens.empty() && setup.encoder->end_of_text()) tokens = {*setup.encoder->end_of_text()};
+  return tokens;
+}
+
+void warn_of_end_tokens(TextSetup& setup) {
+  std::erase_if(setup.choice.end_tokens, [&](std::int32_t token) {
+    if (token < setup.run.model.vocabulary) return false;
+    setup.warnings.push_back(
+        fmt::format("{}: eos_token_id {} ends no text: the model has {} tokens",
+                    setup.defaults.file, token, setup.run.model.vocabulary));
+    return true;
+  });
+}
+
+}  // namespace
+
+void declare_text_options(CLI::App& app, TextOptions& options) {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  app.add_option("--model_name_or_path", options.directory,
+                 "Hugging Face model directory, or checkpoint-N of a training run")
+      ->required();
+  app.add_option("--tokenizer", options.tokenizer,
+                 "byte, or a directory with a tokenizer's files [the model's, else byte]");
+  app.add_option("--max_new_tokens", options.max_new_tokens,
+                 "tokens to add [generation_config.json, else 20]")
+      ->check(CLI::Range(std::int64_t{1}, most));
+  app.add_option("--min_new_tokens", options.min_new_tokens,
+                 "tokens before a text may end [generation_config.json, else 0]")
+      ->check(number_check(check_count));
+  declare_switch(
+      app, "--do_sample", options.do_sample,
+      "draw tokens instead of taking the likeliest [generation_config.json, else false]");
+  app.add_option("--temperature", options.temperature,
+                 "divide the logits when sampling [generation_config.json, else 1]")
+      ->check(number_check(check_above_zero));
+  app.add_option("--top_k", options.top_k,
+                 "sample among the k likeliest tokens, 0: all [generation_config.json, else 50]")
+      ->check(number_check(check_count));
+  app.add_option("--top_p", options.top_p,
+                 "sample among the likeliest tokens whose probabilities sum to p "
+                 "[generation_config.json, else 1]")
+      ->check(number_check(check_share));
+  app.add_option("--min_p", options.min_p,
+                 "sample among tokens with this share of the largest probability "
+                 "[generation_config.json, else 0]")
+      ->check(number_check(check_share));
+  app.add_option("--repetition_penalty", options.repetition_penalty,
+                 "make tokens of the text so far less likely, above 1 "
+                 "[generation_config.json, else 1]")
+      ->check(number_check(check_above_zero));
+  app.add_option("--num_beams", options.num_beams, "not implemented")->group("");
+  app.add_option("--stop", options.stop, "end a text when this string is in it; may be repeated")
+      ->allow_extra_args(false);
+  app.add_flag("--ignore_eos", options.ignore_eos, "do not end texts at end tokens");
+  app.add_option("--seed", options.seed, "seed of the sampling [42]")
+      ->check(number_check(check_count));
+  app.add_option("--chat_date", options.chat_date,
+                 "day that chat templates write, YYYY-MM-DD [refused]");
+  declare_switch(app, "--bf16", options.bf16, "compute in bf16 [the type of the stored weights]");
+  declare_switch(app, "--fp16", options.fp16, "compute in fp16 [the type of the stored weights]");
+  declare_switch(app, "--tf32", options.tf32, "GPUs multiply fp32 in TF32 [false]");
+  app.add_option("--deepspeed,--deepspeed_config", options.deepspeed,
+                 "DeepSpeed configuration; its ZeRO stage and offload_param say where the weights "
+                 "are");
+  app.add_option("--adapter_name_or_path", options.adapter, "not implemented")->group("");
+  app.add_option("--quantization", options.quantization, "not implemented")->group("");
+}
+
+std::string_view hint_at_text_option(std::string_view name) {
+  using Hint = std::pair<std::string_view, std::string_view>;
+  constexpr std::string_view length = "use --max_new_tokens, which does not count the prompt";
+  constexpr std::string_view unbuilt = "not implemented: generate is greedy, or samples";
+  constexpr std::string_view penalty =
+      "not implemented: logits are changed by --temperature and --repetition_penalty";
+  constexpr std::string_view end =
+      "the model's generation_config.json and config.json say which tokens end a text";
+  constexpr std::string_view dtype = "use --bf16 or --fp16, or leave it out for the weights' type";
+  static constexpr std::array hints{
+      Hint{"--max_length", length},
+      Hint{"--max_tokens", length},
+      Hint{"--length", length},
+      Hint{"--n_predict", length},
+      Hint{"--min_length", "use --min_new_tokens, which does not count the prompt"},
+      Hint{"--typical_p", unbuilt},
+      Hint{"--length_penalty", unbuilt},
+      Hint{"--early_stopping", unbuilt},
+      Hint{"--no_repeat_ngram_size", penalty},
+      Hint{"--presence_penalty", penalty},
+      Hint{"--frequency_penalty", penalty},
+      Hint{"--eos_token_id", end},
+      Hint{"--pad_token_id", "leave it out: prompts need no padding"},
+      Hint{"--stop_strings", "use --stop"},
+      Hint{"--per_device_eval_batch_size", "use --batch_size"},
+      Hint{"--torch_dtype", dtype},
+      Hint{"--dtype", dtype},
+      Hint{"--use_cache", "leave it out: keys and values are always cached"},
+      Hint{"--model", "did you mean --model_name_or_path?"},
+      Hint{"--trust_remote_code", "leave it out: no code of a model is run"}};
+  const auto* const found = std::ranges::find(hints, name, &Hint::first);
+  return found == hints.end() ? std::string_view() : found->second;
+}
+
+std::int64_t TextSetup::new_tokens(const TextOptions& typed, std::int64_t given) const {
+  if (typed.max_new_tokens) return *typed.max_new_tokens;
+  const std::int64_t most = defaults.max_new_tokens
+                                ? *defaults.max_new_tokens
+                                : defaults.max_length.value_or(default_new_tokens + given) - given;
+  if (most > 0) return most;
+  fail(ErrorCode::input, "{}: {} leaves no room for new tokens behind {}; pass --max_new_tokens",
+       defaults.file,
+       defaults.max_new_tokens ? fmt::format("max_new_tokens {}", *defaults.max_new_tokens)
+                               : fmt::format("max_length {}", *defaults.max_length),
+       given);
+}
+
+std::string TextSetup::describe_choice() const {
+  std::string text = "greedy decoding";
+  if (choice.do_sample) {
+    text = fmt::format("sampling with temperature {}, top_k {}, top_p {}", choice.temperature,
+                       choice.top_k, choice.top_p);
+    if (choice.min_p > 0) text += fmt::format(", min_p {}", choice.min_p);
+    text += fmt::format(", seed {}", choice.seed);
+  }
+  if (choice.repetition_penalty != 1) {
+    text += fmt::format(", repetition_penalty {}", choice.repetition_penalty);
+  }
+  return text;
+}
+
+TextSetup set_up_texts(const TextOptions& typed, const std::string& tool, const TrainPlace& place) {
+  refuse_unbuilt(typed, tool);
+  config::TrainOptions options = as_training(typed);
+  config::check_train_paths(options);
+  const std::vector<std::string> problems = config::strategy_problems(options);
+  if (!problems.empty()) fail(ErrorCode::usage, "{}: {}", tool, fmt::join(problems, "\n"));
+  choose_stored_dtype(options);
+  TextSetup setup;
+  config::Resolved resolved = config::resolve(options, {.world_size = place.world_size});
+  session::RunSetup& run = setup.run;
+  run.settings = std::move(resolved.settings);
+  run.settings.trains = false;
+  const config::ModelSettings& settings = run.settings.model;
+  const std::unique_ptr<model::ModelConfig> model = session::model_config(settings);
+  run.model = model->make({.dtype = run.settings.dtype, .device = place.device});
+  run.initial_parameters = session::open_weights(settings, run.model).parameters;
+  const bool of_bytes = model->byte_tokens || model->vocabulary() == data::byte_vocabulary;
+  const bool has_own = !of_bytes && data::has_tokenizer(typed.directory);
+  const std::string tokenizer = !typed.tokenizer.empty() ? typed.tokenizer
+                                : has_own                ? typed.directory
+                                                         : "byte";
+  const std::string missing = config::missing_tokenizer("--tokenizer", tokenizer);
+  if (!missing.empty()) fail(ErrorCode::input, "{}", missing);
+  setup.knows_tokens = tokenizer != "byte" || of_bytes;
+  setup.encoder = data::make_encoder(tokenizer, {.date = run.settings.data.chat_date});
+  setup.defaults = model::read_generation_config(typed.directory, run.model.config_json,
+                                                 model->family().text_tokens.end,
+                                                 session::stored_companions(typed.directory));
+  setup.choice = choose(typed, setup.defaults, tool);
+  setup.choice.end_tokens = end_tokens(setup, typed, of_bytes && tokenizer == "byte");
+  setup.stop = typed.stop;
+  warn_of_end_tokens(setup);
+  std::string adapter = model::explain_idle_adapter(typed.directory);
+  if (!adapter.empty()) setup.warnings.push_back(std::move(adapter));
+  if (setup.defaults.min_length.value_or(0) > 0 && !typed.min_new_tokens) {
+    setup.defaults.unsupported.push_back(fmt::format("min_length {}", *setup.defaults.min_length));
+  }
+  if (!setup.defaults.unsupported.empty()) {
+    setup.warnings.push_back(fmt::format("{}: {} decodes without {}", setup.defaults.file, tool,
+                                         fmt::join(setup.defaults.unsupported, ", ")));
+  }
+  if (!setup.knows_tokens) {
+    setup.warnings.emplace_back(
+        "texts are read and written as bytes: only a model trained with --tokenizer byte knows "
+        "them; --tokenizer DIR names its tokenizer");
+  }
+  run.alike = session::describe_alike(resolved.effective, run.model);
+  return setup;
+}
+
+session::Remedies text_remedies() {
+  const auto say = [](auto... /*limits*/) {
+    return "shorter prompts, fewer --max_new_tokens or a smaller --batch_size take less, a smaller "
+           "model far less";
+  };
+  return {.device = say, .machine = say};
+}
+
+void plan_texts(TextSetup& setup,
+                const engine::Decoder::Options& decoder,
+                const TrainPlace& place) {
+  session::RunSetup& run = setup.run;
+  run.memory = session::set_up_memory(run.settings, run.model, place.world_size, decoder);
+  const session::Remedies remedies = text_remedies();
+  check_budget(run.memory, place.device_memory, remedies);
+  check_room(run.memory, run.model, place.room, remedies);
+  if (place.node_ranks > 0) {
+    check_machine(run.memory, place.node_ranks, place.host_memory, remedies);
+  }
+}
+
+}  // namespace dstrain::cmd
