@@ -5,10 +5,12 @@
 #include "runtime/device/cpu_stream_access.h"
 #include "runtime/ops/convert_kernel.h"
 #include "runtime/ops/cpu_ops.h"
+#include "runtime/ops/few_rows.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/matmul_plan.h"
 #include "runtime/ops/panels.h"
 #include "runtime/ops/prepared_product.h"
+#include "runtime/ops/tile_bf16.h"
 #include "runtime/tensor/host_access.h"
 
 namespace dstrain::ops::cpu {
@@ -56,7 +58,25 @@ struct Products final : CpuStream::Kept {
   std::list<Prepared> prepared;  ///< most recently used first
   std::map<ProductKey, std::list<Prepared>::iterator> places;
   Scratchpad scratchpad;
+  PackedRows packed_rows;
 };
+
+bool has_few_rows(const MatmulArgs& args) {
+  return args.out.shape()[0] <= few_rows_max && !args.a_transposed && !args.accumulate;
+}
+
+/// Reads b once, where it is.
+void run_few_rows(Products& kept, const MatmulArgs& args) {
+  const bool pairs = args.a.dtype() == DType::bf16 && args.b.dtype() == DType::bf16;
+  const bool native = kept.bf16_products == Bf16Products::native;
+  multiply_few_rows({.a = host_access(args.a),
+                     .b = host_access(args.b),
+                     .out = host_access(args.out),
+                     .bias = host_access(args.bias),
+                     .b_transposed = args.b_transposed,
+                     .dots = pairs && native && bf16_unit() == Bf16Unit::dot},
+                    kept.packed_rows);
+}
 
 /// One product, cut as planned.
 class Run {
@@ -155,7 +175,9 @@ std::size_t prepared_products(StreamView stream) {
 
 void matmul(const MatmulArgs& args, StreamView stream) {
   CpuStream& on = cpu_stream(stream);
-  on.launch([&kept = on.kept<Products>(), args] { Run(kept, args).run(); });
+  on.launch([&kept = on.kept<Products>(), args] {
+    has_few_rows(args) ? run_few_rows(kept, args) : Run(kept, args).run();
+  });
 }
 
 }  // namespace dstrain::ops::cpu
