@@ -14,6 +14,13 @@
 namespace dstrain::cmd {
 namespace {
 
+double cost_of(const zero::StepWork& work, DeviceKind device) {
+  if (predicts_time(device)) return zero::step_cost(work);
+  return static_cast<double>(work.sent + work.copied + work.swapped);
+}
+
+}  // namespace
+
 nlohmann::ordered_json zero_section(const zero::PlanChoice& choice) {
   nlohmann::ordered_json zero{{"stage", choice.stage}};
   const auto offload = [&zero](const char* section, MemoryTier tier) {
@@ -29,13 +36,6 @@ nlohmann::ordered_json zero_section(const zero::PlanChoice& choice) {
   }
   return zero;
 }
-
-double cost_of(const zero::StepWork& work, DeviceKind device) {
-  if (predicts_time(device)) return zero::step_cost(work);
-  return static_cast<double>(work.sent + work.copied + work.swapped);
-}
-
-}  // namespace
 
 PlanSetup::PlanSetup(config::TrainOptions options, int world, DeviceKind device)
     : options_(std::move(options)), world_(world) {

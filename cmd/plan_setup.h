@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "runtime/config/train_options.h"
 #include "runtime/config/train_settings.h"
 #include "runtime/model/model.h"
@@ -13,6 +15,9 @@ namespace dstrain::cmd {
 constexpr bool predicts_time(DeviceKind device) {
   return device == DeviceKind::cpu;
 }
+
+/// Returns the "zero_optimization" section that asks for a choice.
+nlohmann::ordered_json zero_section(const zero::PlanChoice& choice);
 
 /// A training run of which stage, offload and, unless it was typed, checkpointing are open. A
 /// choice becomes a configuration, which goes through what a run's goes through: so its memory plan

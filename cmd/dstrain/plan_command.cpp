@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "cmd/dstrain/commands.h"
+#include "cmd/dstrain/inference_plan.h"
 #include "cmd/dstrain/plan_report.h"
 #include "cmd/dstrain/tool_options.h"
 #include "cmd/plan_setup.h"
@@ -21,6 +22,7 @@ struct PlanOptions {
   std::string device_memory;
   std::string host_memory;
   std::string nvme = "0";
+  bool inference = false;
   bool json = false;
 };
 
@@ -38,6 +40,8 @@ void declare_plan(CLI::App& app, PlanOptions& options) {
                  "host memory of each node, for all its ranks")
       ->required();
   app.add_option("--nvme", options.nvme, "NVMe space of each node, for all its ranks [none]");
+  app.add_flag("--inference", options.inference,
+               "plan for generate and chat: which batch and context fit");
   app.add_flag("--json", options.json, "print a JSON list of objects, fastest first");
   app.allow_extras();
   app.footer(
@@ -47,6 +51,8 @@ void declare_plan(CLI::App& app, PlanOptions& options) {
       "other options are accepted and have no effect. --gradient_checkpointing selects only\n"
       "configurations with it. On CPUs the device's memory is part of the host's: divide it "
       "between the two.\n"
+      "With --inference, give the model and, for other precisions than that of its weights, --bf16\n"
+      "or --fp16.\n"
       "For GPUs the first row moves the fewest bytes, because none has been measured.\n"
       "Exit status 1 if nothing fits.");
 }
@@ -78,6 +84,17 @@ zero::PlanBudget budget_of(const PlanOptions& options) {
        setup.settings().data.block_size);
 }
 
+int plan_inference(const PlanOptions& options,
+                   const std::vector<std::string>& words,
+                   const zero::PlanBudget& budget,
+                   std::span<const MemoryTier> tiers) {
+  const InferencePlan plan(config::read_train_flags(words), options.gpus_per_node * options.nodes,
+                           resolve_device(read_device_choice(options.device)), tiers);
+  const std::vector<InferencePlan::Row> rows = plan.rows(budget);
+  fmt::print("{}", options.json ? plan.json(rows) + "\n" : plan.table(rows));
+  return status::done;
+}
+
 }  // namespace
 
 int plan_command(std::span<const std::string> arguments) {
@@ -89,11 +106,12 @@ int plan_command(std::span<const std::string> arguments) {
   declare_plan(app, options);
   if (!parse_tool_options(app, arguments)) return status::done;
   const zero::PlanBudget budget = budget_of(options);
+  std::vector<MemoryTier> tiers{MemoryTier::device, MemoryTier::host};
+  if (budget.nvme > 0) tiers.push_back(MemoryTier::nvme);
+  if (options.inference) return plan_inference(options, app.remaining(), budget, tiers);
   const PlanSetup setup(config::read_train_flags(app.remaining()),
                         options.gpus_per_node * options.nodes,
                         resolve_device(read_device_choice(options.device)));
-  std::vector<MemoryTier> tiers{MemoryTier::device, MemoryTier::host};
-  if (budget.nvme > 0) tiers.push_back(MemoryTier::nvme);
   const std::vector<zero::PlanRow> rows = setup.rows(tiers);
   const std::vector<zero::PlanRow> fit = zero::rows_that_fit(rows, budget);
   if (fit.empty()) fail_to_fit(setup, rows, budget);

@@ -92,6 +92,12 @@ nlohmann::ordered_json total_json(const zero::MemoryPlan& memory) {
 
 }  // namespace
 
+void add_memory(nlohmann::ordered_json& json, const zero::MemoryPlan& memory) {
+  json["memory"] = memory_json(memory);
+  json["total"] = total_json(memory);
+  json["outside_plan"] = ops::library_memory(memory.device);
+}
+
 std::string plan_table(const PlanSetup& setup, const std::vector<zero::PlanRow>& rows) {
   const DeviceKind device = rows.front().memory.device;
   std::string text = heading(device);
@@ -119,9 +125,7 @@ std::string plan_json(const PlanSetup& setup, const std::vector<zero::PlanRow>& 
       one["moved_bytes"] = static_cast<Bytes>(row.cost);
     }
     one["device"] = name_of(row.memory.device);
-    one["memory"] = memory_json(row.memory);
-    one["total"] = total_json(row.memory);
-    one["outside_plan"] = ops::library_memory(row.memory.device);
+    add_memory(one, row.memory);
     one["ds_config"] = nlohmann::ordered_json::parse(setup.ds_config(row.choice));
     one["training_options"] = nlohmann::ordered_json::array();
     if (row.choice.checkpointing) one["training_options"].push_back(checkpointing_option);

@@ -2,9 +2,14 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "cmd/plan_setup.h"
 
 namespace dstrain::cmd {
+
+/// Adds to a JSON object what a plan takes: memory, total, outside_plan; see plan_json().
+void add_memory(nlohmann::ordered_json& json, const zero::MemoryPlan& memory);
 
 /// The output of `dstrain plan`: the rows, which must not be empty, with a rank's bytes by tier and
 /// category, and the configuration of the first. Times are relative to the first's; without
