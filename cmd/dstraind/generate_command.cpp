@@ -105,7 +105,7 @@ class Output final : public engine::TextListener {
   void report() const {
     if (!lines_) return;
     const double seconds = clock_.now_seconds() - begun_;
-    log_info(fmt::format("{} with {} in {:.2f} s: {:.1f} tokens/s",
+    log_info(fmt::format("{} with {} in {:.3f} s: {:.1f} tokens/s",
                          counted(static_cast<std::int64_t>(next_ - setup_.done), "text"),
                          counted(static_cast<std::int64_t>(all_tokens_), "new token"), seconds,
                          static_cast<double>(all_tokens_) / seconds));

@@ -17,7 +17,6 @@ DSTRAIN_SIMD_CLONES void load_kernel(const HeadRows<const T>& rows,
     for (std::int64_t j = 0; j < rows.columns; ++j) target[j] = to_float(row[j]) * factor;
     for (std::int64_t j = rows.columns; j < padded; ++j) target[j] = 0;
   }
-  std::fill(tile + count * padded, tile + attention_block * padded, 0.0F);
 }
 
 template <class T>
@@ -93,6 +92,13 @@ VisibleKeys visible_keys(const Visibility& sight, std::int64_t query_tile, std::
 template <class T>
 void load_tile(const HeadRows<const T>& rows, std::int64_t count, float factor, float* tile) {
   load_kernel(rows, count, factor, tile);
+  const std::int64_t padded = (rows.columns + 15) / 16 * 16;
+  std::fill(tile + count * padded, tile + attention_block * padded, 0.0F);
+}
+
+template <class T>
+void load_rows(const HeadRows<const T>& rows, std::int64_t count, float* tile) {
+  load_kernel(rows, count, 1.0F, tile);
 }
 
 template <class T>
@@ -103,6 +109,9 @@ void store_tile(const float* tile, float factor, const HeadRows<T>& rows, std::i
 template void load_tile(const HeadRows<const float>&, std::int64_t, float, float*);
 template void load_tile(const HeadRows<const BFloat16>&, std::int64_t, float, float*);
 template void load_tile(const HeadRows<const Float16>&, std::int64_t, float, float*);
+template void load_rows(const HeadRows<const float>&, std::int64_t, float*);
+template void load_rows(const HeadRows<const BFloat16>&, std::int64_t, float*);
+template void load_rows(const HeadRows<const Float16>&, std::int64_t, float*);
 template void store_tile(const float*, float, const HeadRows<float>&, std::int64_t);
 template void store_tile(const float*, float, const HeadRows<BFloat16>&, std::int64_t);
 template void store_tile(const float*, float, const HeadRows<Float16>&, std::int64_t);

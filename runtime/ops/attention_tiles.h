@@ -154,6 +154,10 @@ VisibleKeys visible_keys(const Visibility& sight, std::int64_t query_tile, std::
 template <class T>
 void load_tile(const HeadRows<const T>& rows, std::int64_t count, float factor, float* tile);
 
+/// Does the same without zeros below, for rows that nothing else reads.
+template <class T>
+void load_rows(const HeadRows<const T>& rows, std::int64_t count, float* tile);
+
 /// The first `count` rows = factor times tile (64, D').
 template <class T>
 void store_tile(const float* tile, float factor, const HeadRows<T>& rows, std::int64_t count);

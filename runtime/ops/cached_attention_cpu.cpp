@@ -236,8 +236,8 @@ void run_few(const CachedAttentionArgs& args,
   for (std::int64_t tile = sight.first_tile(0); tile <= last; ++tile) {
     const std::int64_t first = tile * attention_block;
     const std::int64_t place = first % args.cache.rows();
-    load_tile(keys.from(place), layout.keys_in(tile), 1.0F, key_tile);
-    load_tile(values.from(place), layout.keys_in(tile), 1.0F, value_tile);
+    load_rows(keys.from(place), layout.keys_in(tile), key_tile);
+    load_rows(values.from(place), layout.keys_in(tile), value_tile);
     for (std::int64_t i = 0; i < count; ++i) {
       const auto [head, query] = row_of(i);
       const Visibility::Range range = sight.of(query);

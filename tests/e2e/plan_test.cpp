@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
@@ -216,4 +217,36 @@ TEST_CASE("plan: usage errors end with status 2", "[e2e][plan]") {
     CHECK(planned.status == 2);
     CHECK(planned.err.find(row.named) != std::string::npos);
   }
+}
+
+TEST_CASE("Plan: an inference row fits exactly into what it says", "[e2e][plan]") {
+  const Words texts{"--inference",
+                    "--config_name",
+                    "gpt2",
+                    "--config_overrides",
+                    "n_layer=3,n_embd=128,n_head=2,vocab_size=256,n_positions=2048",
+                    "--json"};
+  const Outcome all = plan("1GiB", "1GiB", texts);
+  CAPTURE(all.err);
+  REQUIRE(all.status == 0);
+  const json rows = json::parse(all.out);
+  REQUIRE(rows.size() == 4);  // contexts of 1024 and 2048 on the device and on the host
+  CHECK(rows[0].at("batch_size") == 256);
+  CHECK(rows[1].at("context") == 2048);
+  CHECK(rows[2].at("ds_config").at("zero_optimization").at("stage") == 3);
+  // 2 tensors of 3 layers of 128 features, fp32, for each position of each text.
+  CHECK(rows[1].at("cache") == 2 * 3 * 128 * 4 * 2048 * rows[1].at("batch_size").get<int>());
+  const auto bytes = rows[1].at("total").at("device").get<std::int64_t>();
+  const auto largest = [&](std::int64_t budget) {
+    const json again = json::parse(plan(std::to_string(budget), "1GiB", texts).out);
+    const auto row = std::ranges::find_if(again, [](const json& each) {
+      return each.at("stage") == 0 && each.at("context") == 2048;
+    });
+    return row->at("batch_size").get<int>();
+  };
+  CHECK(largest(bytes) == rows[1].at("batch_size"));
+  CHECK(largest(bytes - 1) == rows[1].at("batch_size").get<int>() / 2);
+  const Outcome none = plan("1MiB", "1GiB", texts);
+  CHECK(none.status == 1);
+  CHECK_THAT(none.err, Catch::Matchers::ContainsSubstring("no text fits on cpu"));
 }
