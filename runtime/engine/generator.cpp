@@ -39,6 +39,9 @@ void Generator::begin_text(Text& text, const TextRequest& request, std::size_t i
   }
   text.index = index;
   text.context.assign(given.begin(), given.end());
+  text.context.reserve(
+      given.size() +
+      static_cast<std::size_t>(std::min(request.max_new_tokens, decoder_.options().positions)) + 1);
   text.given = std::ssize(given);
   text.run = kept;
   text.active = true;

@@ -16,7 +16,6 @@ struct ChoiceOptions {
   double min_p = 0;        ///< 0 to 1; draw among those with this share of the largest probability
   double repetition_penalty = 1;    ///< > 0; above 1 makes tokens of the context less likely
   std::int64_t min_new_tokens = 0;  ///< no end token before so many
-  std::int64_t max_new_tokens = 20;
   std::uint64_t seed = 42;
   std::vector<std::int32_t> end_tokens{};  ///< each ends a text: nothing follows it
 };
