@@ -34,7 +34,7 @@ void RankChannel::receive() {
     if (decode_progress(message)) {
       progress_ = message;
     } else if ((decode_save_answer(message) || decode_awaited(message) ||
-                decode_unreachable(message)) &&
+                decode_unreachable(message) || decode_input_request(message)) &&
                answers_.size() < answers_max) {
       answers_.emplace_back(message);
     }

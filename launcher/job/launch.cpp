@@ -9,12 +9,14 @@
 #include <vector>
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "launcher/hosts/host_agents.h"
 #include "launcher/job/agent_handshake.h"
 #include "launcher/job/console.h"
+#include "launcher/job/input_relay.h"
 #include "launcher/job/job_events.h"
 #include "launcher/job/job_session.h"
 #include "launcher/job/launch_report.h"
@@ -23,6 +25,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/rank/rank_control.h"
 #include "runtime/rank/worker_env.h"
 
 namespace dstrain::launcher {
@@ -46,6 +49,8 @@ class Launch {
   void poll_once();
   void take_signals();
   void stop(std::optional<int> signal);
+  bool interrupt_rank();
+  void relay_input();
   void serve(std::span<const pollfd> fds);
   void pass_on_save_request(std::uint32_t number);
   void receive(HostAgent& agent, std::span<const pollfd> fds);
@@ -77,6 +82,7 @@ class Launch {
     events_.child_ended(pid, wait_status);
   };
   std::optional<AgentHandshake> handshake_;  ///< until the ranks are started
+  std::optional<InputRelay> input_;          ///< of the job's rank 0, if it is here
   bool given_up_ = false;                    ///< before the ranks were started
   bool told_time_limit_ = false;
   std::vector<HostAgent*> lost_;  ///< in this round of poll_once()
@@ -94,10 +100,12 @@ Launch::Launch(const LaunchJob& job, JobSession& session)
       status_(session.status),
       server_(session.server) {
   status_.set_ranks(job);
+  if (job.relays_input && job.supervision.first_rank == 0) input_.emplace(STDIN_FILENO);
 }
 
 void Launch::take_signals() {
   while (const auto signal = signals_.next()) {
+    if (signal->number == SIGINT && interrupt_rank()) continue;
     if (signal->number != SIGCHLD) stop(signal->number);
   }
   children_.reap(on_child_end_);
@@ -109,9 +117,22 @@ void Launch::stop(std::optional<int> signal) {
   events_.carry_out(supervisor_.stop_requested(signal.value_or(SIGTERM), clock_.now_seconds()));
   if (handshake_) {
     given_up_ = true;
-  } else if (first && supervisor_.stop_signal()) {
+  } else if (first && supervisor_.stop_signal() && !input_) {  // a conversation has nothing to save
     report_.stops(signal);
   }
+}
+
+/// Returns whether Ctrl-C is for rank 0 and not for the job.
+bool Launch::interrupt_rank() {
+  if (!input_ || supervisor_.stopping()) return false;
+  const std::optional<std::string> message = input_->interrupt();
+  if (message) agents_.front().send(ToAgent::rank_message, encode_rank_message({0, *message}));
+  return message.has_value();
+}
+
+void Launch::relay_input() {
+  const std::optional<std::string> message = input_->read();
+  if (message) agents_.front().send(ToAgent::rank_message, encode_rank_message({0, *message}));
 }
 
 void Launch::pass_on_save_request(std::uint32_t number) {
@@ -167,6 +188,11 @@ void Launch::start_ranks() {
 
 void Launch::take(HostAgent& agent, const Frame& frame) {
   if (handshake_) return handshake_->take(agent, frame);
+  if (input_ && static_cast<FromAgent>(frame.type) == FromAgent::rank_message) {
+    const RankMessage message = decode_rank_message(frame.payload);
+    const auto request = decode_input_request(message.text);
+    if (message.rank == 0 && request) return input_->asked(*request);
+  }
   events_.take(agent, frame);
 }
 
@@ -246,7 +272,7 @@ void Launch::poll_once() {
   // Losses are handled one round late: an mpirun that ends all agents because a rank has failed
   // does so after that rank's agent has reported it, and that report may be read last.
   const std::vector<HostAgent*> lost = std::exchange(lost_, {});
-  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}};
+  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}, {input_ ? input_->fd() : -1, POLLIN, 0}};
   console_.add_polls(fds);
   std::size_t at = fds.size();
   for (const auto& agent : agents_) agent->add_polls(fds);
@@ -259,6 +285,7 @@ void Launch::poll_once() {
   }
   take_losses(lost);
   if (handshake_) advance_handshake();
+  if (fds[1].revents != 0) relay_input();
   if (fds[0].revents != 0) take_signals();
   serve(std::span(fds).subspan(server_at));
   events_.carry_out(supervisor_.tick(clock_.now_seconds()));

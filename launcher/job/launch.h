@@ -30,6 +30,7 @@ struct LaunchJob {
   std::string log_level = "info";
   bool refuses_gpus = false;  ///< of other hosts: CPU ranks were chosen without --device
   bool bare_output = false;   ///< see LogMux::Prefixes
+  bool relays_input = false;  ///< rank 0 reads this process's stdin, see InputRelay
   std::string program;        ///< see JobStatus
   std::string output_directory;
   /// The caller leaves out hosts that do not come up: they are not errors.

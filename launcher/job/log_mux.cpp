@@ -19,10 +19,9 @@ LogMux::LogMux(int world_size, OutputSink& out, OutputSink& err, Prefixes prefix
 
 void LogMux::line(int rank, OutputStream stream, std::string_view text) {
   RankState& state = ranks_.at(static_cast<std::size_t>(rank));
-  if (ranks_.size() > 1) {
+  if (!passes_on(stream)) {
     OutputSink& target = sink(stream);
-    const bool bare = prefixes_ == Prefixes::bare && stream == OutputStream::out;
-    if (!bare) target.write(fmt::format("[rank {}]: ", rank));
+    target.write(fmt::format("[rank {}]: ", rank));
     target.write(text);
     target.write("\n");
   }
@@ -36,7 +35,7 @@ void LogMux::line(int rank, OutputStream stream, std::string_view text) {
 }
 
 void LogMux::output(int rank, OutputStream stream, std::string_view bytes) {
-  if (ranks_.size() == 1) sink(stream).write(bytes);
+  if (passes_on(stream)) sink(stream).write(bytes);
   ranks_.at(static_cast<std::size_t>(rank))
       .splitters[index_of(stream)]
       .feed(bytes, [&](std::string_view text) { line(rank, stream, text); });

@@ -11,11 +11,11 @@
 namespace dstrain::launcher {
 
 /// Merges the ranks' streams into the launcher's. With several ranks, writes whole lines, each
-/// after "[rank N]: ". With one rank, passes its bytes on as they come, so that a progress bar
-/// works. Remembers the last lines of every rank.
+/// after "[rank N]: ". The bytes of a stream that one rank alone writes are passed on as they come,
+/// so that a progress bar works. Remembers the last lines of every rank.
 class LogMux {
  public:
-  /// `bare`: no prefix on standard output, for commands whose output comes from one rank.
+  /// `bare`: standard output comes from one rank.
   enum class Prefixes { all, bare };
   /// Borrows the sinks.
   LogMux(int world_size, OutputSink& out, OutputSink& err, Prefixes prefixes = Prefixes::all);
@@ -34,6 +34,10 @@ class LogMux {
     std::deque<std::string> tail;
   };
   void line(int rank, OutputStream stream, std::string_view text);
+  [[nodiscard]] bool passes_on(OutputStream stream) const {
+    const bool bare = prefixes_ == Prefixes::bare && stream == OutputStream::out;
+    return ranks_.size() == 1 || bare;
+  }
   OutputSink& sink(OutputStream stream) { return stream == OutputStream::out ? out_ : err_; }
 
   OutputSink& out_;

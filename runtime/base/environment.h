@@ -30,6 +30,8 @@ inline constexpr const char* world_claim = "DSTRAIN_WORLD_CLAIM";
 inline constexpr const char* kept_batch = "DSTRAIN_KEPT_BATCH";  ///< of an elastic job
 /// Where the options of a rank's file of options stand (option_places.h); absent: no file.
 inline constexpr const char* option_places = "DSTRAIN_OPTION_PLACES";
+inline constexpr const char* terminal =
+    "DSTRAIN_TERMINAL";                                    ///< 1: the launcher talks with a person
 inline constexpr const char* silence = "DSTRAIN_SILENCE";  ///< seconds until a silent host is lost
 inline constexpr const char* hang =
     "DSTRAIN_HANG";  ///< least seconds until a hang is reported; 0: never

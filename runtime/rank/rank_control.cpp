@@ -40,6 +40,15 @@ class Words {
   bool good_ = true;
 };
 
+/// The number of a message "VERB NUMBER".
+std::optional<std::uint32_t> decode_number(std::string_view verb, std::string_view message) {
+  Words words(message);
+  if (words.word() != verb) return std::nullopt;
+  const auto number = words.number<std::uint32_t>();
+  if (!words.good()) return std::nullopt;
+  return number;
+}
+
 int option_of(int socket, int name) {
   int value = -1;
   socklen_t size = sizeof value;
@@ -72,6 +81,19 @@ std::string encode_unreachable(int rank) {
   return fmt::format("unreachable {}", rank);
 }
 
+std::string encode_input_request(std::uint32_t number) {
+  return fmt::format("reads {}", number);
+}
+
+std::string encode_input(const RankInput& input) {
+  return input.ended ? fmt::format("input_end {}", input.request)
+                     : fmt::format("input {} {}", input.request, input.text);
+}
+
+std::string encode_interrupt(std::uint32_t number) {
+  return fmt::format("interrupt {}", number);
+}
+
 std::optional<Progress> decode_progress(std::string_view message) {
   Words words(message);
   if (words.word() != "progress") return std::nullopt;
@@ -98,11 +120,7 @@ std::optional<SaveAnswer> decode_save_answer(std::string_view message) {
 }
 
 std::optional<std::uint32_t> decode_save_request(std::string_view message) {
-  Words words(message);
-  if (words.word() != "save") return std::nullopt;
-  const auto number = words.number<std::uint32_t>();
-  if (!words.good()) return std::nullopt;
-  return number;
+  return decode_number("save", message);
 }
 
 std::optional<std::string> decode_awaited(std::string_view message) {
@@ -117,6 +135,25 @@ std::optional<int> decode_unreachable(std::string_view message) {
   const auto rank = words.number<int>();
   if (!words.good() || rank < 0) return std::nullopt;
   return rank;
+}
+
+std::optional<std::uint32_t> decode_input_request(std::string_view message) {
+  return decode_number("reads", message);
+}
+
+std::optional<RankInput> decode_input(std::string_view message) {
+  if (const auto number = decode_number("input_end", message)) return RankInput{*number, true};
+  Words words(message);
+  if (words.word() != "input") return std::nullopt;
+  RankInput input;
+  input.request = words.number<std::uint32_t>();
+  input.text = words.rest();
+  if (!words.good()) return std::nullopt;
+  return input;
+}
+
+std::optional<std::uint32_t> decode_interrupt(std::string_view message) {
+  return decode_number("interrupt", message);
 }
 
 RankControl RankControl::from_environment() {
@@ -147,14 +184,21 @@ bool RankControl::send(const std::string& message) const {
   }
 }
 
-std::uint32_t RankControl::newest_save_request() {
-  std::array<char, 64> buffer{};
+std::optional<std::string> RankControl::receive() {
+  std::array<char, control_message_bytes_max> buffer;
   while (socket_) {
     const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    const auto number = decode_save_request({buffer.data(), static_cast<std::size_t>(got)});
-    newest_ = std::max(newest_, number.value_or(0));
+    if (got > 0) return std::string(buffer.data(), static_cast<std::size_t>(got));
+    if (got == 0) socket_.reset();
+    break;
+  }
+  return std::nullopt;
+}
+
+std::uint32_t RankControl::newest_save_request() {
+  while (const std::optional<std::string> message = receive()) {
+    newest_ = std::max(newest_, decode_save_request(*message).value_or(0));
   }
   return newest_;
 }

@@ -35,6 +35,19 @@ TEST_CASE("RankControl: messages come back as they were", "[base]") {
   CHECK(decode_save_request(encode_save_request(4'000'000'000)) == 4'000'000'000);
   CHECK(decode_awaited(encode_awaited("ranks 2 3 (host w1)")) == "ranks 2 3 (host w1)");
   CHECK(decode_unreachable(encode_unreachable(17)) == 17);
+  CHECK(decode_input_request(encode_input_request(5)) == 5);
+  CHECK(decode_interrupt(encode_interrupt(5)) == 5);
+  for (const std::string text : {"a\n", "  two  blanks \n\nlines", "\xff"}) {
+    const auto back = decode_input(encode_input({.request = 5, .text = text}));
+    REQUIRE(back);
+    CHECK(back->request == 5);
+    CHECK_FALSE(back->ended);
+    CHECK(back->text == text);
+  }
+  const auto end = decode_input(encode_input({.request = 6, .ended = true}));
+  REQUIRE(end);
+  CHECK(end->request == 6);
+  CHECK(end->ended);
 }
 
 TEST_CASE("RankControl: other texts are not taken for messages", "[base]") {
@@ -61,6 +74,9 @@ TEST_CASE("RankControl: other texts are not taken for messages", "[base]") {
     CHECK(!decode_save_answer(text));
     CHECK(!decode_awaited(text));
     CHECK(!decode_unreachable(text));
+    CHECK(!decode_input_request(text));
+    CHECK(!decode_input(text));
+    CHECK(!decode_interrupt(text));
     if (std::string_view(text) != "save 1 2x") CHECK(!decode_save_request(text));
   }
   std::mt19937 random(1);

@@ -70,6 +70,13 @@ TEST_CASE("LogMux: with bare prefixes standard output has no numbers", "[launche
   mux.output(1, OutputStream::err, "warning\n");
   CHECK(streams.out.read_all() == "result\n");
   CHECK(streams.err.read_all() == "[rank 1]: warning\n");
+  mux.output(1, OutputStream::out, "as it ");
+  CHECK(streams.out.read_all() == "as it ");
+  mux.output(1, OutputStream::out, "grows\nand on");
+  mux.finish(1);
+  CHECK(streams.out.read_all() == "grows\nand on");
+  CHECK(mux.last_lines(1) ==
+        std::vector<std::string>{"result", "warning", "as it grows", "and on"});
 }
 
 TEST_CASE("LogMux: messages of the launcher have their own lines", "[launcher]") {
