@@ -39,7 +39,7 @@ struct GenerateOptions : TextOptions {
 
 void declare(CLI::App& app, GenerateOptions& options) {
   constexpr auto most = std::numeric_limits<std::int32_t>::max();
-  declare_text_options(app, options);
+  declare_text_options(app, options, default_new_tokens);
   app.add_option("--prompt", options.prompts,
                  "text to continue, or an encoder-decoder's source; may be repeated; - reads it "
                  "from stdin, without its last line break")
@@ -136,6 +136,14 @@ void warn_of_positions(GenerateSetup& setup) {
 
 }  // namespace
 
+session::Remedies generate_remedies() {
+  const auto say = [](auto... /*limits*/) {
+    return "shorter prompts, fewer --max_new_tokens or a smaller --batch_size take less, a smaller "
+           "model far less";
+  };
+  return {.device = say, .machine = say};
+}
+
 std::string generate_help() {
   GenerateOptions options;
   CLI::App app{"Generate text with a trained model.", "dstrain generate"};
@@ -192,7 +200,8 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   }
   setup.done = check_output_lines(options.output_file, options.resumes, setup.requests.size());
   warn_of_positions(setup);
-  plan_texts(setup.texts, decoder_for(setup, options.batch, place.world_size), place);
+  plan_texts(setup.texts, decoder_for(setup, options.batch, place.world_size), place,
+             generate_remedies());
   setup.mode = fmt::format(
       "{}, at most {} new tokens; {} in {} on {}, a cache of {}", setup.texts.describe_choice(),
       std::ranges::max(setup.requests, {}, &engine::TextRequest::max_new_tokens).max_new_tokens,

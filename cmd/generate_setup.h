@@ -33,4 +33,7 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
 
 std::string generate_help();
 
+/// What makes it take less memory.
+session::Remedies generate_remedies();
+
 }  // namespace dstrain::cmd

@@ -22,7 +22,6 @@
 namespace dstrain::cmd {
 namespace {
 
-constexpr std::int64_t default_new_tokens = 20;
 constexpr std::int64_t default_top_k = 50;  // Hugging Face's
 
 std::string check_above_zero(double value) {
@@ -162,7 +161,7 @@ void warn_of_end_tokens(TextSetup& setup) {
 
 }  // namespace
 
-void declare_text_options(CLI::App& app, TextOptions& options) {
+void declare_text_options(CLI::App& app, TextOptions& options, std::int64_t new_tokens) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   app.add_option("--model_name_or_path", options.directory,
                  "Hugging Face model directory, or checkpoint-N of a training run")
@@ -170,7 +169,7 @@ void declare_text_options(CLI::App& app, TextOptions& options) {
   app.add_option("--tokenizer", options.tokenizer,
                  "byte, or a directory with a tokenizer's files [the model's, else byte]");
   app.add_option("--max_new_tokens", options.max_new_tokens,
-                 "tokens to add [generation_config.json, else 20]")
+                 fmt::format("tokens to add [generation_config.json, else {}]", new_tokens))
       ->check(CLI::Range(std::int64_t{1}, most));
   app.add_option("--min_new_tokens", options.min_new_tokens,
                  "tokens before a text may end [generation_config.json, else 0]")
@@ -325,20 +324,12 @@ TextSetup set_up_texts(const TextOptions& typed, const std::string& tool, const 
   return setup;
 }
 
-session::Remedies text_remedies() {
-  const auto say = [](auto... /*limits*/) {
-    return "shorter prompts, fewer --max_new_tokens or a smaller --batch_size take less, a smaller "
-           "model far less";
-  };
-  return {.device = say, .machine = say};
-}
-
 void plan_texts(TextSetup& setup,
                 const engine::Decoder::Options& decoder,
-                const TrainPlace& place) {
+                const TrainPlace& place,
+                const session::Remedies& remedies) {
   session::RunSetup& run = setup.run;
   run.memory = session::set_up_memory(run.settings, run.model, place.world_size, decoder);
-  const session::Remedies remedies = text_remedies();
   check_budget(run.memory, place.device_memory, remedies);
   check_room(run.memory, run.model, place.room, remedies);
   if (place.node_ranks > 0) {

@@ -42,10 +42,13 @@ struct TextOptions {
   std::string quantization;  ///< likewise
 };
 
-void declare_text_options(CLI::App& app, TextOptions& options);
+/// `new_tokens`: the default of --max_new_tokens, for the help.
+void declare_text_options(CLI::App& app, TextOptions& options, std::int64_t new_tokens);
 
 /// Options of transformers' generate() and of other programs, and what to use instead.
 std::string_view hint_at_text_option(std::string_view name);
+
+constexpr std::int64_t default_new_tokens = 20;  ///< Hugging Face's
 
 /// What generates, checked: every mistake in options and model directory is found while making it.
 struct TextSetup {
@@ -69,9 +72,9 @@ TextSetup set_up_texts(const TextOptions& typed, const std::string& tool, const 
 
 /// Plans the memory of a decoder, and checks that it fits. `place`: of a rank that has not
 /// allocated anything yet.
-void plan_texts(TextSetup& setup, const engine::Decoder::Options& decoder, const TrainPlace& place);
-
-/// What makes it take less memory.
-session::Remedies text_remedies();
+void plan_texts(TextSetup& setup,
+                const engine::Decoder::Options& decoder,
+                const TrainPlace& place,
+                const session::Remedies& remedies);
 
 }  // namespace dstrain::cmd

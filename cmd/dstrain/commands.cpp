@@ -10,9 +10,10 @@ namespace {
 
 using Kind = CommandInfo::Kind;
 
-constexpr std::array<CommandInfo, 19> commands{{
+constexpr std::array<CommandInfo, 20> commands{{
     {"train", Kind::daemon, "train a model (options: dstrain train --help)", nullptr},
     {"generate", Kind::daemon, "generate text with a trained model", nullptr},
+    {"chat", Kind::daemon, "talk with a trained model in the terminal", nullptr},
     {"evaluate", Kind::daemon, "evaluate a model on held-out data or multiple-choice questions",
      nullptr},
     {"bench", Kind::daemon, "benchmark this machine: gemm, comm, adam, checkpoint, io, launch",

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <optional>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include "cmd/dstrain/commands.h"
@@ -170,6 +172,7 @@ struct JobMaker {
   std::string program;
   std::string output_directory{};  ///< of a training, absolute
   std::string input{};             ///< that rank 0 reads from stdin
+  bool relays_input = false;       ///< rank 0 reads the launcher's stdin
   std::string option_places{};     ///< for env::option_places; empty: no file of options
   bool files_checked = false;
   std::string token{};  ///< that several launchers share; empty: none, or it is exported
@@ -184,11 +187,15 @@ NextLaunch JobMaker::launch_on(const launcher::Resources& resources) const {
   next.job.program = program;
   next.job.output_directory = output_directory;
   next.job.elastic = elastic.has_value();
+  next.job.relays_input = relays_input;
   if (elastic && !elastic->leads(resources)) next.job.master_addr.clear();
   for (launcher::HostTask& task : next.job.hosts) {
     task.spec.input = input;
     launcher::set_env(task.spec.env, env::checked, files_checked ? "1" : "0");
     if (!token.empty()) launcher::set_env(task.spec.env, env::token, token);
+    if (relays_input && ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0) {
+      launcher::set_env(task.spec.env, env::terminal, "1");
+    }
     if (!option_places.empty()) {
       launcher::set_env(task.spec.env, env::option_places, option_places);
     }
@@ -260,6 +267,7 @@ int launch_command(launcher::CommandLine line, const CommandInfo* daemon) {
       .identity = make_identity(resources),
       .program = line.command.front(),
       .input = std::move(input),
+      .relays_input = ours && daemon->name == "chat",
       .option_places = training && !training->places.empty() ? training->places.encode() : "",
       .files_checked = ours && files_are_here(resources),
       .elastic = make_elastic(line, resources, training)};

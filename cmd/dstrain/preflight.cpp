@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "cmd/bench/options.h"
+#include "cmd/chat_setup.h"
 #include "cmd/evaluate_setup.h"
 #include "cmd/generate_setup.h"
 #include "launcher/plan/foreign_options.h"
@@ -31,6 +32,7 @@ bool print_help(std::span<const std::string> command) {
   fmt::print("{}", command.front() == "train"      ? config::help_text(scope)
                    : command.front() == "bench"    ? bench::help()
                    : command.front() == "evaluate" ? evaluate_help()
+                   : command.front() == "chat"     ? chat_help()
                                                    : generate_help());
   return true;
 }
@@ -85,6 +87,7 @@ void check_command(std::span<const std::string> command,
   here.room = check_device(place);
   const std::span<const std::string> arguments = command.subspan(1);
   if (command.front() == "evaluate") check_evaluation(arguments, here);
+  if (command.front() == "chat") set_up_chat(arguments, here);
   if (command.front() == "generate") {
     set_up_generation(arguments, input, here);
   }

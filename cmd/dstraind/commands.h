@@ -9,6 +9,7 @@ namespace dstrain::cmd {
 int train_command(std::span<const std::string> arguments);
 int evaluate_command(std::span<const std::string> arguments);
 int generate_command(std::span<const std::string> arguments);
+int chat_command(std::span<const std::string> arguments);
 int bench_command(std::span<const std::string> arguments);
 
 }  // namespace dstrain::cmd

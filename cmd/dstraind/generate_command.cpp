@@ -160,7 +160,7 @@ int run_generation(std::span<const std::string> arguments, ProgressPage& progres
       set_up_generation(arguments, read_generate_input(arguments), place_of(worker));
   if (worker.rank == 0) announce(setup);
   session::JoinedRank rank(worker, setup.texts.run.model.device, progress);
-  session::TextSession session(setup.texts.run, rank, text_remedies(), setup.texts.choice,
+  session::TextSession session(setup.texts.run, rank, generate_remedies(), setup.texts.choice,
                                engine::Generator::Cache::fresh);
   Output output(setup, worker, rank.clock());
   session.run(requests_of(setup, worker), output);

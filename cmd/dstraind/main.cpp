@@ -23,8 +23,9 @@ namespace {
 
 int run(const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
-    dstrain::fail(dstrain::ErrorCode::usage,
-                  "usage: dstraind train|generate|evaluate|bench ...; started for you by dstrain");
+    dstrain::fail(
+        dstrain::ErrorCode::usage,
+        "usage: dstraind train|generate|chat|evaluate|bench ...; started for you by dstrain");
   }
   dstrain::session::require_core("dstraind", DSTRAIN_VERSION);
   // With a value it is LLaVA's, which names a chat template.
@@ -36,14 +37,16 @@ int run(const std::vector<std::string>& arguments) {
   dstrain::session::require_launcher("dstraind", DSTRAIN_VERSION);
   if (arguments[0] == "train") return dstrain::cmd::train_command(rest);
   if (arguments[0] == "generate") return dstrain::cmd::generate_command(rest);
+  if (arguments[0] == "chat") return dstrain::cmd::chat_command(rest);
   if (arguments[0] == "evaluate") return dstrain::cmd::evaluate_command(rest);
   if (arguments[0] == "bench") return dstrain::cmd::bench_command(rest);
   if (arguments[0] == "--help") {
-    fmt::print("dstraind train|generate|evaluate|bench OPTIONS: one rank; see dstrain --help\n");
+    fmt::print(
+        "dstraind train|generate|chat|evaluate|bench OPTIONS: one rank; see dstrain --help\n");
     return dstrain::status::done;
   }
   dstrain::fail(dstrain::ErrorCode::usage,
-                "dstraind: \"{}\" is not a command: train, generate, evaluate or bench",
+                "dstraind: \"{}\" is not a command: train, generate, chat, evaluate or bench",
                 arguments[0]);
 }
 

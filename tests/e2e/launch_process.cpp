@@ -76,6 +76,7 @@ Launch::Launch(std::vector<std::string> arguments, const Options& options)
   spec.env = options.env;
   spec.env.push_back({marker_name, marker_});
   spec.working_directory = options.directory;
+  spec.stdin_fd = options.input;
   spec.stdout_fd = out.write.get();
   spec.stderr_fd = err.write.get();
   sigemptyset(&spec.signal_mask);

@@ -24,6 +24,7 @@ class Launch {
     std::string directory;               ///< empty: ours
     std::vector<std::string> wrapper{};  ///< a program and arguments that come before dstrain's
     std::filesystem::path program{};     ///< another dstrain than the one that was built
+    int input = -1;                      ///< its stdin, borrowed; -1: ours
   };
   explicit Launch(std::vector<std::string> arguments) : Launch(std::move(arguments), Options()) {}
   Launch(std::vector<std::string> arguments, const Options& options);

@@ -41,7 +41,7 @@ TEST_CASE("Tools: every command prints the version", "[e2e]") {
                            {"status", "no-such-job", "--version"},
                            {"agent", "--version"}};
   for (const std::string& command : listed_commands()) lines.push_back({command, "--version"});
-  CHECK(lines.size() == 7 + 16);
+  CHECK(lines.size() == 7 + 17);
   for (const Words& words : lines) {
     INFO(words.front());
     const Outcome outcome = run_command(words);
@@ -69,7 +69,7 @@ TEST_CASE("Tools: an empty boolean and a typographic dash are refused", "[e2e]")
 
 TEST_CASE("Tools: the program of a rank prints its version too", "[e2e]") {
   const std::string dstraind = std::filesystem::path(DSTRAIN_PROGRAM).parent_path() / "dstraind";
-  const std::string command = GENERATE("train", "generate", "evaluate", "bench");
+  const std::string command = GENERATE("train", "generate", "chat", "evaluate", "bench");
   CHECK_THAT(run_command({dstraind, command, "--version"}).out, ContainsSubstring("dstraind "));
 }
 
