@@ -82,7 +82,7 @@ loss_per_byte() {
 }
 
 write_text() {
-  "$dstrain" generate --model_name_or_path "$model" --max_new_tokens 100 "$@"
+  "$dstrain" generate --model_name_or_path "$model" --max_new_tokens 100 --stream "$@"
 }
 
 .ci/setup.sh dstrain dstraind
