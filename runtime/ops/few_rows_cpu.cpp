@@ -427,8 +427,9 @@ DSTRAIN_INLINE void add_strip(const RowBlock<Terms>& block, Range strip, float* 
     last.next_stride = 0;
   }
   each_row_group<Terms>(block.m, [&](std::int64_t row, auto rows) DSTRAIN_INLINE_BODY {
+    constexpr int fastest = 2;  // for memory, also if more sums fit the registers
     constexpr int vectors =
-        std::max(static_cast<int>(Terms::b_rows), std::min(8, Terms::sums_max / rows()));
+        std::max(static_cast<int>(Terms::b_rows), std::min(fastest, Terms::sums_max / rows()));
     constexpr std::int64_t wide = vectors * lanes;
     std::int64_t column = strip.begin;
     float* to = sums + row * strip_row;
