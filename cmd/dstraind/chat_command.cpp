@@ -76,6 +76,7 @@ class Chat {
       : setup_(setup), rank_(rank), session_(session) {}
 
   void lead() {
+    if (terminal_) notify("/reset forgets the conversation, /exit ends it, Ctrl-C stops an answer");
     while (const std::optional<std::string> line = read_line()) {
       if (*line == "/exit") break;
       if (line->find_first_not_of(" \t") == std::string::npos) continue;
