@@ -19,6 +19,9 @@ class LossUnit final : public Unit {
   [[nodiscard]] std::unique_ptr<const PlannedUnit> plan(BatchShape shape) const override;
   [[nodiscard]] Bytes cache_bytes(const CacheShape& /*shape*/) const override { return 0; }
 
+  [[nodiscard]] const UnitRecord& record() const { return record_; }
+  [[nodiscard]] const UnitPlan& steps() const { return plan_; }
+
  private:
   class Chunk;
   class Planned;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "runtime/base/error.h"
 #include "runtime/ops/attention_layout.h"
 #include "runtime/ops/attention_scratch.h"
@@ -66,10 +68,16 @@ Bytes cached_attention_workspace(const AttentionSizes& sizes,
                                  const AttentionRule& rule,
                                  DeviceKind device) {
   if (device == DeviceKind::cuda) return 0;
-  HeadLayout layout{sizes, false, rule.buckets.count};
-  const bool few = attends_one_by_one(sizes, rule);
-  if (!few) layout.keys = cached_tile_keys(sizes, rule);
-  return CachedWorkspace(layout, rule, few).numel * size_of(DType::f32);
+  const auto numel = [&](const AttentionSizes& own) {
+    HeadLayout layout{own, false, rule.buckets.count};
+    const bool few = attends_one_by_one(own, rule);
+    if (!few) layout.keys = cached_tile_keys(own, rule);
+    return CachedWorkspace(layout, rule, few).numel;
+  };
+  // What is planned for more queries has room for fewer.
+  AttentionSizes few = sizes;
+  few.tokens = std::min(sizes.tokens, cached_few_queries);
+  return std::max(numel(sizes), numel(few)) * size_of(DType::f32);
 }
 
 }  // namespace dstrain::ops

@@ -79,7 +79,7 @@ struct CachedAttentionArgs {
 /// Returns the bytes that it needs on a kind of device, which need not be present. CPU: the angles
 /// of the queries, the rows of the table of biases by distance, and for each of min(B K, 64) heads
 /// in progress at once two tiles of 64 keys and two rows per query or, for more than
-/// `cached_few_queries` queries, as much as attention_forward(). CUDA: none.
+/// `cached_few_queries` queries, as much as attention_forward() if that is more. CUDA: none.
 Bytes cached_attention_workspace(const AttentionSizes& sizes,
                                  const AttentionRule& rule,
                                  DeviceKind device);

@@ -7,18 +7,29 @@
 namespace dstrain::ops {
 namespace {
 
+constexpr Bytes cached_share = 2 * mebibyte;
+constexpr std::int64_t cached_rows_min = 64;
+constexpr std::int64_t piece_rows = 16;
+
 /// Returns how many rows of `row_bytes` stay in the second-level cache next to the panels.
 std::int64_t cached_rows(Bytes row_bytes) {
-  constexpr Bytes share = 2 * mebibyte;
-  constexpr std::int64_t fewest = 64;
-  return std::max(fewest, share / row_bytes);
+  return std::max(cached_rows_min, cached_share / row_bytes);
 }
 
-/// Splits `count` into equal pieces of at most `largest`, a multiple of 16.
+/// Splits `count` into equal pieces of at most `largest`, rounded up to a multiple of 16.
 std::int64_t even_piece(std::int64_t count, std::int64_t largest) {
   if (count <= largest) return count;
   const std::int64_t pieces = (count + largest - 1) / largest;
-  return round_up((count + pieces - 1) / pieces, 16);
+  return round_up((count + pieces - 1) / pieces, piece_rows);
+}
+
+/// Returns the room for a piece of `count` rows of which at most cached_rows() are at work. More
+/// rows never need less, as they do in pieces: a unit that is planned for a batch runs smaller
+/// ones too.
+Bytes piece_bytes(std::int64_t count, Bytes row_bytes) {
+  const Bytes most =
+      std::max(cached_share, cached_rows_min * row_bytes) + (piece_rows - 1) * row_bytes;
+  return round_up(std::min(count * row_bytes, most), 64);
 }
 
 /// Whether b is packed. Reading panels is up to a tenth faster than reading rows, and twice as fast
@@ -71,8 +82,8 @@ MatmulPlan plan_matmul(const MatmulArgs& args, DType compute) {
   if (packs_b(args, compute)) {
     plan.panels = panels_numel(plan.k_piece, n, compute) * size_of(compute);
   }
-  plan.a_rows = copies_a ? aligned(plan.m_piece * plan.k_piece * size_of(compute)) : 0;
-  plan.out_rows = rounds_out ? aligned(plan.m_piece * n * size_of(DType::f32)) : 0;
+  plan.a_rows = copies_a ? piece_bytes(m, plan.k_piece * size_of(compute)) : 0;
+  plan.out_rows = rounds_out ? piece_bytes(m, n * size_of(DType::f32)) : 0;
   plan.bias = is_half(args.bias.dtype()) ? aligned(n * size_of(DType::f32)) : 0;
   return plan;
 }
