@@ -2,13 +2,12 @@
 #include "runtime/engine/decoder.h"
 
 #include <filesystem>
-#include <map>
 
 #include "runtime/device/cpu_stream.h"
 #include "runtime/engine/engine.h"
-#include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
-#include "runtime/numeric/philox.h"
+#include "runtime/model/random_source.h"
+#include "tests/engine/decoder_families.h"
 #include "tests/support/catch.h"
 #include "tests/support/tensor_compare.h"
 #include "tests/support/whole_store.h"
@@ -17,22 +16,26 @@ namespace dstrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Tokens = std::vector<std::int32_t>;
+using test::Feeder;
+using test::Text;
+using test::Tokens;
 
-/// One sequence and, of an encoder-decoder, its source.
-struct Text {
-  Tokens tokens;
-  Tokens source;
-};
-
-constexpr std::int64_t positions = 40;
+constexpr std::int64_t some_positions = 40;
 
 /// A golden model with its parameters.
 class Place {
  public:
-  explicit Place(const fs::path& folder, const std::string& overrides = "")
-      : model(make(folder, overrides)), store(model, 0) {
-    store.read(model, model::HfWeights(folder.string(), model.parameters(), model.hf_names));
+  explicit Place(const fs::path& folder) : Place(folder, "", some_positions) {}
+  /// `overrides`: not of shapes, unless they make parameters anew by `initializer_range`.
+  Place(const fs::path& folder, const std::string& overrides, std::int64_t most)
+      : model(test::golden_model(folder, overrides)),
+        store(model, 0),
+        positions(std::min(most, model.positions)) {
+    if (overrides.find("initializer_range") != std::string::npos) {
+      store.read(model, model::RandomSource(3, model.parameters()));
+    } else {
+      store.read(model, model::HfWeights(folder.string(), model.parameters(), model.hf_names));
+    }
   }
 
   /// Behind the last token, of a model that sees the whole text at once.
@@ -50,88 +53,17 @@ class Place {
   }
   [[nodiscard]] engine::EngineInputs inputs() { return {model, store, memory, memory}; }
   [[nodiscard]] engine::Decoder decoder(std::int64_t slots, std::int64_t chunk = 512) {
-    return {inputs(),
-            {.slots = slots,
-             .positions = std::min(positions, model.positions),
-             .chunk = chunk,
-             .source = model.pairs ? 30 : 0},
-            stream};
+    return {
+        inputs(),
+        {.slots = slots, .positions = positions, .chunk = chunk, .source = model.pairs ? 30 : 0},
+        stream};
   }
-  [[nodiscard]] Text random_text(std::uint64_t seed, std::int64_t length) const {
-    Text text;
-    const auto draw = [&](Tokens& tokens, std::int64_t count, std::uint64_t purpose) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        tokens.push_back(static_cast<std::int32_t>(
-            uniform_below({.seed = seed, .index = purpose + static_cast<std::uint64_t>(i)},
-                          static_cast<std::uint64_t>(model.vocabulary))));
-      }
-    };
-    draw(text.tokens, length, 0);
-    if (model.pairs) draw(text.source, 3 + static_cast<std::int64_t>(seed % 20), 1000);
-    return text;
-  }
-
   model::Model model;
   test::WholeStore store;
+  std::int64_t positions;
   HostMemory memory;
   CpuStream stream{CpuStream::Mode::inline_on_caller};
-
- private:
-  static model::Model make(const fs::path& folder, const std::string& overrides) {
-    const auto config = model::load_stored_config(folder.string());
-    if (!overrides.empty()) config->apply_overrides(overrides);
-    return config->make();
-  }
 };
-
-/// Feeds a text to a slot: the first `prompt` tokens in chunks, the rest one by one.
-class Feeder {
- public:
-  Feeder(engine::Decoder& decoder, const Text& text, std::int32_t slot)
-      : decoder_(decoder), text_(text), slot_(slot) {}
-
-  std::vector<float> prompt(std::int64_t length) {
-    std::vector<float> logits;
-    for (std::int64_t past = 0; past < length; past += decoder_.options().chunk) {
-      logits = run(past, std::min(decoder_.options().chunk, length - past), length);
-    }
-    return logits;
-  }
-  std::vector<float> next(std::int64_t past) { return run(past, 1, past + 1); }
-
- private:
-  std::vector<float> run(std::int64_t past, std::int64_t count, std::int64_t length) {
-    const auto from = static_cast<std::int32_t>(past);
-    const auto whole = static_cast<std::int32_t>(length);
-    const auto sources = static_cast<std::int32_t>(text_.source.size());
-    const bool pairs = !text_.source.empty();
-    const HostView view = decoder_.run(
-        {.tokens = std::span(text_.tokens)
-                       .subspan(static_cast<std::size_t>(past), static_cast<std::size_t>(count)),
-         .slot = {&slot_, 1},
-         .past = {&from, 1},
-         .length = {&whole, 1},
-         .source = past == 0 ? std::span(text_.source) : std::span<const std::int32_t>(),
-         .source_count = {&sources, pairs ? std::size_t{1} : 0}});
-    const auto values = view.as<const float>();
-    return {values.begin(), values.end()};
-  }
-
-  engine::Decoder& decoder_;
-  const Text& text_;
-  std::int32_t slot_;
-};
-
-std::vector<fs::path> families() {
-  const fs::path golden = fs::path(DSTRAIN_SOURCE_DIR) / "tests/golden";
-  std::vector<fs::path> all{golden / "model"};
-  for (const char* const kind : {"families", "pairs"}) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(golden / kind)) {
-      if (entry.is_directory()) all.push_back(entry.path());
-    }
-  }
-  return all;
-}
 
 constexpr test::Tolerance same_text{1e-5, 1e-5};
 
@@ -139,12 +71,12 @@ constexpr test::Tolerance same_text{1e-5, 1e-5};
 
 TEST_CASE("Decoder: cached logits are those of the whole text for every family", "[engine]") {
   const std::int64_t any_prompt = GENERATE(1, 2, 9, 16, 21, 35);
-  for (const fs::path& folder : families()) {
+  for (const fs::path& folder : test::golden_families()) {
     CAPTURE(folder.filename().string());
     Place here(folder);
     engine::Decoder decoder = here.decoder(2, 16);
     const std::int64_t most = decoder.options().positions;
-    const Text text = here.random_text(7, most);
+    const Text text = test::random_text(here.model, 7, most);
     const std::int64_t prompt = here.model.pairs ? 1 : std::min(any_prompt, most);
     Feeder feeder(decoder, text, 1);
     for (std::int64_t length = prompt; length <= most; ++length) {
@@ -159,7 +91,7 @@ TEST_CASE("Decoder: cached logits are those of the whole text for every family",
 }
 
 TEST_CASE("Decoder: a sequence has the same bits beside others", "[engine]") {
-  for (const fs::path& folder : families()) {
+  for (const fs::path& folder : test::golden_families()) {
     CAPTURE(folder.filename().string());
     Place here(folder);
     constexpr std::int64_t steps = 6;
@@ -169,8 +101,8 @@ TEST_CASE("Decoder: a sequence has the same bits beside others", "[engine]") {
     std::vector<std::vector<float>> alone;
     std::vector<Text> texts;
     for (std::int32_t slot = 0; slot < 3; ++slot) {
-      texts.push_back(
-          here.random_text(20 + static_cast<std::uint64_t>(slot), prompt_of(slot) + steps));
+      texts.push_back(test::random_text(here.model, 20 + static_cast<std::uint64_t>(slot),
+                                        prompt_of(slot) + steps));
       engine::Decoder decoder = here.decoder(1);
       Feeder feeder(decoder, texts.back(), 0);
       feeder.prompt(prompt_of(slot));
@@ -204,6 +136,67 @@ TEST_CASE("Decoder: a sequence has the same bits beside others", "[engine]") {
         CHECK(std::ranges::equal(found, expected));
       }
     }
+  }
+}
+
+TEST_CASE("Decoder: cached logits of long texts are those of the whole text", "[engine]") {
+  struct Row {
+    const char* folder;
+    const char* overrides;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"model", "n_positions=700,initializer_range=0.3"},
+      {"families/llama2", "max_position_embeddings=700"},
+      {"families/llama3", "max_position_embeddings=700"},
+      {"families/llama_linear", "max_position_embeddings=700"},
+      {"families/llama_yarn", "max_position_embeddings=700"},
+      {"families/mistral", "max_position_embeddings=700"},
+      {"families/mistral", "max_position_embeddings=700,sliding_window=1"},
+      {"families/mistral", "max_position_embeddings=700,sliding_window=64"},
+      {"families/mistral", "max_position_embeddings=700,sliding_window=100"},
+      {"families/mistral", "max_position_embeddings=700,sliding_window=600"},
+      {"families/qwen2", "max_position_embeddings=700"},
+      {"families/qwen3", "max_position_embeddings=700"},
+      {"families/phi3", "max_position_embeddings=700"},
+      {"families/phi3_longrope", "max_position_embeddings=700"},
+  }));
+  const std::int64_t chunk = GENERATE(512, 100);
+  CAPTURE(row.folder, row.overrides, chunk);
+  const fs::path golden = fs::path(DSTRAIN_SOURCE_DIR) / "tests/golden";
+  Place here(golden / row.folder, row.overrides, 680);
+  engine::Decoder decoder = here.decoder(2, chunk);
+  std::uint64_t seed = 40;
+  for (const std::int64_t prompt :
+       {63, 64, 65, 66, 99, 100, 101, 128, 511, 512, 513, 514, 577, 676}) {
+    const Text text = test::random_text(here.model, ++seed, prompt + 2);
+    // One slot has been used by a longer text before, or by a shorter one.
+    Feeder feeder(decoder, text, static_cast<std::int32_t>(prompt % 2));
+    for (std::int64_t length = prompt; length <= prompt + 2; ++length) {
+      CAPTURE(prompt, length);
+      Text part = text;
+      part.tokens.resize(static_cast<std::size_t>(length));
+      const auto logits = length == prompt ? feeder.prompt(length) : feeder.next(length - 1);
+      CHECK(test::difference(logits, here.logits(part), same_text) == "");
+    }
+  }
+}
+
+TEST_CASE("Decoder: a ring of keys goes round many times", "[engine]") {
+  const fs::path golden = fs::path(DSTRAIN_SOURCE_DIR) / "tests/golden";
+  const std::string window = GENERATE("1", "9", "63", "64", "65");
+  const std::int64_t chunk = GENERATE(1, 7, 64);
+  Place here(golden / "families/mistral", "max_position_embeddings=700,sliding_window=" + window,
+             500);
+  engine::Decoder decoder = here.decoder(1, chunk);
+  const Text text = test::random_text(here.model, 5, 500);
+  Feeder feeder(decoder, text, 0);
+  for (std::int64_t length = 20; length <= 500; ++length) {
+    const auto logits = length == 20 ? feeder.prompt(length) : feeder.next(length - 1);
+    if (length % 13 != 0 && length < 495) continue;
+    CAPTURE(window, chunk, length);
+    Text part = text;
+    part.tokens.resize(static_cast<std::size_t>(length));
+    CHECK(test::difference(logits, here.logits(part), same_text) == "");
   }
 }
 

@@ -7,7 +7,9 @@
 #include "runtime/engine/parameter_store.h"
 #include "runtime/model/parameter_source.h"
 #include "runtime/ops/convert.h"
+#include "runtime/ops/decide_step.h"
 #include "runtime/ops/square_sum.h"
+#include "runtime/tensor/buffer.h"
 
 namespace dstrain::test {
 
@@ -41,6 +43,19 @@ class WholeStore final : public engine::ParameterStore {
     for (const model::ParameterSpec& spec : model.parameters()) {
       source.read(spec, 0, values_[index++]);
     }
+  }
+
+  /// Lends them from `memory` from now on.
+  void move_to(MemoryResource& memory, StreamView stream) {
+    for (std::vector<TensorView>& unit : views_) {
+      for (TensorView& view : unit) {
+        const TensorView source = view;
+        const Buffer& target = moved_.emplace_back(source.bytes(), memory, stream);
+        view = target.block().cut(0, DType::f32, source.shape());
+        ops::convert(source, view, stream);
+      }
+    }
+    stream.synchronize();
   }
 
   double norm = 1;  ///< of the gradients of every step
@@ -83,6 +98,7 @@ class WholeStore final : public engine::ParameterStore {
   std::vector<Shape> shapes_;
   std::vector<std::vector<float>> values_;
   std::vector<std::vector<float>> gradients_;
+  std::vector<Buffer> moved_;
   // By unit, none of which has tiles.
   TypedVector<model::PartId, std::vector<TensorView>> views_;
   TypedVector<model::PartId, std::vector<model::GradientTarget>> targets_;
