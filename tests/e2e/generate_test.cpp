@@ -1,23 +1,17 @@
 // dstrain generate: where a text ends, how its tokens are chosen, and where the prompt is from.
-#include <filesystem>
-#include <fstream>
+#include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
-#include "tests/e2e/launch_process.h"
-#include "tests/e2e/train_run.h"
+#include "tests/e2e/generate_run.h"
 #include "tests/support/catch.h"
-#include "tests/support/temp_dir.h"
 
 using namespace dstrain;
 using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 using test::Outcome;
+using test::Words;
 namespace fs = std::filesystem;
 
 namespace {
-
-using Words = std::vector<std::string>;
 
 const std::string prompt = "AB";
 
@@ -27,66 +21,81 @@ class GivenModel {
  public:
   explicit GivenModel(const json& generation_config = nullptr,
                       const json& end = nullptr,
-                      const char* model = "model") {
-    fs::copy(test::golden_folder / model, directory());
-    json config = test::read_json(directory() / "config.json");
-    config["eos_token_id"] = end;
-    std::ofstream(directory() / "config.json") << config;
-    if (generation_config.is_null()) return;
-    std::ofstream(directory() / "generation_config.json") << generation_config;
+                      const char* model = "model")
+      : copy_(model, generation_config) {
+    copy_.set({{"eos_token_id", end}});
   }
 
   [[nodiscard]] Words command(const Words& more) const {
-    Words words{"generate", "--model_name_or_path", directory().string(), "--tokenizer", "byte"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return test::joined({"generate", "--model_name_or_path", directory(), "--tokenizer", "byte"},
+                        more);
   }
-  [[nodiscard]] Outcome generate(Words more = {}) const {
-    more.insert(more.end(), {"--prompt", prompt});
-    return test::run_command(command(more));
+  [[nodiscard]] test::TextRun generate(const Words& more = {}) const {
+    return {test::run_command(command(test::joined(more, {"--prompt", prompt})))};
   }
+  [[nodiscard]] json text(const Words& more = {}) const { return generate(more).text(); }
   /// The new tokens.
-  [[nodiscard]] std::string completion(const Words& more = {}) const {
-    const Outcome outcome = generate(more);
-    CAPTURE(outcome.err);
-    REQUIRE(outcome.status == 0);
-    REQUIRE(outcome.out.starts_with(prompt));
-    return outcome.out.substr(prompt.size(), outcome.out.size() - prompt.size() - 1);
+  [[nodiscard]] std::vector<int> completion(const Words& more = {}) const {
+    return text(more).at("completion_ids");
   }
 
-  [[nodiscard]] fs::path directory() const { return folder_.path() / "model"; }
+  [[nodiscard]] fs::path directory() const { return copy_.directory(); }
 
  private:
-  test::TempDir folder_;
+  test::ModelCopy copy_;
 };
 
-int id_of(char byte) {
-  return static_cast<unsigned char>(byte);
+bool has(const std::vector<int>& ids, int id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
 }  // namespace
 
 TEST_CASE("Generate: each end token of the model's files ends the text", "[e2e][generate]") {
   const Words length{"--max_new_tokens", "20"};
-  const std::string endless = GivenModel().completion(length);
-  REQUIRE(endless.size() == 20);
+  const json endless = GivenModel().text(length);
+  CHECK(endless.at("finish_reason") == "length");
+  const std::vector<int> ids = endless.at("completion_ids");
+  REQUIRE(ids.size() == 20);
   // The last token that is new where it stands.
-  std::size_t at = 0;
-  for (std::size_t i = 1; i < endless.size(); ++i) {
-    if (endless.find(endless[i]) == i) at = i;
+  std::ptrdiff_t at = 0;
+  for (std::ptrdiff_t i = 1; i < std::ssize(ids); ++i) {
+    if (std::find(ids.begin(), ids.begin() + i, ids[static_cast<std::size_t>(i)]) ==
+        ids.begin() + i) {
+      at = i;
+    }
   }
   REQUIRE(at > 0);
-  const int end = id_of(endless[at]);
+  const int end = ids[static_cast<std::size_t>(at)];
   const int never = 159;
-  REQUIRE(endless.find(static_cast<char>(never)) == std::string::npos);
-  const std::string ended = endless.substr(0, at + 1);
-  CHECK(GivenModel(nullptr, end).completion(length) == ended);
-  CHECK(GivenModel(nullptr, {never, end}).completion(length) == ended);
-  CHECK(GivenModel(json{{"eos_token_id", {never, end}}}).completion(length) == ended);
-  CHECK(GivenModel(json{{"eos_token_id", {never, end}}}, never).completion(length) == ended);
-  // generation_config.json alone counts where there is one.
-  CHECK(GivenModel(json{{"eos_token_id", never}}, end).completion(length) == endless);
-  CHECK(GivenModel(json{{"do_sample", false}}, end).completion(length) == endless);
+  REQUIRE_FALSE(has(ids, never));
+  const std::vector<int> ended(ids.begin(), ids.begin() + at + 1);
+  const auto check_ends = [&](const GivenModel& model) {
+    const json text = model.text(length);
+    CHECK(text.at("completion_ids") == ended);
+    CHECK(text.at("finish_reason") == "eos");
+    CHECK(model.text(test::joined(length, {"--ignore_eos"})) == endless);
+    const auto later = std::to_string(at + 2);
+    CHECK(model.completion(test::joined(length, {"--min_new_tokens", later})).size() >=
+          ended.size() + 1);
+  };
+  check_ends(GivenModel(nullptr, end));
+  check_ends(GivenModel(nullptr, {never, end}));
+  check_ends(GivenModel(json{{"eos_token_id", {never, end}}}));
+  check_ends(GivenModel(json{{"eos_token_id", {never, end}}}, never));
+  // Those of both files count.
+  check_ends(GivenModel(json{{"eos_token_id", never}}, end));
+  check_ends(GivenModel(json{{"do_sample", false}}, end));
+  check_ends(GivenModel(json{{"eos_token_id", end}}, never));
+}
+
+TEST_CASE("Generate: min_new_tokens of the model holds end tokens back", "[e2e][generate]") {
+  const std::vector<int> endless = GivenModel().completion();
+  const json ends{{"eos_token_id", endless.front()}, {"min_new_tokens", 5}};
+  const std::vector<int> ids = GivenModel(ends).completion();
+  REQUIRE(ids.size() >= 5);
+  for (std::size_t i = 0; i < 5; ++i) CHECK(ids[i] != endless.front());
+  CHECK(GivenModel(ends).completion({"--min_new_tokens", "0"}).size() == 1);
 }
 
 TEST_CASE("Generate: bytes end where generation_config.json says so", "[e2e][generate]") {
@@ -94,10 +103,10 @@ TEST_CASE("Generate: bytes end where generation_config.json says so", "[e2e][gen
   const auto of_bytes = [&](const json& generation_config, const json& end) {
     return GivenModel(generation_config, end, "byte_model").completion(length);
   };
-  const std::string endless = of_bytes(nullptr, nullptr);
-  REQUIRE_FALSE(endless.empty());
-  const int first = id_of(endless.front());
-  CHECK(of_bytes(json{{"eos_token_id", first}}, nullptr) == endless.substr(0, 1));
+  const std::vector<int> endless = of_bytes(nullptr, nullptr);
+  REQUIRE(endless.size() == 5);
+  const int first = endless.front();
+  CHECK(of_bytes(json{{"eos_token_id", first}}, nullptr) == std::vector<int>{first});
   // In config.json it is of the vocabulary that the model had before.
   CHECK(of_bytes(nullptr, first) == endless);
 }
@@ -114,13 +123,21 @@ TEST_CASE("Generate: lengths come from the options and then from the model", "[e
                                          "new tokens behind 2; pass --max_new_tokens"));
 }
 
-TEST_CASE("Generate: a text longer than the model's positions is told", "[e2e][generate]") {
-  const auto err = [](const char* tokens) {
-    return GivenModel().generate({"--max_new_tokens", tokens}).err;
+TEST_CASE("Generate: a text ends at the model's positions", "[e2e][generate]") {
+  const GivenModel model;
+  const auto run = [&](const char* tokens) {
+    return model.generate({"--max_new_tokens", tokens});
   };
-  CHECK_THAT(err("40"), ContainsSubstring("warning: the model has 32 positions: from there on it "
-                                          "sees the last 32 tokens only"));
-  CHECK_THAT(err("31"), !ContainsSubstring("warning: the model has"));
+  const test::TextRun longer = run("40");
+  CHECK_THAT(longer.err,
+             ContainsSubstring("warning: the model has 32 positions: a text ends there"));
+  // The last token is not run.
+  const json text = longer.text();
+  CHECK(text.at("completion_ids").size() == 31);
+  CHECK(text.at("finish_reason") == "length");
+  const test::TextRun full = run("31");
+  CHECK_THAT(full.err, !ContainsSubstring("warning: the model has"));
+  CHECK(full.text() == text);
 }
 
 TEST_CASE("Generate: an end token outside the vocabulary is told", "[e2e][generate]") {
@@ -135,9 +152,7 @@ TEST_CASE("Generate: an end token outside the vocabulary is told", "[e2e][genera
 TEST_CASE("Generate: a text that exceeds the memory is refused", "[e2e][generate]") {
   const GivenModel model;
   const auto generate = [&](const char* option, const std::string& size) {
-    Words words = model.command({"--prompt", prompt});
-    words.insert(words.begin(), {option, size});
-    return test::run_command(words);
+    return test::run_command(test::joined({option, size}, model.command({"--prompt", prompt})));
   };
   const Outcome host = generate("--host_memory", "64KiB");
   CHECK(host.status == 2);
@@ -148,7 +163,7 @@ TEST_CASE("Generate: a text that exceeds the memory is refused", "[e2e][generate
   CHECK(device.status == 2);
   CHECK_THAT(device.err, ContainsSubstring("the run needs ") &&
                              ContainsSubstring("--device_memory allows 64.0 KiB") &&
-                             ContainsSubstring("fewer --max_new_tokens take less"));
+                             ContainsSubstring("fewer --max_new_tokens"));
   CHECK(generate("--device_memory", "1GiB").out == model.generate().out);
 }
 
@@ -160,20 +175,24 @@ TEST_CASE("Generate: the mode is named and typed options override the model's", 
     std::string mode;
   };
   const std::vector<Row> rows{
-      {nullptr, {}, "greedy decoding, at most 20 new tokens"},
+      {nullptr, {}, "greedy decoding, at most 20 new tokens; 1 text in f32 on 1 rank, a cache of"},
       {nullptr, {"--seed", "3"}, "greedy decoding"},
       {nullptr,
        {"--do_sample"},
        "sampling with temperature 1, top_k 50, top_p 1, seed 42, at most 20 new tokens"},
       {nullptr,
-       {"--do_sample", "true", "--top_k", "0", "--seed", "3"},
-       "sampling with temperature 1, top_k 0, top_p 1, seed 3"},
+       {"--do_sample", "true", "--top_k", "0", "--seed", "3", "--min_p", "0.1"},
+       "sampling with temperature 1, top_k 0, top_p 1, min_p 0.1, seed 3"},
       {sampled, {}, "sampling with temperature 0.7, top_k 50, top_p 0.8, seed 42"},
       {sampled,
        {"--temperature", "2", "--top_p", "0.5", "--top_k", "7"},
        "sampling with temperature 2, top_k 7, top_p 0.5, seed 42"},
       {sampled, {"--do_sample", "false"}, "greedy decoding"},
       {sampled, {"--do_sample=0"}, "greedy decoding"},
+      {json{{"repetition_penalty", 1.1}}, {}, "greedy decoding, repetition_penalty 1.1, at most"},
+      {json{{"repetition_penalty", 1.1}},
+       {"--repetition_penalty", "1"},
+       "greedy decoding, at most"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.config, row.typed);
@@ -183,10 +202,10 @@ TEST_CASE("Generate: the mode is named and typed options override the model's", 
     CHECK_THAT(outcome.err, !ContainsSubstring("ignored"));
   }
   const Words few{"--max_new_tokens", "8"};
-  CHECK(GivenModel(sampled).completion({"--do_sample", "false", "--max_new_tokens", "8"}) ==
-        GivenModel().completion(few));
+  CHECK(GivenModel(sampled).text({"--do_sample", "false", "--max_new_tokens", "8"}) ==
+        GivenModel().text(few));
   const GivenModel draws(sampled);
-  CHECK(draws.completion(few) == draws.completion(few));
+  CHECK(draws.text(few) == draws.text(few));
 }
 
 TEST_CASE("Generate: options without effect are reported", "[e2e][generate]") {
@@ -209,7 +228,10 @@ TEST_CASE("Generate: options without effect are reported", "[e2e][generate]") {
       {nullptr, {"--do_sample", "--top_k", "-1"}, "--top_k: must be at least 0, got -1"},
       {nullptr, {"--do_sample", "--seed", "-1"}, "--seed: must be at least 0, got -1"},
       {nullptr, {"--do_sample=maybe"}, "--do_sample: must be true or false, got \"maybe\""},
-      {nullptr, {"--do_sample", "perhaps"}, "--do_sample"}};
+      {nullptr, {"--do_sample", "perhaps"}, "--do_sample"},
+      {nullptr, {"--num_return_sequences", "2"}, "greedy decoding gives the same text each time"},
+      {nullptr, {"--num_beams", "2"}, "--num_beams 2: beam search is not implemented"},
+      {nullptr, {"--stop", ""}, "--stop is empty"}};
   for (const Row& row : rows) {
     CAPTURE(row.config, row.typed);
     const Outcome outcome = GivenModel(row.config).generate(row.typed);
@@ -217,17 +239,20 @@ TEST_CASE("Generate: options without effect are reported", "[e2e][generate]") {
     CHECK(outcome.out.empty());
     CHECK_THAT(outcome.err, ContainsSubstring(row.message));
   }
-  const Outcome warned = GivenModel(json{{"repetition_penalty", 1.1}, {"num_beams", 4}})
-                             .generate({"--max_new_tokens", "1"});
+  const Outcome warned =
+      GivenModel(json{{"no_repeat_ngram_size", 3}, {"num_beams", 4}, {"min_length", 4}})
+          .generate({"--max_new_tokens", "1"});
   CHECK(warned.status == 0);
-  CHECK_THAT(warned.err, ContainsSubstring("generation_config.json: generate decodes without "
-                                           "num_beams 4, repetition_penalty 1.1"));
+  CHECK_THAT(warned.err, ContainsSubstring("generation_config.json: generate decodes without ") &&
+                             ContainsSubstring("num_beams 4") &&
+                             ContainsSubstring("no_repeat_ngram_size 3") &&
+                             ContainsSubstring("min_length 4"));
 }
 
 TEST_CASE("Generate: the prompt - is read from stdin", "[e2e][generate]") {
   const GivenModel model;
   const Words length{"--max_new_tokens", "3"};
-  const std::string expected = prompt + model.completion(length);
+  const std::string expected = model.generate(length).out;
   const auto piped = [&](const std::string& program, const std::string& input, Words words) {
     words.insert(words.begin(), {"-c", "printf '" + input + R"(' | "$0" "$@")", program});
     words.insert(words.begin(), "/bin/sh");
@@ -240,25 +265,30 @@ TEST_CASE("Generate: the prompt - is read from stdin", "[e2e][generate]") {
       const Outcome outcome = piped(program, prompt + line_break, words);
       CAPTURE(program, line_break, outcome.err);
       CHECK(outcome.status == 0);
-      CHECK(outcome.out == expected + "\n");
+      CHECK(outcome.out == expected);
     }
     const Outcome empty = piped(program, "\\n", model.command({"--prompt=-"}));
     CHECK(empty.status == 2);
-    CHECK_THAT(empty.err, ContainsSubstring("generate: --prompt -: stdin holds no text"));
+    CHECK_THAT(empty.err, ContainsSubstring("--prompt - is empty, and the tokenizer has no token "
+                                            "that begins a text; give some text"));
     Words of_directory = model.command({"--prompt", "-"});
     of_directory.insert(of_directory.begin(), {"/bin/sh", "-c", R"("$0" "$@" < /)", program});
     const Outcome refused = test::run_command(of_directory);
     CHECK(refused.status == 2);
     CHECK_THAT(refused.err, ContainsSubstring("cannot read stdin: Is a directory"));
   }
-  // All lines are one prompt. One that no command line could hold arrives, too.
-  const Outcome two =
-      piped(DSTRAIN_PROGRAM, "A\\nB\\n", model.command({"--prompt", "-", "--max_new_tokens", "1"}));
-  CHECK(two.out.starts_with("A\nB"));
+  // All lines are one prompt, and it may stand beside others.
+  const test::TextRun two{
+      piped(DSTRAIN_PROGRAM, "A\\nB\\n",
+            model.command({"--prompt", "-", "--prompt", "A\nB", "--max_new_tokens", "1"}))};
+  REQUIRE(two.texts().size() == 2);
+  CHECK(two.texts()[0] == two.texts()[1]);
+  // One that no command line could hold arrives.
   const Outcome large = test::run_command(
       {"/bin/sh", "-c", R"(head -c 200000 /dev/zero | tr '\\0' A | "$0" "$@")", DSTRAIN_PROGRAM,
        "generate", "--model_name_or_path", model.directory().string(), "--tokenizer", "byte",
        "--prompt", "-", "--max_new_tokens", "1"});
-  CHECK(large.status == 0);
-  CHECK(large.out.size() == 200'000 + 2);
+  CHECK(large.status == 2);
+  CHECK_THAT(large.err,
+             ContainsSubstring("--prompt -: 200000 tokens, and the model has 32 positions"));
 }
