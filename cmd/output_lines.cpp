@@ -1,5 +1,6 @@
 #include "cmd/output_lines.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <limits>
@@ -25,6 +26,13 @@ bool is_output(std::string_view line) {
   const auto object = nlohmann::json::parse(line, nullptr, false);
   return object.is_object() && object.contains("completion") && object.contains("completion_ids") &&
          object.contains("finish_reason");
+}
+
+/// Whether `text` may be the beginning of a line that was not finished.
+bool begins_output(std::string_view text) {
+  constexpr std::string_view begin = R"({"completion":")";
+  const std::size_t count = std::min(text.size(), begin.size());
+  return text.substr(0, count) == begin.substr(0, count);
 }
 
 void check_place(const std::string& path) {
@@ -66,6 +74,9 @@ std::size_t check_output_lines(const std::string& path, bool resumes, std::size_
     }
     ++count;
     begin = end + 1;
+  }
+  if (!begins_output(std::string_view(text).substr(begin))) {
+    fail(ErrorCode::input, "{}:{}: not a line that generate has written", path, count + 1);
   }
   if (count > lines) {
     fail(ErrorCode::input, "{}: has {} lines, and there are {} texts to generate", path, count,

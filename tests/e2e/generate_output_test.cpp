@@ -153,6 +153,13 @@ TEST_CASE("generate: an output file that is not to be continued stays as it is",
       CHECK(test::read_bytes(file) == row.content);
     }
   }
+  // A file without a whole line that is of somebody else.
+  test::write_file(file, "my notes");
+  const test::TextRun notes =
+      test::generate(given.model.directory(), given.writing(file, {"--resume"}));
+  CHECK(notes.status == 2);
+  CHECK_THAT(notes.err, ContainsSubstring("texts.jsonl:1: not a line that generate has written"));
+  CHECK(test::read_bytes(file) == "my notes");
   // An empty one is as none.
   test::write_file(file, "");
   CHECK(test::generate(given.model.directory(), given.writing(file)).status == 0);
