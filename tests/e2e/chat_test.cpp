@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launcher/process/pipes.h"
+#include "tests/e2e/fake_hosts.h"
 #include "tests/e2e/launch_process.h"
 #include "tests/e2e/train_run.h"
 #include "tests/support/catch.h"
@@ -54,12 +55,15 @@ class ChatModel {
   [[nodiscard]] Outcome chat(const std::string& input,
                              const Words& more = {},
                              const Words& launch_options = {}) const {
+    return run(command(launch_options, more), input);
+  }
+  [[nodiscard]] Outcome run(const Words& words, const std::string& input) const {
     const fs::path path = folder_.path() / "input";
     std::ofstream(path) << input;
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     test::Launch::Options options;
     options.input = file.get();
-    return test::run_command(command(launch_options, more), options);
+    return test::run_command(words, options);
   }
   /// The same with an answer to each message.
   [[nodiscard]] std::string answers(const std::string& input,
@@ -167,6 +171,17 @@ TEST_CASE("chat: ranks that shard the weights give the same answers", "[e2e][cha
   Words sharded = short_answers;
   sharded.insert(sharded.end(), {"--deepspeed", config.string()});
   CHECK(model.answers(input, sharded, two_ranks) == expected);
+}
+
+TEST_CASE("chat: a rank on another host reads the lines that are written here", "[e2e][chat]") {
+  const ChatModel model;
+  const test::FakeHosts hosts("first slots=1\nsecond slots=1\n");
+  const std::string input = "Hello\n" + std::string(10'000, ' ') + "\nSay more\n";
+  const Words words = hosts.words(model.command({"--device", "cpu"}, short_answers));
+  const Outcome outcome = model.run(words, input);
+  CAPTURE(outcome.err);
+  CHECK(outcome.status == 0);
+  CHECK(outcome.out == model.answers("Hello\nSay more\n", short_answers));
 }
 
 TEST_CASE("chat: an interrupt stops the answer and not the conversation", "[e2e][chat]") {
