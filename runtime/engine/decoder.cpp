@@ -1,6 +1,7 @@
 #include "runtime/engine/decoder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/engine/frame_plan.h"
@@ -84,6 +85,14 @@ model::BatchShape Decoder::room_for(model::BatchShape shape, const Options& opti
   return shape;
 }
 
+/// A ring has room for the window and a chunk. All positions are kept if a larger chunk needs no
+/// more memory.
+std::int64_t Decoder::rewind_max_of(const model::Model& model, Options options) {
+  const Bytes bytes = cache_bytes(model, options);
+  const std::int64_t chunk = std::exchange(options.chunk, options.positions);
+  return cache_bytes(model, options) == bytes ? options.positions : chunk;
+}
+
 Bytes Decoder::frame_bytes(const Plans& plans) {
   Bytes most = 0;
   for (const auto& [shape, plan] : plans) most = std::max(most, plan->bytes.device);
@@ -112,6 +121,7 @@ Decoder::Decoder(const EngineInputs& inputs, const Options& options, StreamView 
       options_(sane(inputs.model, options)),
       stream_(stream),
       runner_(inputs, stream),
+      rewind_max_(rewind_max_of(inputs.model, options_)),
       apart_(!shares_host_memory(stream.device().kind)),
       plans_(make_plans(inputs.model, options_)),
       frame_memory_(frame_bytes(plans_), inputs.activations, stream),

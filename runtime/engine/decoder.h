@@ -49,6 +49,10 @@ class Decoder {
   enum class Sources { none, some };
   void pass(Sources sources);
 
+  /// Returns how many tokens of a sequence that were run last can be taken back, for others to
+  /// follow the ones before: a layer with a window forgets what is far behind it.
+  [[nodiscard]] std::int64_t rewind_max() const { return rewind_max_; }
+
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const model::Model& model() const { return inputs_.model; }
 
@@ -72,6 +76,7 @@ class Decoder {
   };
   static Options sane(const model::Model& model, Options options);
   static Plans make_plans(const model::Model& model, const Options& options);
+  static std::int64_t rewind_max_of(const model::Model& model, Options options);
   static Bytes frame_bytes(const Plans& plans);
   /// The shape of a plan that has room for `shape`.
   static model::BatchShape room_for(model::BatchShape shape, const Options& options);
@@ -84,6 +89,7 @@ class Decoder {
   Options options_;
   StreamView stream_;
   FrameRunner runner_;
+  std::int64_t rewind_max_;
   bool apart_;  ///< whether the device's memory is not the host's
   Plans plans_;
   Buffer frame_memory_;

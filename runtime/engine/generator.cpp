@@ -36,6 +36,7 @@ void Generator::begin_text(Text& text, const TextRequest& request, std::size_t i
            text.context[static_cast<std::size_t>(kept)] == given[static_cast<std::size_t>(kept)]) {
       ++kept;
     }
+    if (text.run - kept > decoder_.rewind_max()) kept = 0;
   }
   text.index = index;
   text.context.assign(given.begin(), given.end());
