@@ -103,6 +103,13 @@ std::vector<Prompt> read_prompts(const GenerateOptions& options,
   return prompts;
 }
 
+/// Returns the positions of a text of all its new tokens, the last of which is not run; at least
+/// one too many of a model that has fewer.
+std::int64_t positions_of(const engine::TextRequest& request, const model::Model& model) {
+  const std::int64_t given = model.pairs ? 1 : std::ssize(request.prompt);
+  return given - 1 + std::min(request.max_new_tokens, model.positions + 1);
+}
+
 /// The decoder for these requests.
 engine::Decoder::Options decoder_for(const GenerateSetup& setup,
                                      std::int64_t batch,
@@ -111,9 +118,8 @@ engine::Decoder::Options decoder_for(const GenerateSetup& setup,
   engine::Decoder::Options options;
   for (std::size_t i = setup.done; i < setup.requests.size(); ++i) {
     const engine::TextRequest& request = setup.requests[i];
-    const auto given = model.pairs ? 1 : std::ssize(request.prompt);
     options.positions =
-        std::max(options.positions, std::min(given + request.max_new_tokens - 1, model.positions));
+        std::max(options.positions, std::min(positions_of(request, model), model.positions));
     if (model.pairs) options.source = std::max(options.source, std::ssize(request.prompt));
   }
   const auto texts = std::ssize(setup.requests) - static_cast<std::int64_t>(setup.done);
@@ -126,8 +132,7 @@ engine::Decoder::Options decoder_for(const GenerateSetup& setup,
 void warn_of_positions(GenerateSetup& setup) {
   const model::Model& model = setup.texts.run.model;
   const auto is_long = [&](const engine::TextRequest& request) {
-    const auto given = model.pairs ? 1 : std::ssize(request.prompt);
-    return given + request.max_new_tokens - 1 > model.positions;
+    return positions_of(request, model) > model.positions;
   };
   if (std::ranges::none_of(setup.requests, is_long)) return;
   setup.texts.warnings.push_back(

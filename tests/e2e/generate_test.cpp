@@ -138,6 +138,7 @@ TEST_CASE("Generate: a text ends at the model's positions", "[e2e][generate]") {
   const test::TextRun full = run("31");
   CHECK_THAT(full.err, !ContainsSubstring("warning: the model has"));
   CHECK(full.text() == text);
+  CHECK(run("9223372036854775807").text() == text);
 }
 
 TEST_CASE("Generate: an end token outside the vocabulary is told", "[e2e][generate]") {
