@@ -47,8 +47,9 @@ MatmulShape matmul_shape(const MatmulArgs& args);
 /// contains a product calls it.
 MatmulShape check_product(const MatmulArgs& args, StreamView stream);
 
-/// Results are the same for the same device and, on a CPU, the same number of threads. Asynchronous
-/// on `stream`.
+/// Results are the same for the same device and, on a CPU, the same number of threads. With few
+/// rows on a CPU (few_rows.h) the bits of a row depend on that row, b and the bias only.
+/// Asynchronous on `stream`.
 void matmul(const MatmulArgs& args, StreamView stream);
 
 }  // namespace dstrain::ops
