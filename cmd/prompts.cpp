@@ -85,7 +85,7 @@ Prompt PromptReader::of_record(const std::string& text,
   }
   const std::string kind = kind_of(object, place);
   if (kind == "prompt_ids") {
-    const Prompt ids = ids_of(object.at(kind), place);
+    Prompt ids = ids_of(object.at(kind), place);
     check(ids, place);
     return ids;
   }

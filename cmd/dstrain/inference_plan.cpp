@@ -59,8 +59,7 @@ InferencePlan::InferencePlan(config::TrainOptions options,
   }
   options_.inference = true;
   if (!options_.model_name_or_path.value.empty()) choose_stored_dtype(options_);
-  const config::TrainSettings settings =
-      config::resolve(options_, {.world_size = world}).settings;
+  const config::TrainSettings settings = config::resolve(options_, {.world_size = world}).settings;
   model_ = session::model_config(settings.model)->make({.dtype = settings.dtype, .device = device});
 }
 
@@ -83,8 +82,7 @@ InferencePlan::Row InferencePlan::row_of(const zero::PlanChoice& choice,
   settings.trains = false;
   const engine::Decoder::Options decoder{
       .slots = batch, .positions = context, .source = model_.pairs ? context : 0};
-  return {choice, context, batch,
-          session::set_up_memory(settings, model_, world_, decoder).plan,
+  return {choice, context, batch, session::set_up_memory(settings, model_, world_, decoder).plan,
           engine::Decoder::cache_bytes(model_, decoder)};
 }
 
@@ -98,9 +96,9 @@ InferencePlan::Row InferencePlan::largest(const zero::PlanChoice& choice,
     return best;
   }
   for (std::int64_t batch = 2; batch <= largest_batch; batch *= 2) {
-    Row next = row_of(choice, context, batch);
+    const Row next = row_of(choice, context, batch);
     if (!fits(next.memory, budget)) break;
-    best = std::move(next);
+    best = next;
   }
   return best;
 }
@@ -110,12 +108,12 @@ std::vector<InferencePlan::Row> InferencePlan::rows(const zero::PlanBudget& budg
   std::vector<zero::PlanRow> missed;
   for (const zero::PlanChoice& choice : choices_) {
     for (const std::int64_t context : contexts(model_)) {
-      Row row = largest(choice, context, budget);
+      const Row row = largest(choice, context, budget);
       if (row.batch == 0) {
         missed.push_back({choice, row.memory, 0});
         break;  // longer contexts do not fit either
       }
-      fit.push_back(std::move(row));
+      fit.push_back(row);
     }
   }
   if (!fit.empty()) return fit;
@@ -131,14 +129,13 @@ std::string InferencePlan::table(const std::vector<Row>& rows) const {
   std::string text = fmt::format("{:<5} {:<6} {:>9} {:>6}  {:>11} {:>11} {:>11}\n", "ZeRO",
                                  "weights", "context", "batch", "cache", "device", "host");
   for (const Row& row : rows) {
-    text += fmt::format("{:<5} {:<7} {:>9} {:>6}  {:>11} {:>11} {:>11}\n", row.choice.stage,
-                        row.choice.parameters == MemoryTier::device
-                            ? "device"
-                            : session::offload_device(row.choice.parameters),
-                        row.context, row.batch, format_bytes(row.cache),
-                        format_bytes(row.memory.total()),
-                        format_bytes(row.memory.total(MemoryTier::host) +
-                                     row.memory.total(MemoryTier::pinned)));
+    text += fmt::format(
+        "{:<5} {:<7} {:>9} {:>6}  {:>11} {:>11} {:>11}\n", row.choice.stage,
+        row.choice.parameters == MemoryTier::device
+            ? "device"
+            : session::offload_device(row.choice.parameters),
+        row.context, row.batch, format_bytes(row.cache), format_bytes(row.memory.total()),
+        format_bytes(row.memory.total(MemoryTier::host) + row.memory.total(MemoryTier::pinned)));
   }
   return text + fmt::format(
                     "\nPlanned for {} in {}. batch: the most texts that a rank generates at a time "

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,7 +40,12 @@ struct BatchShape {
   [[nodiscard]] BatchShape on(Axis axis) const {
     return {sequences, axis == Axis::source ? source : tokens, source, context};
   }
-  auto operator<=>(const BatchShape&) const = default;
+  bool operator<(const BatchShape& other) const {
+    const auto all = [](const BatchShape& s) {
+      return std::array{s.sequences, s.tokens, s.source, s.context};
+    };
+    return all(*this) < all(other);
+  }
 };
 
 /// What a model that decodes keeps of its sequences: one slot each.

@@ -257,6 +257,75 @@ void run_few(const CachedAttentionArgs& args,
   }
 }
 
+/// A call, with its tables and slots in the workspace.
+class CachedCall {
+ public:
+  explicit CachedCall(const CachedAttentionArgs& args)
+      : args_(args),
+        few_(attends_one_by_one(args.sizes, args.rule)),
+        layout_(layout_of(args, few_)),
+        cut_(layout_, args.rule, few_),
+        memory_(floats(args.workspace)),
+        places_(args.places, args.cache) {
+    check();
+  }
+
+  void run() const {
+    const AttentionSizes& sizes = args_.sizes;
+    for (std::int64_t i = 0; i < sizes.sequences; ++i) {
+      sequence(i).angles.fill(args_.rule.rotary,
+                              {places_.length(i), places_.past(i), sizes.tokens});
+    }
+    const BiasRows bias_rows(args_.rule.buckets, sizes,
+                             reinterpret_cast<std::int32_t*>(memory_ + cut_.bias_rows));
+    for_kv_heads(layout_, [&](const KvHead& at) {
+      float* const slot = memory_ + cut_.slots + at.slot * cut_.slot_numel;
+      if (!few_) return run_cached_tiles(args_, layout_, sequence(at.sequence), at, slot);
+      with_element_type(args_.query.dtype(), [&](auto element) {
+        run_few<decltype(element)>(args_, layout_at(at), sequence(at.sequence), at, bias_rows,
+                                   slot);
+      });
+    });
+  }
+
+ private:
+  static HeadLayout layout_of(const CachedAttentionArgs& args, bool few) {
+    HeadLayout layout{args.sizes, args.query.dtype() == DType::bf16, args.rule.buckets.count};
+    if (!few) layout.keys = cached_tile_keys(args.sizes, args.rule);
+    return layout;
+  }
+  void check() const {
+    if (!args_.rule.causal) {
+      AttentionSizes most = args_.sizes;
+      most.keys = args_.cache.rows();
+      return require_key_counts(args_.key_count, most);
+    }
+    for (std::int64_t i = 0; i < args_.sizes.sequences; ++i) {
+      DSTRAIN_CHECK(places_.past(i) + args_.sizes.tokens <= args_.sizes.keys, "{} + {} of {} keys",
+                    places_.past(i), args_.sizes.tokens, args_.sizes.keys);
+    }
+  }
+  [[nodiscard]] CachedSequence sequence(std::int64_t i) const {
+    const std::int64_t numel = args_.sizes.tokens * args_.rule.rotary.dims;
+    return {places_.slot(i), places_.past(i),
+            RotaryTable(args_.rule.rotary, memory_ + cut_.angles + i * numel)};
+  }
+  /// With as many keys as the sequence has.
+  [[nodiscard]] HeadLayout layout_at(const KvHead& at) const {
+    HeadLayout own = layout_;
+    own.keys = args_.rule.causal ? places_.past(at.sequence) + args_.sizes.tokens
+                                 : key_count(args_.key_count, at.sequence, args_.cache.rows());
+    return own;
+  }
+
+  const CachedAttentionArgs& args_;
+  bool few_;
+  HeadLayout layout_;
+  CachedWorkspace cut_;
+  float* memory_;
+  Places places_;
+};
+
 }  // namespace
 
 namespace cpu {
@@ -268,46 +337,7 @@ void append_cache(const AppendCacheArgs& args, StreamView stream) {
 }
 
 void cached_attention(const CachedAttentionArgs& args, StreamView stream) {
-  cpu_stream(stream).launch([args] {
-    const AttentionSizes& sizes = args.sizes;
-    const Places places(args.places, args.cache);
-    if (!args.rule.causal) {
-      AttentionSizes most = sizes;
-      most.keys = args.cache.rows();
-      require_key_counts(args.key_count, most);
-    }
-    for (std::int64_t i = 0; args.rule.causal && i < sizes.sequences; ++i) {
-      DSTRAIN_CHECK(places.past(i) + sizes.tokens <= sizes.keys, "{} + {} of {} keys",
-                    places.past(i), sizes.tokens, sizes.keys);
-    }
-    const bool few = attends_one_by_one(sizes, args.rule);
-    HeadLayout layout{sizes, args.query.dtype() == DType::bf16, args.rule.buckets.count};
-    layout.keys = few ? sizes.keys : cached_tile_keys(sizes, args.rule);
-    const CachedWorkspace cut(layout, args.rule, few);
-    float* const memory = floats(args.workspace);
-    const auto sequence_of = [&](std::int64_t i) {
-      const std::int64_t numel = sizes.tokens * args.rule.rotary.dims;
-      return CachedSequence{
-          places.slot(i), places.past(i), {args.rule.rotary, memory + cut.angles + i * numel}};
-    };
-    for (std::int64_t i = 0; i < sizes.sequences; ++i) {
-      sequence_of(i).angles.fill(args.rule.rotary,
-                                 {places.length(i), places.past(i), sizes.tokens});
-    }
-    const BiasRows bias_rows(args.rule.buckets, sizes,
-                             reinterpret_cast<std::int32_t*>(memory + cut.bias_rows));
-    for_kv_heads(layout, [&](const KvHead& at) {
-      const CachedSequence sequence = sequence_of(at.sequence);
-      float* const slot = memory + cut.slots + at.slot * cut.slot_numel;
-      if (!few) return run_cached_tiles(args, layout, sequence, at, slot);
-      with_element_type(args.query.dtype(), [&](auto element) {
-        HeadLayout own = layout;
-        own.keys = args.rule.causal ? sequence.past + sizes.tokens
-                                    : key_count(args.key_count, at.sequence, args.cache.rows());
-        run_few<decltype(element)>(args, own, sequence, at, bias_rows, slot);
-      });
-    });
-  });
+  cpu_stream(stream).launch([args] { CachedCall(args).run(); });
 }
 
 }  // namespace cpu
