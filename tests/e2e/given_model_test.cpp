@@ -177,8 +177,8 @@ TEST_CASE("Model: text under a vocabulary of other tokens is refused", "[e2e][mo
   const Words generate{"generate",         "--prompt", "the",
                        "--max_new_tokens", "1",        "--model_name_or_path"};
   CHECK_THAT(run_command(joined(generate, {model.string()})).err,
-             ContainsSubstring("read as bytes"));
-  CHECK_THAT(run_command(joined(generate, {of_bytes})).err, !ContainsSubstring("read as bytes"));
+             ContainsSubstring("written as bytes"));
+  CHECK_THAT(run_command(joined(generate, {of_bytes})).err, !ContainsSubstring("written as bytes"));
 }
 
 TEST_CASE("Model: with random weights a message says that tokens are bytes", "[e2e][model]") {

@@ -87,7 +87,7 @@ TEST_CASE("Pairs: data that does not fit the model is refused", "[e2e][pairs]") 
 TEST_CASE("Pairs: what is generated is the target alone", "[e2e][pairs]") {
   test::Launch generate({"generate", "--model_name_or_path",
                          (test::golden_folder / "pairs/t5").string(), "--tokenizer", "byte",
-                         "--prompt", "0123456789", "--max_new_tokens", "3"});
+                         "--prompt", "0123456789", "--max_new_tokens", "3", "--stream"});
   REQUIRE(generate.wait() == 0);
   CHECK(generate.out().size() == 3 + 1);
 }
@@ -117,7 +117,7 @@ TEST_CASE("Pairs: a source is encoded by its tokenizer and a target gets an end 
   const auto answer = [&](const std::string& prompt) {
     test::Launch generate({"generate", "--model_name_or_path", (folder.path() / "out").string(),
                            "--tokenizer", (test::golden_folder / "tokenizers/t5").string(),
-                           "--prompt", prompt, "--max_new_tokens", "20"});
+                           "--prompt", prompt, "--max_new_tokens", "20", "--stream"});
     REQUIRE(generate.wait() == 0);
     return generate.out();
   };

@@ -129,8 +129,8 @@ TEST_CASE("Tokenizer: text trains like its tokens and the model keeps the tokeni
       {"generate", "--model_name_or_path", model, "--prompt", "Line 7", "--max_new_tokens", "8"});
   CAPTURE(said.err);
   CHECK(said.status == 0);
-  CHECK(said.out.starts_with("Line 7"));
-  CHECK_THAT(said.err, !ContainsSubstring("read as bytes"));
+  CHECK(nlohmann::json::parse(said.out).at("completion_ids").size() == 8);
+  CHECK_THAT(said.err, !ContainsSubstring("written as bytes"));
 }
 
 TEST_CASE("Tokenizer: tokens around texts that run_clm sets otherwise are told", "[e2e]") {

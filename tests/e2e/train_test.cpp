@@ -72,9 +72,9 @@ TEST_CASE("train: a tiny model learns and generates what it learnt", "[e2e][trai
   CHECK(std::filesystem::exists(output / "config.json"));
 
   test::Launch generate({"generate", "--model_name_or_path", output.string(), "--prompt",
-                         "the cat sat on my mat. the c", "--max_new_tokens", "12"});
+                         "the cat sat on my mat. the c", "--max_new_tokens", "12", "--stream"});
   REQUIRE(generate.wait() == 0);
-  CHECK(generate.out() == "the cat sat on my mat. the cat sat on my\n");
+  CHECK(generate.out() == "at sat on my\n");
 }
 
 TEST_CASE("train: a file of options trains as the typed ones do", "[e2e][train]") {
