@@ -1,6 +1,8 @@
 #include "runtime/engine/decoder.h"
 
 #include <algorithm>
+
+#include <iterator>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -148,6 +150,7 @@ Decoder::Decoder(const EngineInputs& inputs, const Options& options, StreamView 
                                  .source = options_.source},
                        .memory = cache_memory_.block().cut(begin, DType::u8, {bytes}),
                        .places = {}});
+    std::ranges::copy(unit->cached(caches_.back()), std::back_inserter(cached_));
     begin += bytes;
   }
 }
@@ -217,6 +220,30 @@ HostView Decoder::run(const Batch& batch) {
   runner_.run(at.frame, call, {.caches = caches_});
   stream_.synchronize();
   return logits_.rows(0, sequences);
+}
+
+void Decoder::copy(std::span<const Copy> copies) {
+  for (const Copy& each : copies) {
+    const auto clashes = [&](const Copy& other) {
+      return each.to == other.from || (each.to == other.to && &each != &other);
+    };
+    DSTRAIN_CHECK(each.from >= 0 && each.to >= 0 && each.from < options_.slots &&
+                      each.to < options_.slots && std::ranges::none_of(copies, clashes),
+                  "slot {} to {} of {}", each.from, each.to, options_.slots);
+  }
+  for (const model::CachedTensor& tensor : cached_) {
+    const std::int64_t rows = tensor.view.shape()[1];
+    const std::int64_t columns = tensor.view.shape()[2];
+    for (const Copy& each : copies) {
+      const std::int64_t used = tensor.axis == model::Axis::source ? each.source : each.past;
+      const Shape shape{std::min(used, rows), columns};
+      if (shape.numel() == 0) continue;
+      const auto slot = [&](std::int64_t index) {
+        return tensor.view.part(index * rows * columns, shape);
+      };
+      ops::convert(slot(each.from), slot(each.to), stream_);
+    }
+  }
 }
 
 void Decoder::pass(Sources sources) {

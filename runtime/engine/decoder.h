@@ -14,7 +14,8 @@ namespace dstrain::engine {
 /// Runs a model over sequences that grow: each has a slot of a cache with the keys and values of
 /// the tokens that were run, so that a call runs only new tokens. All memory is allocated, and all
 /// plans are made, by the constructor. The bits of a sequence's logits do not depend on the other
-/// sequences of a call. Owns the cache. Calls synchronize the compute stream before returning.
+/// sequences of a call. Owns the cache. run() and pass() synchronize the compute stream before
+/// returning.
 class Decoder {
  public:
   struct Options {
@@ -45,6 +46,16 @@ class Decoder {
   /// Collective if the parameters have to be gathered: every rank calls run() or pass(), with or
   /// without sources alike.
   HostView run(const Batch& batch);
+  /// A sequence that another one becomes.
+  struct Copy {
+    std::int32_t from = 0;    ///< slots
+    std::int32_t to = 0;      ///< differs from those that this call reads or writes otherwise
+    std::int64_t past = 0;    ///< tokens of the sequence that were run
+    std::int64_t source = 0;  ///< tokens of its source; 0 if `to` has the same source
+  };
+  /// Copies what the cache has of some sequences, within the device's memory. Asynchronous on the
+  /// compute stream.
+  void copy(std::span<const Copy> copies);
   /// Takes part in a run() of other ranks.
   enum class Sources { none, some };
   void pass(Sources sources);
@@ -98,8 +109,9 @@ class Decoder {
   HostBuffer staging_;    ///< the inputs, which CPU units read from here, then the logits
   CallInputs staged_;
   CallInputs call_inputs_;
-  HostView logits_;                       ///< (slots V) f32
-  std::vector<model::CacheCall> caches_;  ///< per unit
+  HostView logits_;                          ///< (slots V) f32
+  std::vector<model::CacheCall> caches_;     ///< per unit
+  std::vector<model::CachedTensor> cached_;  ///< of all units
   std::map<model::BatchShape, Planned> frames_;
   CpuStream host_stream_{CpuStream::Mode::inline_on_caller};
 };

@@ -58,6 +58,12 @@ struct LayerCall {
   }
 };
 
+/// A tensor of a layer in the unit's cache: (slots, R, columns), in the unit's dtype.
+struct CachedSpec {
+  Shape shape;
+  Axis axis = Axis::target;  ///< of its rows
+};
+
 /// One step of a unit, from some values to one, with a handwritten backward. It knows its
 /// parameters by their index in the unit, and keeps nothing between calls. Work goes to the call's
 /// stream.
@@ -74,8 +80,8 @@ class Layer {
   /// The shapes of tensors, other than values, that are kept from forward to backward. Their number
   /// is constant.
   [[nodiscard]] virtual std::vector<Shape> kept(BatchShape) const { return {}; }
-  /// The shapes of tensors that are kept from one forward to later ones; see CacheCall.
-  [[nodiscard]] virtual std::vector<Shape> cached(const CacheShape&) const { return {}; }
+  /// The tensors that are kept from one forward to later ones; see CacheCall.
+  [[nodiscard]] virtual std::vector<CachedSpec> cached(const CacheShape&) const { return {}; }
   [[nodiscard]] virtual Bytes forward_workspace(BatchShape) const { return 0; }
   [[nodiscard]] virtual Bytes backward_workspace(BatchShape) const { return 0; }
 

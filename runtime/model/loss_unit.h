@@ -18,6 +18,9 @@ class LossUnit final : public Unit {
   /// or of the last of each sequence. Its backward computes loss and gradients together.
   [[nodiscard]] std::unique_ptr<const PlannedUnit> plan(BatchShape shape) const override;
   [[nodiscard]] Bytes cache_bytes(const CacheShape& /*shape*/) const override { return 0; }
+  [[nodiscard]] std::vector<CachedTensor> cached(const CacheCall& /*cache*/) const override {
+    return {};
+  }
 
   [[nodiscard]] const UnitRecord& record() const { return record_; }
   [[nodiscard]] const UnitPlan& steps() const { return plan_; }

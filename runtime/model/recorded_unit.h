@@ -13,6 +13,9 @@ class RecordedUnit final : public Unit {
   [[nodiscard]] Bytes cache_bytes(const CacheShape& shape) const override {
     return record_.cache_bytes(shape);
   }
+  [[nodiscard]] std::vector<CachedTensor> cached(const CacheCall& cache) const override {
+    return record_.cached(cache);
+  }
 
   [[nodiscard]] const UnitRecord& record() const { return record_; }
   [[nodiscard]] const UnitPlan& steps() const { return plan_; }

@@ -138,6 +138,13 @@ struct CacheCall {
   ops::CachePlaces places;
 };
 
+/// A tensor of a unit's cache: (slots, R, columns), dense. Position p of a sequence is in row p mod
+/// R of its slot.
+struct CachedTensor {
+  TensorView view;
+  Axis axis = Axis::target;  ///< of the positions
+};
+
 /// The arguments of a unit for one forward or backward over one micro-batch. Views are on the
 /// stream's device.
 struct UnitCall {
@@ -200,6 +207,8 @@ class Unit {
   [[nodiscard]] virtual std::unique_ptr<const PlannedUnit> plan(BatchShape shape) const = 0;
   /// The bytes of its cache; see CacheCall.
   [[nodiscard]] virtual Bytes cache_bytes(const CacheShape& shape) const = 0;
+  /// What is in it.
+  [[nodiscard]] virtual std::vector<CachedTensor> cached(const CacheCall& cache) const = 0;
   [[nodiscard]] UnitMemory memory(BatchShape shape) const { return plan(shape)->memory(); }
 };
 

@@ -40,6 +40,8 @@ struct UnitRecord {
   /// Returns the tensors of a layer in the unit's cache, which has the bytes that cache_bytes()
   /// gives.
   [[nodiscard]] std::vector<TensorView> cached_of(int layer, const CacheCall& cache) const;
+  /// Returns those of all layers.
+  [[nodiscard]] std::vector<CachedTensor> cached(const CacheCall& cache) const;
   [[nodiscard]] Bytes cache_bytes(const CacheShape& shape) const;
 
   /// Returns the batch shape for a layer.

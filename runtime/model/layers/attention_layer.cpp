@@ -49,7 +49,7 @@ AttentionLayer::Sight AttentionLayer::sight(const LayerCall& call) const {
           .bias = options_.bias ? call.value(*options_.bias) : TensorView{}};
 }
 
-std::vector<Shape> AttentionLayer::cached(const CacheShape& shape) const {
+std::vector<CachedSpec> AttentionLayer::cached(const CacheShape& shape) const {
   if (!decodes()) return {};
   const std::int64_t columns = options_.kv_heads * options_.head_size;
   std::int64_t rows = shape.source;
@@ -59,7 +59,8 @@ std::vector<Shape> AttentionLayer::cached(const CacheShape& shape) const {
     const std::int64_t ring = round_up(window - 1 + shape.chunk, 64);
     rows = window > 0 ? std::min(shape.positions, ring) : shape.positions;
   }
-  return {{shape.slots, rows, columns}, {shape.slots, rows, columns}};
+  const CachedSpec spec{{shape.slots, rows, columns}, options_.keys};
+  return {spec, spec};
 }
 
 Bytes AttentionLayer::forward_workspace(BatchShape shape) const {

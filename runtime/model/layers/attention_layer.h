@@ -37,7 +37,7 @@ class AttentionLayer final : public Layer {
     return {{shape.sequences, options_.heads, shape.tokens}};
   }
   /// Keys and values: of a sliding window as many as the queries of a call see.
-  [[nodiscard]] std::vector<Shape> cached(const CacheShape& shape) const override;
+  [[nodiscard]] std::vector<CachedSpec> cached(const CacheShape& shape) const override;
   [[nodiscard]] Bytes forward_workspace(BatchShape shape) const override;
   [[nodiscard]] Bytes backward_workspace(BatchShape shape) const override {
     return ops::attention_backward_workspace(sizes(shape), options_.rule, device_);
