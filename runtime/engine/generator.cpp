@@ -21,7 +21,22 @@ Generator::Generator(Decoder& decoder, const Options& options, comm::ControlGrou
       options_(options),
       control_(control),
       chooser_(options.choice, decoder.model().vocabulary),
-      texts_(static_cast<std::size_t>(decoder.options().slots)) {}
+      texts_(static_cast<std::size_t>(decoder.options().slots)),
+      beams_(static_cast<std::size_t>(options.choice.beam.num_beams)) {
+  DSTRAIN_CHECK(texts_.size() % beams_ == 0, "{} slots of {} beams", texts_.size(), beams_);
+  if (beams_ == 1) return;
+  searches_.assign(texts_.size() / beams_,
+                   BeamSearch(options.choice.beam, options.choice.end_tokens, 1));
+}
+
+std::int64_t Generator::most_tokens(const Text& text, const TextRequest& request) const {
+  return std::min(request.max_new_tokens, decoder_.options().positions - text.given + 1);
+}
+
+bool Generator::is_end(std::int32_t token) const {
+  const auto& ends = options_.choice.end_tokens;
+  return std::ranges::find(ends, token) != ends.end();
+}
 
 void Generator::begin_text(Text& text, const TextRequest& request, std::size_t index) {
   const auto& pairs = decoder_.model().pairs;
@@ -48,6 +63,9 @@ void Generator::begin_text(Text& text, const TextRequest& request, std::size_t i
   text.active = true;
   text.begun = false;
   text.source_count = pairs ? number(std::ssize(request.prompt)) : 0;
+  if (searches_.empty()) return;
+  searches_[static_cast<std::size_t>(&text - texts_.data()) / beams_] =
+      BeamSearch(options_.choice.beam, options_.choice.end_tokens, most_tokens(text, request));
 }
 
 Generator::Pass Generator::next_pass() const {
@@ -58,6 +76,58 @@ Generator::Pass Generator::next_pass() const {
   return std::ranges::any_of(texts_, &Text::active) ? Pass::decode : Pass::none;
 }
 
+void Generator::take_logits(Text& text,
+                            const TextRequest& request,
+                            std::span<float> logits,
+                            TextListener& listener) {
+  if (searches_.empty()) {
+    choose(text, request, logits, listener);
+  } else {
+    search(text, logits, listener);
+  }
+}
+
+void Generator::search(Text& text, std::span<float> logits, TextListener& listener) {
+  const auto slot = static_cast<std::size_t>(&text - texts_.data());
+  BeamSearch& search = searches_[slot / beams_];
+  chooser_.score(logits, text.context, std::ssize(text.context) - text.given);
+  search.add(slot % beams_, logits);
+  if (!search.complete()) return;
+  const auto beams = std::span(texts_).subspan(slot / beams_ * beams_, beams_);
+  if (search.advance() == BeamSearch::State::grows) return place_beams(beams, search);
+  end_search(beams, search, listener);
+}
+
+void Generator::place_beams(std::span<Text> beams, const BeamSearch& search) {
+  copies_.clear();
+  for (const BeamSearch::Copy& copy : search.copies()) {
+    const Text& from = beams[copy.from];
+    Text& to = beams[copy.to];
+    const auto first = number(beams.data() - texts_.data());
+    copies_.push_back({.from = first + number(static_cast<std::int64_t>(copy.from)),
+                       .to = first + number(static_cast<std::int64_t>(copy.to)),
+                       .past = from.run,
+                       .source = to.active ? 0 : from.source_count});
+    to = from;
+  }
+  decoder_.copy(copies_);
+  for (std::size_t place = 0; place < beams.size(); ++place) {
+    beams[place].context.push_back(search.tokens(place).back());
+  }
+}
+
+void Generator::end_search(std::span<Text> beams,
+                           const BeamSearch& search,
+                           TextListener& listener) {
+  std::size_t index = beams.front().index * search.texts().size();
+  for (Text& beam : beams) beam.active = false;
+  for (const BeamSearch::Text& found : search.texts()) {
+    for (const std::int32_t token : found.tokens) listener.add(index, token);
+    listener.end(index, is_end(found.tokens.back()) ? FinishReason::eos : FinishReason::length);
+    ++index;
+  }
+}
+
 void Generator::choose(Text& text,
                        const TextRequest& request,
                        std::span<float> logits,
@@ -65,16 +135,11 @@ void Generator::choose(Text& text,
   const std::int64_t news = std::ssize(text.context) - text.given;
   const std::int32_t token = chooser_.choose(logits, text.context, news, request.variant);
   text.context.push_back(token);
-  const ChoiceOptions& choice = options_.choice;
   const bool stops = listener.add(text.index, token) == TextListener::Answer::ends;
-  const bool full =
-      news + 1 >= request.max_new_tokens || std::ssize(text.context) > decoder_.options().positions;
   std::optional<FinishReason> reason;
-  if (full) reason = FinishReason::length;
+  if (news + 1 >= most_tokens(text, request)) reason = FinishReason::length;
   if (stops) reason = FinishReason::stop;
-  if (std::ranges::find(choice.end_tokens, token) != choice.end_tokens.end()) {
-    reason = FinishReason::eos;
-  }
+  if (is_end(token)) reason = FinishReason::eos;
   if (!reason) return;
   text.active = false;
   listener.end(text.index, *reason);
@@ -101,7 +166,7 @@ void Generator::run_prompt(Text& text,
   text.run += count;
   if (text.run < total) return;
   text.begun = true;
-  choose(text, request, logits.as<float>(), listener);
+  take_logits(text, request, logits.as<float>(), listener);
 }
 
 void Generator::run_decode(std::span<const TextRequest> requests, TextListener& listener) {
@@ -127,13 +192,14 @@ void Generator::run_decode(std::span<const TextRequest> requests, TextListener& 
   for (std::size_t row = 0; row < slots_.size(); ++row) {
     Text& text = texts_[static_cast<std::size_t>(slots_[row])];
     ++text.run;
-    choose(text, requests[text.index], logits.as<float>().subspan(row * vocabulary, vocabulary),
-           listener);
+    take_logits(text, requests[text.index],
+                logits.as<float>().subspan(row * vocabulary, vocabulary), listener);
   }
 }
 
 void Generator::prepare(std::span<const TextRequest> requests) {
-  for (Text& text : texts_) {
+  for (std::size_t slot = 0; slot < texts_.size(); slot += beams_) {
+    Text& text = texts_[slot];
     if (text.active) continue;
     if (next_ == requests.size()) break;
     begin_text(text, requests[next_], next_);

@@ -27,12 +27,14 @@ enum class FinishReason : std::int8_t {
   length  ///< max_new_tokens, or the positions of the decoder
 };
 
-/// Receives texts as they grow. The calls of several texts interleave.
+/// Receives texts as they grow. The calls of several texts interleave. A beam search gives the
+/// num_return_sequences texts of a request, best first, when it has ended: text `i` of request `r`
+/// has index r num_return_sequences + i. Else request and text have one index.
 class TextListener {
  public:
   virtual ~TextListener() = default;
   enum class Answer { goes_on, ends };
-  /// The next token of request `index`.
+  /// The next token of text `index`. The answer is ignored in a beam search.
   virtual Answer add(std::size_t index, std::int32_t token) = 0;
   virtual void end(std::size_t index, FinishReason reason) = 0;
   /// What this rank has for the others since the last call, and what rank `rank` had, itself
@@ -42,8 +44,9 @@ class TextListener {
 };
 
 /// Generates texts with a decoder. A free slot takes the next request at once, so that short texts
-/// do not wait for long ones. A text depends on its prompt, its variant and the options: not on the
-/// other requests, their order, or the number of slots and ranks.
+/// do not wait for long ones. With beams, a request has num_beams slots. A text depends on its
+/// prompt, its variant and the options: not on the other requests, their order, or the number of
+/// slots and ranks.
 class Generator {
  public:
   enum class Cache : std::int8_t {
@@ -58,14 +61,14 @@ class Generator {
     bool gathers = false;
     Cache cache = Cache::fresh;
   };
-  /// All must outlive the generator.
+  /// All must outlive the generator. The decoder has a multiple of num_beams slots.
   Generator(Decoder& decoder, const Options& options, comm::ControlGroup& control);
 
   /// Generates the texts of this rank; other ranks have others, or none. Collective.
   void run(std::span<const TextRequest> requests, TextListener& listener);
 
  private:
-  /// A text that is growing in a slot.
+  /// A text that is growing in a slot, or a beam.
   struct Text {
     std::size_t index = 0;                ///< of its request
     std::vector<std::int32_t> context{};  ///< tokens that the decoder has run or will run next
@@ -89,19 +92,34 @@ class Generator {
                   TextListener& listener);
   void run_prompt(Text& text, std::span<const TextRequest> requests, TextListener& listener);
   void run_decode(std::span<const TextRequest> requests, TextListener& listener);
+  /// Goes on with a text behind its last token.
+  void take_logits(Text& text,
+                   const TextRequest& request,
+                   std::span<float> logits,
+                   TextListener& listener);
   void choose(Text& text,
               const TextRequest& request,
               std::span<float> logits,
               TextListener& listener);
+  void search(Text& text, std::span<float> logits, TextListener& listener);
+  /// Has the beams of a request as its search says.
+  void place_beams(std::span<Text> beams, const BeamSearch& search);
+  void end_search(std::span<Text> beams, const BeamSearch& search, TextListener& listener);
+  [[nodiscard]] bool is_end(std::int32_t token) const;
+  /// Returns the most new tokens of a request.
+  [[nodiscard]] std::int64_t most_tokens(const Text& text, const TextRequest& request) const;
 
   Decoder& decoder_;
   Options options_;
   comm::ControlGroup& control_;
   TokenChooser chooser_;
-  std::vector<Text> texts_;  ///< by slot
-  std::size_t next_ = 0;     ///< request
+  std::vector<Text> texts_;             ///< by slot; the beams of a request follow each other
+  std::size_t beams_;                   ///< slots of a request
+  std::vector<BeamSearch> searches_{};  ///< by slot / beams_, with beams
+  std::size_t next_ = 0;                ///< request
   // Of a decoding pass, kept so that it allocates nothing.
   std::vector<std::int32_t> tokens_, slots_, past_, lengths_, source_counts_;
+  std::vector<Decoder::Copy> copies_;
 };
 
 }  // namespace dstrain::engine

@@ -49,6 +49,24 @@ float largest_of(std::span<const float> values, float sign) {
   return largest;
 }
 
+/// The sum of the weights of all tokens: their probabilities divided by the largest one.
+double total_weight(std::span<const float> logits, float largest) {
+  double total = 0;
+  for (std::size_t begin = 0; begin < logits.size(); begin += block_size) {
+    const auto block = logits.subspan(begin, std::min(block_size, logits.size() - begin));
+    Vector sums{};
+    std::size_t i = 0;
+    for (; i + lanes <= block.size(); i += lanes) {
+      sums += ops::fast_exp2_of<Unsigned>((load(&block[i]) - largest) * ops::log2_e);
+    }
+    for (std::size_t lane = 0; lane < lanes; ++lane) total += static_cast<double>(sums[lane]);
+    for (; i < block.size(); ++i) {
+      total += static_cast<double>(ops::fast_exp2((block[i] - largest) * ops::log2_e));
+    }
+  }
+  return total;
+}
+
 /// Logits that are not finite have no likeliest token.
 void check_finite(std::span<const float> logits, std::int64_t token) {
   constexpr std::int32_t magnitude = 0x7FFFFFFF;
@@ -110,6 +128,16 @@ std::vector<TokenChooser::Candidate> TokenChooser::candidates(std::span<float> l
     }
   }
   return found;
+}
+
+void TokenChooser::score(std::span<float> logits,
+                         std::span<const std::int32_t> context,
+                         std::int64_t new_tokens) {
+  check_finite(logits, new_tokens);
+  const float largest = largest_of(logits, 1);
+  const auto log_total = static_cast<float>(std::log(total_weight(logits, largest)));
+  for (float& logit : logits) logit = (logit - largest) - log_total;
+  penalize(logits, context, new_tokens);
 }
 
 void TokenChooser::penalize(std::span<float> scores,

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "runtime/engine/beam_search.h"
+
 namespace dstrain::engine {
 
 /// How to choose the next token, with Hugging Face's names and meaning.
@@ -18,6 +20,7 @@ struct ChoiceOptions {
   std::int64_t min_new_tokens = 0;  ///< no end token before so many
   std::uint64_t seed = 42;
   std::vector<std::int32_t> end_tokens{};  ///< each ends a text: nothing follows it
+  BeamOptions beam{};                      ///< without do_sample; a Generator searches
 };
 
 /// Returns the number in (0, 1) that chooses new token `index` of a text. `variant`: which of
@@ -54,8 +57,13 @@ class TokenChooser {
                                     std::span<const std::int32_t> context,
                                     std::int64_t new_tokens);
 
-  /// Changes the scores of tokens by repetition penalty and min_new_tokens, as `choose` begins. For
-  /// beam search, whose scores are logarithms of probabilities.
+  /// Turns logits into the scores of a beam search: logarithms of probabilities, changed by
+  /// penalize(). Throws Error{diverged} if they are not finite.
+  void score(std::span<float> logits,
+             std::span<const std::int32_t> context,
+             std::int64_t new_tokens);
+
+  /// Changes the scores of tokens by repetition penalty and min_new_tokens, as `choose` begins.
   void penalize(std::span<float> scores,
                 std::span<const std::int32_t> context,
                 std::int64_t new_tokens);
