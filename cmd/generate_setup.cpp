@@ -40,6 +40,7 @@ struct GenerateOptions : TextOptions {
 void declare(CLI::App& app, GenerateOptions& options) {
   constexpr auto most = std::numeric_limits<std::int32_t>::max();
   declare_text_options(app, options, default_new_tokens);
+  declare_beam_options(app, options);
   app.add_option("--prompt", options.prompts,
                  "text to continue, or an encoder-decoder's source; may be repeated; - reads it "
                  "from stdin, without its last line break")
@@ -50,7 +51,8 @@ void declare(CLI::App& app, GenerateOptions& options) {
                  "write a JSON object per text there, in the order of the prompts [stdout]");
   app.add_flag("--resume", options.resumes, "continue an output file that was interrupted");
   app.add_option("--num_return_sequences", options.returns,
-                 "texts per prompt, when sampling [generation_config.json, else 1]")
+                 "texts per prompt, when sampling; of a beam search the best ones "
+                 "[generation_config.json, else 1]")
       ->check(CLI::Range(1, most));
   app.add_option("--batch_size", options.batch, "texts per rank that grow at the same time [16]")
       ->check(CLI::Range(1, most));
@@ -116,17 +118,39 @@ engine::Decoder::Options decoder_for(const GenerateSetup& setup,
                                      int world_size) {
   const model::Model& model = setup.texts.run.model;
   engine::Decoder::Options options;
-  for (std::size_t i = setup.done; i < setup.requests.size(); ++i) {
+  for (std::size_t i = setup.done_requests(); i < setup.requests.size(); ++i) {
     const engine::TextRequest& request = setup.requests[i];
     options.positions =
         std::max(options.positions, std::min(positions_of(request, model), model.positions));
     if (model.pairs) options.source = std::max(options.source, std::ssize(request.prompt));
   }
-  const auto texts = std::ssize(setup.requests) - static_cast<std::int64_t>(setup.done);
-  options.slots = std::clamp<std::int64_t>((texts + world_size - 1) / world_size, 1, batch);
+  const auto texts = std::ssize(setup.requests) - static_cast<std::int64_t>(setup.done_requests());
+  options.slots = std::clamp<std::int64_t>((texts + world_size - 1) / world_size, 1, batch) *
+                  setup.texts.choice.beam.num_beams;
   options.positions = std::max<std::int64_t>(options.positions, 1);
   if (model.pairs) options.source = std::max<std::int64_t>(options.source, 1);
   return options;
+}
+
+/// The texts for each prompt.
+std::int64_t choose_returns(const GenerateOptions& typed, const TextSetup& setup) {
+  const std::int64_t models =
+      std::max<std::int64_t>(setup.defaults.num_return_sequences.value_or(1), 1);
+  const std::int64_t beams = setup.choice.beam.num_beams;
+  if (beams > 1) {
+    const std::int64_t returns = typed.returns.value_or(models);
+    if (returns <= beams) return returns;
+    fail(ErrorCode::usage,
+         "generate: num_return_sequences {}: a search with {} beams has no more texts; pass more "
+         "--num_beams or fewer --num_return_sequences",
+         returns, beams);
+  }
+  if (setup.choice.do_sample) return typed.streams ? 1 : typed.returns.value_or(models);
+  if (typed.returns.value_or(1) == 1) return 1;
+  fail(ErrorCode::usage,
+       "generate: --num_return_sequences {}: greedy decoding gives the same text each time; add "
+       "--do_sample or --num_beams",
+       *typed.returns);
 }
 
 void warn_of_positions(GenerateSetup& setup) {
@@ -184,33 +208,32 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   setup.output_file = options.output_file;
   setup.streams = options.streams;
   setup.texts = set_up_texts(options, "generate", place);
-  if (options.returns.value_or(1) > 1 && !setup.texts.choice.do_sample) {
+  engine::BeamOptions& beam = setup.texts.choice.beam;
+  if (options.streams && beam.num_beams > 1) {
     fail(ErrorCode::usage,
-         "generate: --num_return_sequences {}: greedy decoding gives the same text each time; add "
-         "--do_sample",
-         *options.returns);
+         "generate: --stream: a beam search has its text at the end; leave it out, or pass "
+         "--num_beams 1");
   }
-  const std::int64_t returns = !setup.texts.choice.do_sample || options.streams
-                                   ? 1
-                                   : options.returns.value_or(std::max<std::int64_t>(
-                                         setup.texts.defaults.num_return_sequences.value_or(1), 1));
+  const std::int64_t returns = choose_returns(options, setup.texts);
+  // A search finds all texts of its prompt.
+  beam.num_return_sequences = beam.num_beams > 1 ? returns : 1;
   const model::Model& model = setup.texts.run.model;
   setup.prompts = read_prompts(options, input, {*setup.texts.encoder, model});
   for (const Prompt& prompt : setup.prompts) {
     const std::int64_t given = model.pairs ? 1 : std::ssize(prompt);
     const std::int64_t most = setup.texts.new_tokens(options, given);
-    for (std::int64_t variant = 0; variant < returns; ++variant) {
+    for (std::int64_t variant = 0; variant < returns / beam.num_return_sequences; ++variant) {
       setup.requests.push_back({prompt, most, static_cast<std::uint64_t>(variant)});
     }
   }
-  setup.done = check_output_lines(options.output_file, options.resumes, setup.requests.size());
+  setup.done = check_output_lines(options.output_file, options.resumes, setup.text_count());
   warn_of_positions(setup);
   plan_texts(setup.texts, decoder_for(setup, options.batch, place.world_size), place,
              generate_remedies());
   setup.mode = fmt::format(
       "{}, at most {} new tokens; {} in {} on {}, a cache of {}", setup.texts.describe_choice(),
       std::ranges::max(setup.requests, {}, &engine::TextRequest::max_new_tokens).max_new_tokens,
-      counted(std::ssize(setup.requests) - static_cast<std::int64_t>(setup.done), "text"),
+      counted(static_cast<std::int64_t>(setup.text_count() - setup.done), "text"),
       name_of(model.dtype), counted(place.world_size, "rank"),
       format_bytes(engine::Decoder::cache_bytes(model, *setup.texts.run.memory.decoder)));
   return setup;

@@ -13,12 +13,19 @@ namespace dstrain::cmd {
 struct GenerateSetup {
   TextSetup texts;
   std::vector<Prompt> prompts;
-  /// Several for a prompt follow each other.
+  /// Several for a prompt follow each other; a beam search has one.
   std::vector<engine::TextRequest> requests;
   std::string output_file;  ///< empty: stdout
-  std::size_t done = 0;     ///< requests that an output file has already
+  std::size_t done = 0;     ///< texts that an output file has already
   bool streams = false;     ///< the text is printed as it grows
   std::string mode;         ///< how tokens are chosen, for people
+
+  [[nodiscard]] std::size_t texts_per_request() const {
+    return static_cast<std::size_t>(texts.choice.beam.num_return_sequences);
+  }
+  [[nodiscard]] std::size_t text_count() const { return requests.size() * texts_per_request(); }
+  /// Requests all of whose texts are done.
+  [[nodiscard]] std::size_t done_requests() const { return done / texts_per_request(); }
 };
 
 /// Returns all of stdin if `arguments` say --prompt -, else nothing. Throws Error{usage} for wrong

@@ -36,6 +36,14 @@ std::string check_count(double value) {
   return value >= 0 ? "" : fmt::format("must be at least 0, got {}", value);
 }
 
+std::string check_one_or_more(double value) {
+  return value >= 1 ? "" : fmt::format("must be at least 1, got {}", value);
+}
+
+std::string check_any(double /*value*/) {
+  return "";
+}
+
 CLI::Validator number_check(std::string (*check)(double)) {
   return {[check](const std::string& text) { return check(std::strtod(text.c_str(), nullptr)); },
           ""};
@@ -53,10 +61,6 @@ void declare_switch(CLI::App& app,
 
 void refuse_unbuilt(const TextOptions& typed, const std::string& tool) {
   refuse_unbuilt_weights(tool, typed.adapter, typed.quantization);
-  if (typed.num_beams.value_or(1) > 1) {
-    fail(ErrorCode::usage, "{}: --num_beams {}: beam search is not implemented; leave it out", tool,
-         *typed.num_beams);
-  }
   for (const std::string& text : typed.stop) {
     if (text.empty()) fail(ErrorCode::usage, "{}: --stop is empty", tool);
   }
@@ -96,6 +100,70 @@ class Chooser {
   const model::GenerationConfig& defaults_;
 };
 
+/// Refuses options of a beam search that were typed although there is none.
+void refuse_beam_options(const TextOptions& typed, const std::string& tool) {
+  std::vector<std::string_view> names;
+  if (typed.length_penalty) names.emplace_back("--length_penalty");
+  if (typed.early_stopping) names.emplace_back("--early_stopping");
+  if (names.empty()) return;
+  fail(ErrorCode::usage, "{}: {}: no effect without beams; add --num_beams N, or leave {} out",
+       tool, fmt::join(names, ", "), names.size() == 1 ? "it" : "them");
+}
+
+engine::EarlyStopping early_stopping_of(std::string_view name) {
+  if (name == "never") return engine::EarlyStopping::never;
+  return name == "true" ? engine::EarlyStopping::yes : engine::EarlyStopping::no;
+}
+
+std::string_view name_of(engine::EarlyStopping stopping) {
+  if (stopping == engine::EarlyStopping::never) return "never";
+  return stopping == engine::EarlyStopping::yes ? "true" : "false";
+}
+
+engine::BeamOptions choose_beams(const TextOptions& typed,
+                                 const model::GenerationConfig& defaults,
+                                 bool do_sample,
+                                 const std::string& tool) {
+  engine::BeamOptions beam;
+  if (!typed.has_beams) return beam;
+  const Chooser chooser(defaults);
+  beam.num_beams = chooser.of(typed.num_beams, defaults.num_beams, std::int64_t{1}, "num_beams",
+                              check_one_or_more);
+  if (beam.num_beams == 1) {
+    refuse_beam_options(typed, tool);
+    return beam;
+  }
+  if (do_sample) {
+    fail(ErrorCode::usage,
+         "{}: beam search that samples is not implemented: num_beams is {} and do_sample is true; "
+         "pass --num_beams 1 or --do_sample false",
+         tool, beam.num_beams);
+  }
+  if (!typed.stop.empty()) {
+    fail(ErrorCode::usage,
+         "{}: --stop is not implemented for beam search; leave it out, or pass --num_beams 1",
+         tool);
+  }
+  beam.length_penalty =
+      chooser.of(typed.length_penalty, defaults.length_penalty, 1.0, "length_penalty", check_any);
+  beam.early_stopping =
+      early_stopping_of(typed.early_stopping.value_or(defaults.early_stopping.value_or("false")));
+  return beam;
+}
+
+/// A search needs continuations of each beam that do not end.
+void check_beams(const TextSetup& setup, const std::string& tool) {
+  const std::int64_t beams = setup.choice.beam.num_beams;
+  const std::size_t ends = setup.choice.end_tokens.size();
+  const std::int64_t vocabulary = setup.run.model.vocabulary;
+  const std::int64_t most = engine::BeamSearch::beams_max(vocabulary, ends);
+  if (beams == 1 || beams <= most) return;
+  fail(ErrorCode::usage,
+       "{}: num_beams {}: a model of {} tokens with {} end tokens has at most {} beams; pass "
+       "fewer --num_beams",
+       tool, beams, vocabulary, ends, most);
+}
+
 engine::ChoiceOptions choose(const TextOptions& typed,
                              const model::GenerationConfig& defaults,
                              const std::string& tool) {
@@ -107,6 +175,7 @@ engine::ChoiceOptions choose(const TextOptions& typed,
   choice.repetition_penalty = chooser.of(typed.repetition_penalty, defaults.repetition_penalty, 1.0,
                                          "repetition_penalty", check_above_zero);
   choice.do_sample = typed.do_sample.value_or(defaults.do_sample.value_or(false));
+  choice.beam = choose_beams(typed, defaults, choice.do_sample, tool);
   if (!choice.do_sample) {
     refuse_sampling_options(typed, tool);
     return choice;
@@ -195,7 +264,6 @@ void declare_text_options(CLI::App& app, TextOptions& options, std::int64_t new_
                  "make tokens of the text so far less likely, above 1 "
                  "[generation_config.json, else 1]")
       ->check(number_check(check_above_zero));
-  app.add_option("--num_beams", options.num_beams, "not implemented")->group("");
   app.add_option("--stop", options.stop, "end a text when this string is in it; may be repeated")
       ->allow_extra_args(false);
   app.add_flag("--ignore_eos", options.ignore_eos, "do not end texts at end tokens");
@@ -213,10 +281,33 @@ void declare_text_options(CLI::App& app, TextOptions& options, std::int64_t new_
   app.add_option("--quantization", options.quantization, "not implemented")->group("");
 }
 
+void declare_beam_options(CLI::App& app, TextOptions& options) {
+  constexpr auto most = std::numeric_limits<std::int32_t>::max();
+  options.has_beams = true;
+  app.add_option("--num_beams", options.num_beams,
+                 "beams of a search for the likeliest text, each of which takes the memory of a "
+                 "text; 1: no search [generation_config.json, else 1]")
+      ->check(CLI::Range(1, most));
+  app.add_option("--length_penalty", options.length_penalty,
+                 "beam search: divide a text's score by its length to this power, above 0 for "
+                 "longer texts [generation_config.json, else 1]");
+  app.add_option("--early_stopping", options.early_stopping,
+                 "beam search: end with num_beams texts (true), if the best beam is no better now "
+                 "(false), or if it cannot become better (never) [generation_config.json, else "
+                 "false]")
+      ->check([](const std::string& word) {
+        const bool is_known = word == "true" || word == "false" || word == "never";
+        return is_known ? "" : fmt::format("must be true, false or never, got \"{}\"", word);
+      })
+      ->option_text("true|false|never");
+}
+
 std::string_view hint_at_text_option(std::string_view name) {
   using Hint = std::pair<std::string_view, std::string_view>;
   constexpr std::string_view length = "use --max_new_tokens, which does not count the prompt";
-  constexpr std::string_view unbuilt = "not implemented: generate is greedy, or samples";
+  constexpr std::string_view unbuilt =
+      "not implemented: generate is greedy, samples, or searches with beams";
+  constexpr std::string_view beams = "beam search is for dstrain generate";
   constexpr std::string_view penalty =
       "not implemented: logits are changed by --temperature and --repetition_penalty";
   constexpr std::string_view end =
@@ -229,8 +320,9 @@ std::string_view hint_at_text_option(std::string_view name) {
       Hint{"--n_predict", length},
       Hint{"--min_length", "use --min_new_tokens, which does not count the prompt"},
       Hint{"--typical_p", unbuilt},
-      Hint{"--length_penalty", unbuilt},
-      Hint{"--early_stopping", unbuilt},
+      Hint{"--num_beams", beams},
+      Hint{"--length_penalty", beams},
+      Hint{"--early_stopping", beams},
       Hint{"--no_repeat_ngram_size", penalty},
       Hint{"--presence_penalty", penalty},
       Hint{"--frequency_penalty", penalty},
@@ -267,6 +359,11 @@ std::string TextSetup::describe_choice() const {
                        choice.top_k, choice.top_p);
     if (choice.min_p > 0) text += fmt::format(", min_p {}", choice.min_p);
     text += fmt::format(", seed {}", choice.seed);
+  }
+  if (choice.beam.num_beams > 1) {
+    text = fmt::format("beam search with {} beams, length_penalty {}, early_stopping {}",
+                       choice.beam.num_beams, choice.beam.length_penalty,
+                       name_of(choice.beam.early_stopping));
   }
   if (choice.repetition_penalty != 1) {
     text += fmt::format(", repetition_penalty {}", choice.repetition_penalty);
@@ -306,10 +403,14 @@ TextSetup set_up_texts(const TextOptions& typed, const std::string& tool, const 
   setup.choice.end_tokens = end_tokens(setup, typed, of_bytes && tokenizer == "byte");
   setup.stop = typed.stop;
   warn_of_end_tokens(setup);
+  check_beams(setup, tool);
   std::string adapter = model::explain_idle_adapter(typed.directory);
   if (!adapter.empty()) setup.warnings.push_back(std::move(adapter));
   if (setup.defaults.min_length.value_or(0) > 0 && !typed.min_new_tokens) {
     setup.defaults.unsupported.push_back(fmt::format("min_length {}", *setup.defaults.min_length));
+  }
+  if (setup.defaults.num_beams.value_or(1) > 1 && !typed.has_beams) {
+    setup.defaults.unsupported.push_back(fmt::format("num_beams {}", *setup.defaults.num_beams));
   }
   if (!setup.defaults.unsupported.empty()) {
     setup.warnings.push_back(fmt::format("{}: {} decodes without {}", setup.defaults.file, tool,

@@ -33,7 +33,10 @@ struct TextOptions {
   std::optional<double> top_p;
   std::optional<double> min_p;
   std::optional<double> repetition_penalty;
+  bool has_beams = false;  ///< the command has the next three
   std::optional<std::int64_t> num_beams;
+  std::optional<double> length_penalty;
+  std::optional<std::string> early_stopping;  ///< true, false or never
   std::vector<std::string> stop;
   bool ignore_eos = false;
   std::uint64_t seed = 42;
@@ -44,6 +47,9 @@ struct TextOptions {
 
 /// `new_tokens`: the default of --max_new_tokens, for the help.
 void declare_text_options(CLI::App& app, TextOptions& options, std::int64_t new_tokens);
+
+/// Those of beam search, for commands that may search.
+void declare_beam_options(CLI::App& app, TextOptions& options);
 
 /// Options of transformers' generate() and of other programs, and what to use instead.
 std::string_view hint_at_text_option(std::string_view name);

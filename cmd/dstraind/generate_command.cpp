@@ -43,7 +43,7 @@ void announce(const GenerateSetup& setup) {
 /// The requests of a rank: every world-th one.
 std::vector<engine::TextRequest> requests_of(const GenerateSetup& setup, const WorkerEnv& worker) {
   std::vector<engine::TextRequest> own;
-  for (std::size_t i = setup.done + static_cast<std::size_t>(worker.rank);
+  for (std::size_t i = setup.done_requests() + static_cast<std::size_t>(worker.rank);
        i < setup.requests.size(); i += static_cast<std::size_t>(worker.world_size)) {
     own.push_back(setup.requests[i]);
   }
@@ -80,9 +80,7 @@ class Output final : public engine::TextListener {
     const Object line{{"completion", text.written + last},
                       {"completion_ids", text.ids},
                       {"finish_reason", name_of(reason)}};
-    const std::size_t global = setup_.done + static_cast<std::size_t>(worker_.rank) +
-                               index * static_cast<std::size_t>(worker_.world_size);
-    box_ += fmt::format("{} {} {}\n", global, text.ids.size(),
+    box_ += fmt::format("{} {} {}\n", global_index(index), text.ids.size(),
                         line.dump(-1, ' ', false, Object::error_handler_t::replace));
   }
 
@@ -129,11 +127,19 @@ class Output final : public engine::TextListener {
     fmt::print("{}", text);
     std::fflush(stdout);
   }
+  /// Returns the place of one of this rank's texts among all texts.
+  [[nodiscard]] std::size_t global_index(std::size_t index) const {
+    const std::size_t texts = setup_.texts_per_request();
+    const std::size_t request = setup_.done_requests() + static_cast<std::size_t>(worker_.rank) +
+                                index / texts * static_cast<std::size_t>(worker_.world_size);
+    return request * texts + index % texts;
+  }
   /// "INDEX TOKENS JSON".
   void take(std::string_view line) {
     const std::size_t first = line.find(' ');
     const std::size_t second = line.find(' ', first + 1);
     const std::size_t index = std::stoull(std::string(line.substr(0, first)));
+    if (index < setup_.done) return;  // of a search whose other texts are missing
     all_tokens_ += std::stoull(std::string(line.substr(first + 1, second - first - 1)));
     waiting_[index] = std::string(line.substr(second + 1));
   }

@@ -1,7 +1,6 @@
 #include "runtime/engine/decoder.h"
 
 #include <algorithm>
-
 #include <iterator>
 #include <utility>
 

@@ -40,7 +40,6 @@ constexpr std::array unsupported_settings{
     Unsupported{"max_time", "null"},
     Unsupported{"no_repeat_ngram_size", "0"},
     Unsupported{"num_beam_groups", "1"},
-    Unsupported{"num_beams", "1"},
     Unsupported{"penalty_alpha", "0"},
     Unsupported{"sequence_bias", "null"},
     Unsupported{"stop_strings", "null"},
@@ -85,6 +84,18 @@ void take(const Json& document, const std::string& file, const char* key, std::o
   value = found->get<T>();
 }
 
+/// true, false or "never".
+void take_early_stopping(const Json& document,
+                         const std::string& file,
+                         std::optional<std::string>& value) {
+  const Json found = document.value("early_stopping", Json());
+  if (found.is_null()) return;
+  if (!found.is_boolean() && found != "never") {
+    refuse(file, "early_stopping", "true, false or \"never\"", found);
+  }
+  value = found.is_boolean() ? found.dump() : found.get<std::string>();
+}
+
 std::vector<std::string> find_unsupported(const Json& document) {
   std::vector<std::string> found;
   for (const auto& [key, neutral] : unsupported_settings) {
@@ -119,6 +130,8 @@ GenerationConfig read_settings(const Json& document, std::string file, bool is_o
   take(document, config.file, "max_new_tokens", config.max_new_tokens);
   take(document, config.file, "max_length", config.max_length);
   take(document, config.file, "num_beams", config.num_beams);
+  take(document, config.file, "length_penalty", config.length_penalty);
+  take_early_stopping(document, config.file, config.early_stopping);
   take(document, config.file, "num_return_sequences", config.num_return_sequences);
   config.unsupported = find_unsupported(document);
   return config;

@@ -29,6 +29,8 @@ struct GenerationConfig {
   std::optional<std::int64_t> max_new_tokens{};
   std::optional<std::int64_t> max_length{};
   std::optional<std::int64_t> num_beams{};
+  std::optional<double> length_penalty{};
+  std::optional<std::string> early_stopping{};  ///< true, false or never
   std::optional<std::int64_t> num_return_sequences{};
   /// Settings that generation does not support and that would change the text:
   /// "no_repeat_ngram_size 3".

@@ -57,7 +57,8 @@ TEST_CASE("GenerationConfig: settings are read from the own file alone", "[model
       "m", R"({"temperature": 0.1, "min_p": 0.2})", {},
       generation_file(R"({"do_sample": true, "temperature": 0.6, "top_k": null, "top_p": 0.9,
                           "max_length": 4096, "repetition_penalty": 1.05, "min_new_tokens": 3,
-                          "min_length": 5, "num_beams": 1, "num_return_sequences": 2})"));
+                          "min_length": 5, "num_beams": 4, "num_return_sequences": 2,
+                          "length_penalty": 0.5, "early_stopping": true})"));
   CHECK(config.do_sample == true);
   CHECK(config.temperature == 0.6);
   CHECK_FALSE(config.top_k);
@@ -68,7 +69,9 @@ TEST_CASE("GenerationConfig: settings are read from the own file alone", "[model
   CHECK(config.min_length == 5);
   CHECK_FALSE(config.max_new_tokens);
   CHECK(config.max_length == 4096);
-  CHECK(config.num_beams == 1);
+  CHECK(config.num_beams == 4);
+  CHECK(config.length_penalty == 0.5);
+  CHECK(config.early_stopping == "true");
   CHECK(config.num_return_sequences == 2);
   CHECK(config.unsupported.empty());
   CHECK(read_generation_config("m", R"({"min_p": 0.2})", {}, {}).min_p == 0.2);
@@ -78,9 +81,10 @@ TEST_CASE("GenerationConfig: settings that generation lacks are named", "[model]
   const auto unsupported = [](const std::string& text) {
     return read_generation_config("m", "{}", {}, generation_file(text)).unsupported;
   };
-  CHECK(unsupported(R"({"typical_p": 0.9, "num_beams": 4, "suppress_tokens": [3],
+  CHECK(unsupported(
+            R"({"typical_p": 0.9, "num_beams": 4, "num_beam_groups": 2, "suppress_tokens": [3],
                         "no_repeat_ngram_size": 3, "penalty_alpha": 0.6, "top_h": 0.4})") ==
-        std::vector<std::string>{"no_repeat_ngram_size 3", "num_beams 4", "penalty_alpha 0.6",
+        std::vector<std::string>{"no_repeat_ngram_size 3", "num_beam_groups 2", "penalty_alpha 0.6",
                                  "suppress_tokens [3]", "top_h 0.4", "typical_p 0.9"});
   CHECK(unsupported(R"({"typical_p": 1.0, "num_beams": 1, "suppress_tokens": null,
                         "no_repeat_ngram_size": 0, "token_healing": false, "num_beam_groups": 1,
@@ -114,5 +118,7 @@ TEST_CASE("GenerationConfig: values of another type are refused by name", "[mode
   CHECK(error(R"({"temperature": "hot"})") == file + "temperature must be a number, got \"hot\"");
   CHECK(error(R"({"min_p": true})") == file + "min_p must be a number, got true");
   CHECK(error(R"({"num_beams": "4"})") == file + "num_beams must be a whole number, got \"4\"");
+  CHECK(error(R"({"early_stopping": "soon"})") ==
+        file + "early_stopping must be true, false or \"never\", got \"soon\"");
   CHECK(error(R"({"top_k": 1.5})") == file + "top_k must be a whole number, got 1.5");
 }
