@@ -51,7 +51,8 @@ void declare_plan(CLI::App& app, PlanOptions& options) {
       "other options are accepted and have no effect. --gradient_checkpointing selects only\n"
       "configurations with it. On CPUs the device's memory is part of the host's: divide it "
       "between the two.\n"
-      "With --inference, give the model and, for other precisions than that of its weights, --bf16\n"
+      "With --inference, give the model and, for other precisions than that of its weights, "
+      "--bf16\n"
       "or --fp16.\n"
       "For GPUs the first row moves the fewest bytes, because none has been measured.\n"
       "Exit status 1 if nothing fits.");

@@ -120,7 +120,9 @@ std::unique_ptr<OutputLock> check_training(const config::TrainOptions& options,
 
 void refuse_launch_options(std::span<const std::string> command) {
   const auto is_own = [&](const std::string& word) {
-    return (command.front() == "train" || command.front() == "evaluate") && is_train_option(word);
+    if (command.front() == "bench") return false;
+    const bool trains = command.front() == "train" || command.front() == "evaluate";
+    return is_train_option(word) && (trains || word.find("deepspeed") != word.npos);
   };
   for (std::size_t at = 1; at < command.size(); ++at) {
     const std::size_t words = launcher::launch_option_words(command.subspan(at));

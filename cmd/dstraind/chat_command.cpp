@@ -123,6 +123,9 @@ class Chat {
     terminal_ ? show(fmt::format("[{}]\n", text)) : log_info(text);
   }
 
+  /// Says why a message has no answer, also with -q.
+  void refuse(const std::string& why) const { terminal_ ? notify(why) : log_warning(why); }
+
   void reset() {
     history_.reset();
     notify("a new conversation begins");
@@ -130,7 +133,7 @@ class Chat {
 
   void answer(const std::string& message) {
     const Result<engine::TextRequest> request = history_.ask(message);
-    if (!request.ok()) return notify(request.error());
+    if (!request.ok()) return refuse(request.error());
     input_.begin_answer();
     Answer answer(setup_.texts, input_);
     tell(Turn::answers);

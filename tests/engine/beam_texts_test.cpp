@@ -1,6 +1,4 @@
 // Whole texts, beside those of transformers (tests/golden/beams.json).
-#include "runtime/engine/generator.h"
-
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -9,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/device/cpu_stream.h"
+#include "runtime/engine/generator.h"
 #include "runtime/model/families.h"
 #include "runtime/model/hf_import.h"
 #include "tests/support/catch.h"
@@ -66,9 +65,9 @@ engine::ChoiceOptions choice_of(const json& options) {
 
 /// Generates for all requests in `groups` groups of slots, with prompts that run in chunks.
 std::map<std::size_t, Texts::Text> beam_texts(GoldenModel& golden,
-                                            const engine::ChoiceOptions& choice,
-                                            std::span<const engine::TextRequest> requests,
-                                            std::int64_t groups) {
+                                              const engine::ChoiceOptions& choice,
+                                              std::span<const engine::TextRequest> requests,
+                                              std::int64_t groups) {
   engine::Decoder::Options options{.slots = groups * choice.beam.num_beams, .chunk = 8};
   for (const engine::TextRequest& request : requests) {
     const auto given = golden.model.pairs ? 1 : std::ssize(request.prompt);
