@@ -1,16 +1,15 @@
 #include "cmd/evaluate_setup.h"
 
 #include <array>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include "cmd/output_lines.h"
+#include "cmd/text_setup.h"
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
 #include "runtime/config/ds_config.h"
@@ -43,16 +42,6 @@ struct EvaluateOptions {
   std::string adapter;       // not implemented
   std::string quantization;  // likewise
 };
-
-void declare_evaluation_switch(CLI::App& app,
-                               const std::string& name,
-                               std::optional<bool>& value,
-                               const std::string& help) {
-  app.add_option(name, value, help)
-      ->expected(0, 1)
-      ->default_str("true")
-      ->option_text("[true|false]");
-}
 
 void declare_evaluation_count(CLI::App& app,
                               const std::string& names,
@@ -90,15 +79,13 @@ void declare_evaluation(CLI::App& app, EvaluateOptions& options) {
                  "roles under other names in conversations: narrator=system pupil=user");
   app.add_option("--chat_date", options.chat_date,
                  "day that chat templates write, YYYY-MM-DD [refused]");
-  declare_evaluation_switch(app, "--packing", options.packing,
-                            "several JSON lines records in a sample [true]");
-  declare_evaluation_switch(app, "--reset_attention_mask", options.documents,
-                            "attention and positions restart at each document [false]");
-  declare_evaluation_switch(app, "--bf16", options.bf16,
-                            "compute in bf16 [the type of the stored weights]");
-  declare_evaluation_switch(app, "--fp16", options.fp16,
-                            "compute in fp16 [the type of the stored weights]");
-  declare_evaluation_switch(app, "--tf32", options.tf32, "GPUs multiply fp32 in TF32 [false]");
+  declare_switch(app, "--packing", options.packing,
+                 "several JSON lines records in a sample [true]");
+  declare_switch(app, "--reset_attention_mask", options.documents,
+                 "attention and positions restart at each document [false]");
+  declare_switch(app, "--bf16", options.bf16, "compute in bf16 [the type of the stored weights]");
+  declare_switch(app, "--fp16", options.fp16, "compute in fp16 [the type of the stored weights]");
+  declare_switch(app, "--tf32", options.tf32, "GPUs multiply fp32 in TF32 [false]");
   app.add_option("--deepspeed,--deepspeed_config", options.deepspeed,
                  "DeepSpeed configuration; its ZeRO stage and offload_param say where the weights "
                  "are");
@@ -224,22 +211,7 @@ EvaluateSetup set_up_evaluation(std::span<const std::string> arguments, const Tr
 }
 
 void check_output_file(const EvaluateSetup& setup) {
-  if (setup.output_file.empty()) return;
-  namespace fs = std::filesystem;
-  const fs::path path = setup.output_file;
-  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  std::error_code ignored;
-  const char* problem = nullptr;
-  if (!fs::is_directory(parent, ignored)) {
-    problem = "there is no such directory";
-  } else if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
-    problem = "is not a regular file";
-  } else if (::access(parent.c_str(), W_OK | X_OK) != 0) {
-    problem = "its directory cannot be written to";
-  }
-  if (problem != nullptr) {
-    fail(ErrorCode::usage, "evaluate: --output_file {}: {}", setup.output_file, problem);
-  }
+  if (!setup.output_file.empty()) check_output_place("evaluate", setup.output_file);
 }
 
 std::vector<std::int32_t> text_bytes(const TrainSetup& setup) {

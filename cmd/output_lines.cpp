@@ -35,7 +35,9 @@ bool begins_output(std::string_view text) {
   return text.substr(0, count) == begin.substr(0, count);
 }
 
-void check_place(const std::string& path) {
+}  // namespace
+
+void check_output_place(const std::string& tool, const std::string& path) {
   namespace fs = std::filesystem;
   const fs::path parent =
       fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
@@ -49,15 +51,13 @@ void check_place(const std::string& path) {
     problem = "cannot be written to";
   }
   if (problem != nullptr) {
-    fail(ErrorCode::usage, "generate: --output_file {}: {}", path, problem);
+    fail(ErrorCode::usage, "{}: --output_file {}: {}", tool, path, problem);
   }
 }
 
-}  // namespace
-
 std::size_t check_output_lines(const std::string& path, bool resumes, std::size_t lines) {
   if (path.empty()) return 0;
-  check_place(path);
+  check_output_place("generate", path);
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return 0;
   const std::string text = read_text_file(path, std::numeric_limits<Bytes>::max());

@@ -7,6 +7,10 @@
 
 namespace dstrain::cmd {
 
+/// Throws Error{usage} for an --output_file that cannot be written. `tool`: the command, for
+/// messages.
+void check_output_place(const std::string& tool, const std::string& path);
+
 /// Returns how many whole lines an output file of `generate` has, each a JSON object, if it is to
 /// be continued up to `lines` lines; 0: it is new. Throws Error{usage} for a file that cannot be
 /// written to, or that exists and is not to be continued, and Error{input} for one that is no such

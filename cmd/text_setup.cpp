@@ -49,16 +49,6 @@ CLI::Validator number_check(std::string (*check)(double)) {
           ""};
 }
 
-void declare_switch(CLI::App& app,
-                    const std::string& name,
-                    std::optional<bool>& value,
-                    const std::string& help) {
-  app.add_option(name, value, help)
-      ->expected(0, 1)
-      ->default_str("true")
-      ->option_text("[true|false]");
-}
-
 void refuse_unbuilt(const TextOptions& typed, const std::string& tool) {
   refuse_unbuilt_weights(tool, typed.adapter, typed.quantization);
   for (const std::string& text : typed.stop) {
@@ -229,6 +219,16 @@ void warn_of_end_tokens(TextSetup& setup) {
 }
 
 }  // namespace
+
+void declare_switch(CLI::App& app,
+                    const std::string& name,
+                    std::optional<bool>& value,
+                    const std::string& help) {
+  app.add_option(name, value, help)
+      ->expected(0, 1)
+      ->default_str("true")
+      ->option_text("[true|false]");
+}
 
 void declare_text_options(CLI::App& app, TextOptions& options, std::int64_t new_tokens) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();

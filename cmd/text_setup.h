@@ -45,6 +45,12 @@ struct TextOptions {
   std::string quantization;  ///< likewise
 };
 
+/// Declares an option that may be typed without its value, true or false.
+void declare_switch(CLI::App& app,
+                    const std::string& name,
+                    std::optional<bool>& value,
+                    const std::string& help);
+
 /// `new_tokens`: the default of --max_new_tokens, for the help.
 void declare_text_options(CLI::App& app, TextOptions& options, std::int64_t new_tokens);
 
