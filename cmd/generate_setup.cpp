@@ -41,10 +41,9 @@ void declare(CLI::App& app, GenerateOptions& options) {
   constexpr auto most = std::numeric_limits<std::int32_t>::max();
   declare_text_options(app, options, default_new_tokens);
   declare_beam_options(app, options);
-  app.add_option("--prompt", options.prompts,
-                 "text to continue, or an encoder-decoder's source; may be repeated; - reads it "
-                 "from stdin, without its last line break")
-      ->allow_extra_args(false);
+  declare_texts(app, "--prompt", options.prompts,
+                "text to continue, or an encoder-decoder's source; may be repeated; - reads it "
+                "from stdin, without its last line break");
   app.add_option("--prompt_file", options.prompt_file,
                  "JSON lines with prompt (text), messages or prompt_ids");
   app.add_option("--output_file", options.output_file,

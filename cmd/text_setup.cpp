@@ -230,6 +230,16 @@ void declare_switch(CLI::App& app,
       ->option_text("[true|false]");
 }
 
+void declare_texts(CLI::App& app,
+                   const std::string& name,
+                   std::vector<std::string>& texts,
+                   const std::string& help) {
+  const auto add = [&texts](const std::string& text) {
+    texts.push_back(text);
+  };
+  app.add_option_function<std::string>(name, add, help)->trigger_on_parse();
+}
+
 void declare_text_options(CLI::App& app, TextOptions& options, std::int64_t new_tokens) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   app.add_option("--model_name_or_path", options.directory,
@@ -264,8 +274,8 @@ void declare_text_options(CLI::App& app, TextOptions& options, std::int64_t new_
                  "make tokens of the text so far less likely, above 1 "
                  "[generation_config.json, else 1]")
       ->check(number_check(check_above_zero));
-  app.add_option("--stop", options.stop, "end a text when this string is in it; may be repeated")
-      ->allow_extra_args(false);
+  declare_texts(app, "--stop", options.stop,
+                "end a text when this string is in it; may be repeated");
   app.add_flag("--ignore_eos", options.ignore_eos, "do not end texts at end tokens");
   app.add_option("--seed", options.seed, "seed of the sampling [42]")
       ->check(number_check(check_count));

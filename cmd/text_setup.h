@@ -51,6 +51,13 @@ void declare_switch(CLI::App& app,
                     std::optional<bool>& value,
                     const std::string& help);
 
+/// Declares an option that may be repeated. A text may begin with a dash, which the library would
+/// take for an option in a list.
+void declare_texts(CLI::App& app,
+                   const std::string& name,
+                   std::vector<std::string>& texts,
+                   const std::string& help);
+
 /// `new_tokens`: the default of --max_new_tokens, for the help.
 void declare_text_options(CLI::App& app, TextOptions& options, std::int64_t new_tokens);
 

@@ -1,6 +1,8 @@
 #include "cmd/dstrain/preflight.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <vector>
 
 #include <fmt/core.h>
@@ -124,9 +126,14 @@ void refuse_launch_options(std::span<const std::string> command) {
     const bool trains = command.front() == "train" || command.front() == "evaluate";
     return is_train_option(word) && (trains || word.find("deepspeed") != word.npos);
   };
+  // A text may look like anything.
+  const auto is_text = [&](std::size_t at) {
+    constexpr std::array<std::string_view, 3> before{"--prompt", "--stop", "--system"};
+    return command.front() != "train" && std::ranges::find(before, command[at - 1]) != before.end();
+  };
   for (std::size_t at = 1; at < command.size(); ++at) {
     const std::size_t words = launcher::launch_option_words(command.subspan(at));
-    if (words == 0 || is_own(command[at])) continue;
+    if (words == 0 || is_own(command[at]) || is_text(at)) continue;
     const bool epochs = command[at] == "-e" && words == 2 && parse_number<double>(command[at + 1]);
     if (epochs) continue;
     fail(ErrorCode::usage,
@@ -135,7 +142,7 @@ void refuse_launch_options(std::span<const std::string> command) {
   }
   for (std::size_t at = 1; at < command.size(); ++at) {
     const std::string& word = command[at];
-    if (!word.starts_with("--") || is_own(word)) continue;
+    if (!word.starts_with("--") || is_own(word) || is_text(at)) continue;
     const std::size_t equals = std::min(word.find('='), word.size());
     std::string name = word.substr(0, equals);
     std::replace(name.begin() + 2, name.end(), '-', '_');

@@ -308,9 +308,9 @@ TEST_CASE("Model: a directory takes precedence over a preset of its name", "[e2e
   const test::TempDir folder;
   fs::copy(test::golden_folder / "model", folder.path() / "gpt2");
   test::Launch generate({"generate", "--model_name_or_path", "gpt2", "--tokenizer", "byte",
-                         "--prompt", "a", "--max_new_tokens", "2"},
+                         "--prompt", "a", "--max_new_tokens", "2", "--stream"},
                         {.env = {}, .directory = folder.path().string()});
   CHECK(generate.wait() == 0);
   CAPTURE(generate.err());
-  CHECK(generate.out().size() == 4);
+  CHECK(generate.out().ends_with('\n'));
 }

@@ -72,7 +72,7 @@ TEST_CASE("train: a tiny model learns and generates what it learnt", "[e2e][trai
   CHECK(std::filesystem::exists(output / "config.json"));
 
   test::Launch generate({"generate", "--model_name_or_path", output.string(), "--prompt",
-                         "the cat sat on my mat. the c", "--max_new_tokens", "12", "--stream"});
+                         "sat on my mat. the c", "--max_new_tokens", "12", "--stream"});
   REQUIRE(generate.wait() == 0);
   CHECK(generate.out() == "at sat on my\n");
 }
