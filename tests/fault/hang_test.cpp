@@ -331,8 +331,9 @@ TEST_CASE("Hang: nodes that are started by hand name the host that never comes",
   CHECK(outcome.status == 4);
   CHECK_THAT(outcome.err, ContainsSubstring("rendezvous timed out after 2 s at ") &&
                               ContainsSubstring(row.error));
+  // One of them may be running when it is looked at, and then has a line of its own.
   CHECK_THAT(outcome.err,
              ContainsSubstring(std::string("timed out: all ranks here wait in the rendezvous, ") +
-                               row.headline + "\n  ranks "));
+                               row.headline + "\n  rank"));
   CHECK_THAT(outcome.err, !ContainsSubstring("no rank waits for another"));
 }
