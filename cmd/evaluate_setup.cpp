@@ -8,28 +8,22 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include "cmd/inference_options.h"
 #include "cmd/output_lines.h"
-#include "cmd/text_setup.h"
 #include "launcher/plan/option_words.h"
 #include "runtime/base/error.h"
-#include "runtime/config/ds_config.h"
 #include "runtime/config/train_flags.h"
 #include "runtime/data/choice_questions.h"
 #include "runtime/data/hugging_face_encoder.h"
-#include "runtime/session/model_loading.h"
 
 namespace dstrain::cmd {
 namespace {
 
 constexpr std::int64_t default_batch = 8;  // Hugging Face's
 
-/// As typed.
-struct EvaluateOptions {
-  std::string directory;
+struct EvaluateOptions : InferenceOptions {
   std::string file;
   std::string output_file;
-  std::string deepspeed;
-  std::string tokenizer;
   std::int64_t block_size = 0;
   std::int64_t source_length = 0;
   std::int64_t target_length = 0;
@@ -37,10 +31,7 @@ struct EvaluateOptions {
   std::int64_t samples = 0;
   std::string text_column;
   std::vector<std::string> role_names;
-  std::string chat_date;
-  std::optional<bool> packing, documents, bf16, fp16, tf32;
-  std::string adapter;       // not implemented
-  std::string quantization;  // likewise
+  std::optional<bool> packing, documents;
 };
 
 void declare_evaluation_count(CLI::App& app,
@@ -52,16 +43,12 @@ void declare_evaluation_count(CLI::App& app,
 }
 
 void declare_evaluation(CLI::App& app, EvaluateOptions& options) {
-  app.add_option("--model_name_or_path", options.directory,
-                 "Hugging Face model directory, or checkpoint-N of a training run")
-      ->required();
+  declare_inference_options(app, options);
   app.add_option("--validation_file", options.file,
                  "data as for train, or multiple-choice questions: JSON lines with query, choices "
                  "and gold")
       ->required();
   app.add_option("--output_file", options.output_file, "write the JSON object there [stdout]");
-  app.add_option("--tokenizer", options.tokenizer,
-                 "byte, or a directory with a tokenizer's files [the model's, else byte]");
   declare_evaluation_count(
       app, "--block_size,--max_length,--max_seq_length,--model_max_length", options.block_size,
       "tokens of a sequence [min(1024, the model's positions); questions: all of these]");
@@ -77,20 +64,10 @@ void declare_evaluation(CLI::App& app, EvaluateOptions& options) {
                  "key of the texts in JSON lines [the layout of the records]");
   app.add_option("--role_names", options.role_names,
                  "roles under other names in conversations: narrator=system pupil=user");
-  app.add_option("--chat_date", options.chat_date,
-                 "day that chat templates write, YYYY-MM-DD [refused]");
   declare_switch(app, "--packing", options.packing,
                  "several JSON lines records in a sample [true]");
   declare_switch(app, "--reset_attention_mask", options.documents,
                  "attention and positions restart at each document [false]");
-  declare_switch(app, "--bf16", options.bf16, "compute in bf16 [the type of the stored weights]");
-  declare_switch(app, "--fp16", options.fp16, "compute in fp16 [the type of the stored weights]");
-  declare_switch(app, "--tf32", options.tf32, "GPUs multiply fp32 in TF32 [false]");
-  app.add_option("--deepspeed,--deepspeed_config", options.deepspeed,
-                 "DeepSpeed configuration; its ZeRO stage and offload_param say where the weights "
-                 "are");
-  app.add_option("--adapter_name_or_path", options.adapter, "not implemented")->group("");
-  app.add_option("--quantization", options.quantization, "not implemented")->group("");
 }
 
 /// Options of train and of other programs.
@@ -129,13 +106,12 @@ EvaluateOptions parse_evaluation(std::span<const std::string> arguments) {
   app.set_help_flag();
   declare_evaluation(app, options);
   launcher::parse_option_words(app, arguments, "evaluate", hint_at_evaluation);
-  refuse_unbuilt_weights("evaluate", options.adapter, options.quantization);
   return options;
 }
 
 /// What these options are for `train --do_eval`.
-config::TrainOptions as_training(const EvaluateOptions& typed) {
-  config::TrainOptions options;
+config::TrainOptions as_evaluation(const EvaluateOptions& typed) {
+  config::TrainOptions options = as_training(typed, "evaluate");
   const auto set = [](auto& flag, const auto& value, bool given, const char* name) {
     if (given) flag = {value, name};
   };
@@ -144,11 +120,8 @@ config::TrainOptions as_training(const EvaluateOptions& typed) {
     if (value) flag = {*value, name};
   };
   options.do_eval.value = true;
-  options.inference = true;
-  options.model_name_or_path = {typed.directory, "--model_name_or_path"};
   options.validation_file = {{{typed.file}}, "--validation_file"};
   options.per_device_eval_batch_size = {typed.batch, "--per_device_eval_batch_size"};
-  set(options.deepspeed, typed.deepspeed, !typed.deepspeed.empty(), "--deepspeed");
   set(options.tokenizer, typed.tokenizer, !typed.tokenizer.empty(), "--tokenizer");
   set(options.block_size, typed.block_size, typed.block_size > 0, "--block_size");
   set(options.max_source_length, typed.source_length, typed.source_length > 0,
@@ -159,17 +132,9 @@ config::TrainOptions as_training(const EvaluateOptions& typed) {
   set(options.text_column, typed.text_column, !typed.text_column.empty(), "--text_column");
   set(options.role_names, fmt::format("{}", fmt::join(typed.role_names, " ")),
       !typed.role_names.empty(), "--role_names");
-  set(options.chat_date, typed.chat_date, !typed.chat_date.empty(), "--chat_date");
   set_switch(options.packing, typed.packing, "--packing");
   set_switch(options.reset_attention_mask, typed.documents, "--reset_attention_mask");
-  set_switch(options.bf16, typed.bf16, "--bf16");
-  set_switch(options.fp16, typed.fp16, "--fp16");
-  set_switch(options.tf32, typed.tf32, "--tf32");
   return options;
-}
-
-void refuse_usage(const std::vector<std::string>& problems) {
-  if (!problems.empty()) fail(ErrorCode::usage, "evaluate: {}", fmt::join(problems, "\n"));
 }
 
 /// Each choice is evaluated by itself, as it stands in the file.
@@ -183,7 +148,7 @@ void ask_questions(config::TrainOptions& options) {
     problems.push_back(fmt::format("{}: is not for questions, which {} has; leave it out", flag,
                                    options.validation_file.value.front().path));
   }
-  refuse_usage(problems);
+  if (!problems.empty()) fail(ErrorCode::usage, "evaluate: {}", fmt::join(problems, "\n"));
   options.questions = options.validation_file.value.front().path;
   options.validation_file = {};
   options.per_device_eval_batch_size.value = 1;
@@ -202,11 +167,9 @@ std::string evaluate_help() {
 
 EvaluateSetup set_up_evaluation(std::span<const std::string> arguments, const TrainPlace& place) {
   const EvaluateOptions typed = parse_evaluation(arguments);
-  config::TrainOptions options = as_training(typed);
-  config::check_train_paths(options);
-  refuse_usage(config::strategy_problems(options));
+  config::TrainOptions options = as_evaluation(typed);
+  complete_inference(options, "evaluate");
   if (data::holds_questions(typed.file)) ask_questions(options);
-  choose_stored_dtype(options);
   return {set_up_training(options, place), typed.output_file};
 }
 

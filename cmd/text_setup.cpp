@@ -49,23 +49,36 @@ CLI::Validator number_check(std::string (*check)(double)) {
           ""};
 }
 
-void refuse_unbuilt(const TextOptions& typed, const std::string& tool) {
-  refuse_unbuilt_weights(tool, typed.adapter, typed.quantization);
-  for (const std::string& text : typed.stop) {
-    if (text.empty()) fail(ErrorCode::usage, "{}: --stop is empty", tool);
+struct TypedOption {
+  std::string_view name;
+  bool is_typed;
+};
+
+/// Refuses options that were typed although they have no effect. `why`: "without ...; add ...".
+void refuse_idle_options(std::span<const TypedOption> options,
+                         std::string_view why,
+                         const std::string& tool) {
+  std::vector<std::string_view> names;
+  for (const TypedOption& option : options) {
+    if (option.is_typed) names.push_back(option.name);
   }
+  if (names.empty()) return;
+  fail(ErrorCode::usage, "{}: {}: no effect {}, or leave {} out", tool, fmt::join(names, ", "), why,
+       names.size() == 1 ? "it" : "them");
 }
 
-/// Refuses sampling options that were typed although nothing is drawn.
 void refuse_sampling_options(const TextOptions& typed, const std::string& tool) {
-  std::vector<std::string_view> names;
-  if (typed.temperature) names.emplace_back("--temperature");
-  if (typed.top_k) names.emplace_back("--top_k");
-  if (typed.top_p) names.emplace_back("--top_p");
-  if (typed.min_p) names.emplace_back("--min_p");
-  if (names.empty()) return;
-  fail(ErrorCode::usage, "{}: {}: no effect without sampling; add --do_sample, or leave {} out",
-       tool, fmt::join(names, ", "), names.size() == 1 ? "it" : "them");
+  const std::array options{TypedOption{"--temperature", typed.temperature.has_value()},
+                           TypedOption{"--top_k", typed.top_k.has_value()},
+                           TypedOption{"--top_p", typed.top_p.has_value()},
+                           TypedOption{"--min_p", typed.min_p.has_value()}};
+  refuse_idle_options(options, "without sampling; add --do_sample", tool);
+}
+
+void refuse_beam_options(const TextOptions& typed, const std::string& tool) {
+  const std::array options{TypedOption{"--length_penalty", typed.length_penalty.has_value()},
+                           TypedOption{"--early_stopping", typed.early_stopping.has_value()}};
+  refuse_idle_options(options, "without beams; add --num_beams N", tool);
 }
 
 /// Chooses settings: the typed value, else the model's, else a default.
@@ -89,16 +102,6 @@ class Chooser {
  private:
   const model::GenerationConfig& defaults_;
 };
-
-/// Refuses options of a beam search that were typed although there is none.
-void refuse_beam_options(const TextOptions& typed, const std::string& tool) {
-  std::vector<std::string_view> names;
-  if (typed.length_penalty) names.emplace_back("--length_penalty");
-  if (typed.early_stopping) names.emplace_back("--early_stopping");
-  if (names.empty()) return;
-  fail(ErrorCode::usage, "{}: {}: no effect without beams; add --num_beams N, or leave {} out",
-       tool, fmt::join(names, ", "), names.size() == 1 ? "it" : "them");
-}
 
 engine::EarlyStopping early_stopping_of(std::string_view name) {
   if (name == "never") return engine::EarlyStopping::never;
@@ -178,23 +181,6 @@ engine::ChoiceOptions choose(const TextOptions& typed,
   return choice;
 }
 
-/// What these options are for `train`, which has the configuration of the weights.
-config::TrainOptions as_training(const TextOptions& typed) {
-  config::TrainOptions options;
-  const auto set_switch = [](config::Flag<bool>& flag, std::optional<bool> value,
-                             const char* name) {
-    if (value) flag = {*value, name};
-  };
-  options.inference = true;
-  options.model_name_or_path = {typed.directory, "--model_name_or_path"};
-  if (!typed.deepspeed.empty()) options.deepspeed = {typed.deepspeed, "--deepspeed"};
-  if (!typed.chat_date.empty()) options.chat_date = {typed.chat_date, "--chat_date"};
-  set_switch(options.bf16, typed.bf16, "--bf16");
-  set_switch(options.fp16, typed.fp16, "--fp16");
-  set_switch(options.tf32, typed.tf32, "--tf32");
-  return options;
-}
-
 /// The tokens that end a text. Bytes have no end: what config.json says is of a vocabulary that the
 /// model was not trained with, but a generation_config.json means it.
 std::vector<std::int32_t> end_tokens(const TextSetup& setup,
@@ -220,16 +206,6 @@ void warn_of_end_tokens(TextSetup& setup) {
 
 }  // namespace
 
-void declare_switch(CLI::App& app,
-                    const std::string& name,
-                    std::optional<bool>& value,
-                    const std::string& help) {
-  app.add_option(name, value, help)
-      ->expected(0, 1)
-      ->default_str("true")
-      ->option_text("[true|false]");
-}
-
 void declare_texts(CLI::App& app,
                    const std::string& name,
                    std::vector<std::string>& texts,
@@ -242,11 +218,7 @@ void declare_texts(CLI::App& app,
 
 void declare_text_options(CLI::App& app, TextOptions& options, std::int64_t new_tokens) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
-  app.add_option("--model_name_or_path", options.directory,
-                 "Hugging Face model directory, or checkpoint-N of a training run")
-      ->required();
-  app.add_option("--tokenizer", options.tokenizer,
-                 "byte, or a directory with a tokenizer's files [the model's, else byte]");
+  declare_inference_options(app, options);
   app.add_option("--max_new_tokens", options.max_new_tokens,
                  fmt::format("tokens to add [generation_config.json, else {}]", new_tokens))
       ->check(CLI::Range(std::int64_t{1}, most));
@@ -279,16 +251,6 @@ void declare_text_options(CLI::App& app, TextOptions& options, std::int64_t new_
   app.add_flag("--ignore_eos", options.ignore_eos, "do not end texts at end tokens");
   app.add_option("--seed", options.seed, "seed of the sampling [42]")
       ->check(number_check(check_count));
-  app.add_option("--chat_date", options.chat_date,
-                 "day that chat templates write, YYYY-MM-DD [refused]");
-  declare_switch(app, "--bf16", options.bf16, "compute in bf16 [the type of the stored weights]");
-  declare_switch(app, "--fp16", options.fp16, "compute in fp16 [the type of the stored weights]");
-  declare_switch(app, "--tf32", options.tf32, "GPUs multiply fp32 in TF32 [false]");
-  app.add_option("--deepspeed,--deepspeed_config", options.deepspeed,
-                 "DeepSpeed configuration; its ZeRO stage and offload_param say where the weights "
-                 "are");
-  app.add_option("--adapter_name_or_path", options.adapter, "not implemented")->group("");
-  app.add_option("--quantization", options.quantization, "not implemented")->group("");
 }
 
 void declare_beam_options(CLI::App& app, TextOptions& options) {
@@ -382,12 +344,11 @@ std::string TextSetup::describe_choice() const {
 }
 
 TextSetup set_up_texts(const TextOptions& typed, const std::string& tool, const TrainPlace& place) {
-  refuse_unbuilt(typed, tool);
-  config::TrainOptions options = as_training(typed);
-  config::check_train_paths(options);
-  const std::vector<std::string> problems = config::strategy_problems(options);
-  if (!problems.empty()) fail(ErrorCode::usage, "{}: {}", tool, fmt::join(problems, "\n"));
-  choose_stored_dtype(options);
+  for (const std::string& text : typed.stop) {
+    if (text.empty()) fail(ErrorCode::usage, "{}: --stop is empty", tool);
+  }
+  config::TrainOptions options = as_training(typed, tool);
+  complete_inference(options, tool);
   TextSetup setup;
   config::Resolved resolved = config::resolve(options, {.world_size = place.world_size});
   session::RunSetup& run = setup.run;

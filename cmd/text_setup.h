@@ -6,25 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "cmd/inference_options.h"
 #include "cmd/train_setup.h"
 #include "runtime/data/text_encoder.h"
 #include "runtime/engine/generator.h"
 #include "runtime/model/generation_config.h"
 #include "runtime/session/run_setup.h"
 
-namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
-class App;
-}  // namespace CLI
-
 namespace dstrain::cmd {
 
 /// Options of `generate` and `chat` as typed. Empty ones come from the model's
 /// generation_config.json.
-struct TextOptions {
-  std::string directory;
-  std::string tokenizer;  ///< empty: the model's own, or bytes
-  std::string deepspeed;
-  std::string chat_date;
+struct TextOptions : InferenceOptions {
   std::optional<std::int64_t> max_new_tokens;
   std::optional<std::int64_t> min_new_tokens;
   std::optional<bool> do_sample;
@@ -40,16 +33,7 @@ struct TextOptions {
   std::vector<std::string> stop;
   bool ignore_eos = false;
   std::uint64_t seed = 42;
-  std::optional<bool> bf16, fp16, tf32;
-  std::string adapter;       ///< not implemented
-  std::string quantization;  ///< likewise
 };
-
-/// Declares an option that may be typed without its value, true or false.
-void declare_switch(CLI::App& app,
-                    const std::string& name,
-                    std::optional<bool>& value,
-                    const std::string& help);
 
 /// Declares an option that may be repeated. A text may begin with a dash, which the library would
 /// take for an option in a list.

@@ -220,31 +220,6 @@ TrainPlace place_of(const WorkerEnv& worker) {
           .node_ranks = worker.local_rank == 0 ? worker.local_world_size : 0};
 }
 
-void choose_stored_dtype(config::TrainOptions& options) {
-  const config::DsConfig config = config::DsConfig::of(options);
-  const auto is_said = [&](const config::Flag<bool>& flag, const char* key) {
-    return flag.typed() || config.boolean(key).has_value();
-  };
-  if (is_said(options.bf16, "bf16.enabled") || is_said(options.fp16, "fp16.enabled")) return;
-  const config::ModelSettings settings{.directory = options.model_name_or_path.value};
-  const DType stored =
-      session::open_weights(settings, session::model_config(settings)->make()).dtype;
-  options.bf16.value = stored == DType::bf16;
-  options.fp16.value = stored == DType::f16;
-}
-
-void refuse_unbuilt_weights(const std::string& tool,
-                            const std::string& adapter,
-                            const std::string& quantization) {
-  if (!adapter.empty()) {
-    fail(ErrorCode::usage, "{}: --adapter_name_or_path: adapters are not implemented", tool);
-  }
-  if (!quantization.empty() && quantization != "none") {
-    fail(ErrorCode::usage, "{}: --quantization {}: not implemented; leave it out, or give none",
-         tool, quantization);
-  }
-}
-
 TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace& place) {
   TrainSetup setup;
   // Once without model and data, to learn which are meant; then with both.

@@ -42,16 +42,6 @@ TrainPlace place_of(const WorkerEnv& worker);
 /// Throws Error{usage, config, input}, the second also when the plan does not fit into the budget.
 TrainSetup set_up_training(const config::TrainOptions& options, const TrainPlace& place);
 
-/// Lets inference compute in 16 bits if all weights are stored so, unless options or configuration
-/// say something else.
-void choose_stored_dtype(config::TrainOptions& options);
-
-/// Throws Error{usage} for options of weights that are not implemented. `tool`: the command, for
-/// messages.
-void refuse_unbuilt_weights(const std::string& tool,
-                            const std::string& adapter,
-                            const std::string& quantization);
-
 /// What makes it take less memory.
 session::Remedies remedies_for(const TrainSetup& setup);
 

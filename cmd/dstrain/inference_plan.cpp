@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/dstrain/plan_report.h"
+#include "cmd/inference_options.h"
 #include "cmd/plan_setup.h"
 #include "cmd/train_setup.h"
 #include "runtime/base/error.h"
