@@ -217,8 +217,7 @@ GenerateSetup set_up_generation(std::span<const std::string> arguments,
   // A search finds all texts of its prompt.
   beam.num_return_sequences = beam.num_beams > 1 ? returns : 1;
   const model::Model& model = setup.texts.run.model;
-  setup.prompts = read_prompts(options, input, {*setup.texts.encoder, model});
-  for (const Prompt& prompt : setup.prompts) {
+  for (const Prompt& prompt : read_prompts(options, input, {*setup.texts.encoder, model})) {
     const std::int64_t given = model.pairs ? 1 : std::ssize(prompt);
     const std::int64_t most = setup.texts.new_tokens(options, given);
     for (std::int64_t variant = 0; variant < returns / beam.num_return_sequences; ++variant) {

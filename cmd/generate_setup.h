@@ -12,7 +12,6 @@ namespace dstrain::cmd {
 /// while making it.
 struct GenerateSetup {
   TextSetup texts;
-  std::vector<Prompt> prompts;
   /// Several for a prompt follow each other; a beam search has one.
   std::vector<engine::TextRequest> requests;
   std::string output_file;  ///< empty: stdout

@@ -75,7 +75,6 @@ class Output final : public engine::TextListener {
     Text text = std::move(texts_.extract(index).mapped());
     const std::string last = text.stream.finish();
     if (setup_.streams) show(last + "\n");
-    tokens_ += text.ids.size();
     using Object = nlohmann::ordered_json;
     const Object line{{"completion", text.written + last},
                       {"completion_ids", text.ids},
@@ -150,7 +149,6 @@ class Output final : public engine::TextListener {
   double begun_ = 0;
   std::map<std::size_t, Text> texts_;  ///< that grow, by request
   std::string box_;
-  std::size_t tokens_ = 0;
   // On rank 0.
   std::optional<OutputLines> lines_;
   std::map<std::size_t, std::string> waiting_;  ///< for earlier ones

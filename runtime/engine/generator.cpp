@@ -69,10 +69,7 @@ void Generator::begin_text(Text& text, const TextRequest& request, std::size_t i
 }
 
 Generator::Pass Generator::next_pass() const {
-  const auto waits = [](const Text& text) {
-    return text.active && !text.begun;
-  };
-  if (std::ranges::any_of(texts_, waits)) return Pass::prompt;
+  if (std::ranges::any_of(texts_, &Text::waits)) return Pass::prompt;
   return std::ranges::any_of(texts_, &Text::active) ? Pass::decode : Pass::none;
 }
 
@@ -216,10 +213,7 @@ void Generator::prepare(std::span<const TextRequest> requests) {
 
 void Generator::run_pass(Pass pass, std::span<const TextRequest> requests, TextListener& listener) {
   if (pass == Pass::decode) return run_decode(requests, listener);
-  const auto waits = [](const Text& text) {
-    return text.active && !text.begun;
-  };
-  run_prompt(*std::ranges::find_if(texts_, waits), requests, listener);
+  run_prompt(*std::ranges::find_if(texts_, &Text::waits), requests, listener);
 }
 
 namespace {

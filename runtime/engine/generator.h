@@ -77,6 +77,9 @@ class Generator {
     bool active = false;
     bool begun = false;  ///< the sources and the prompt have run
     std::int32_t source_count = 0;
+
+    /// Whether tokens that it begins with have to run.
+    [[nodiscard]] bool waits() const { return active && !begun; }
   };
   enum class Pass : std::int8_t { none, prompt, decode };
 
